@@ -1,0 +1,1 @@
+"""dpgram: publish one private Gram matrix, run every regression on it."""

@@ -1,0 +1,1 @@
+"""What analysts do with a release: post-processing only, never a row."""

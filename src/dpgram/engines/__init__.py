@@ -1,0 +1,1 @@
+"""Where rows are encoded and summed: on this machine, or on many."""

@@ -1,0 +1,98 @@
+"""One exception tree. Every message says what is wrong, what was got, what the limit is and how to mend it."""
+
+from __future__ import annotations
+
+
+class DpgramError(Exception):
+    """The root of every exception dpgram raises for a mistake a person can mend.
+
+    The four parts are kept as attributes, so a program can act on them:
+
+    >>> DpgramError("epsilon must be positive", got=-1, limit="epsilon > 0", remedy="give epsilon=1.0").got
+    -1
+    """
+
+    def __init__(
+        self, what: str, *, got: object = None, limit: str | None = None, remedy: str | None = None
+    ) -> None:
+        self.what = what
+        self.got = got
+        self.limit = limit
+        self.remedy = remedy
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        parts = [self.what]
+        if self.got is not None:
+            parts.append(f"got {self.got}")
+        if self.limit is not None:
+            parts.append(f"limit: {self.limit}")
+        message = "; ".join(parts)
+        return message if self.remedy is None else f"{message}. {self.remedy}"
+
+
+class SchemaError(DpgramError):
+    """The declared columns contradict themselves, or a schema file cannot be understood."""
+
+
+class SourceError(DpgramError):
+    """The data cannot be read at all: missing file, missing column, unreadable or truncated content."""
+
+
+class DataError(DpgramError):
+    """A value breaks the schema in strict mode. Names the column and the row number, never the value."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        column: str | None = None,
+        row: int | None = None,
+        limit: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.column = column
+        self.row = row
+        where = "" if column is None else f" in column {column!r}"
+        where += "" if row is None else f" at row {row}"
+        super().__init__(what + where, limit=limit, remedy=remedy)
+
+
+class GuaranteeError(DpgramError):
+    """A privacy parameter is outside its range, or no noise level can meet it."""
+
+
+class MechanismError(DpgramError):
+    """A mechanism is unknown, or cannot serve the asked guarantee, adjacency or options."""
+
+
+class LedgerError(DpgramError):
+    """The ledger cannot be read, written or trusted."""
+
+
+class BudgetExceeded(LedgerError):
+    """The charge does not fit into what is left. Nothing was spent."""
+
+
+class ReleaseError(DpgramError):
+    """A release file is damaged, altered, of an unknown version, or not a release at all."""
+
+
+class AnalysisError(DpgramError):
+    """The question cannot be answered from this release."""
+
+
+class MissingExtra(DpgramError):
+    """An optional dependency is needed for this call."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"this needs the package {package!r}, which is not installed",
+            remedy=f"Install it with: pip install 'dpgram[{extra}]'",
+        )
+
+
+class DpgramWarning(UserWarning):
+    """Something is allowed but deserves a second look."""

@@ -1,0 +1,20 @@
+"""The integer lattice on which rows live, so that sensitivity is an integer fact.
+
+An encoded row a with |a| ≤ R is stored as the integer vector q ≈ a·2^15/R with |q|² ≤ 2^30, exactly.
+Mechanisms work in lattice units: for them every row has norm at most `ROW_NORM`, whatever the data's radius.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LATTICE_BITS: Final = 15
+ROW_NORM: Final = 1 << LATTICE_BITS
+"""The largest norm of a row, in lattice units."""
+ROW_NORM_SQUARED: Final = 1 << (2 * LATTICE_BITS)
+"""The largest squared norm of a row: the Frobenius norm and the trace of one row's contribution q qᵀ."""
+
+
+def cell_unit(radius: float) -> float:
+    """Size, in encoded units, of one lattice unit of a Gram cell: (R / 2^15)²."""
+    return (radius / ROW_NORM) ** 2

@@ -1,0 +1,69 @@
+"""What a mechanism is: public facts in, a calibrated noise, a price, and one draw."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.noise import NoiseLaw
+from dpgram.privacy.accountant import Event
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.curves import PrivacyCurve
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee
+
+IntegerMatrix = npt.NDArray[np.object_]
+"""A square matrix of Python integers: cells may pass 2^63 once noise is added."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The public facts a mechanism is calibrated from. Nothing in here is read from the data."""
+
+    width: int
+    adjacency: Adjacency
+    rows: int | None = None
+    """A public row count or a guess of it; only for forecasts and choices of parameters."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """One noisy matrix: cells · 2^exponent, in lattice units, with the law that made it."""
+
+    cells: IntegerMatrix
+    noise: NoiseLaw
+    exponent: int = 0
+    kind: Literal["gram", "inverse"] = "gram"
+
+
+class Mechanism(ABC):
+    """An exactly calibrated way from an integer Gram matrix to a private one.
+
+    Works in lattice units: each row (or privacy unit) contributes a positive semidefinite integer matrix of
+    trace, and hence Frobenius norm, at most `lattice.ROW_NORM_SQUARED`.
+    """
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """The least noise that meets `guarantee`; never less than it needs."""
+
+    @abstractmethod
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The exact privacy curve δ(ε) of one draw."""
+
+    @abstractmethod
+    def event(self, facts: Facts) -> Event:
+        """What a ledger is charged for one draw."""
+
+    @abstractmethod
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """One noisy matrix from the exact cells. Call it only after the event has been charged."""

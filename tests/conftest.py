@@ -1,0 +1,23 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def shared_data_folder() -> Path:
+    return Path(os.environ.get("DPGRAM_DATA", PROJECT.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets; tests that need it are skipped where it is absent."""
+    folder = shared_data_folder()
+    if not folder.is_dir():
+        pytest.skip("the folder of real data sets is not here (set DPGRAM_DATA to it)")
+    return folder
