@@ -1,0 +1,38 @@
+"""Sphinx settings. `make docs` builds with warnings as errors."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+project = "dpgram"
+author = "the dpgram developers"
+copyright = "the dpgram developers"
+release = installed_version("dpgram")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "dpgram"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+nitpicky = False
+
+
+def copy_pages_kept_elsewhere() -> None:
+    """The proofs and the changelog live at the top of the repository; the site shows the same files."""
+    generated = HERE / "generated"
+    shutil.rmtree(generated, ignore_errors=True)
+    shutil.copytree(HERE.parent / "proofs", generated / "proofs")
+    shutil.copy(HERE.parent / "CHANGELOG.md", generated / "changelog.md")
+    results = HERE.parent / "benchmarks" / "results"
+    if results.is_dir():
+        shutil.copytree(results, generated / "results")
+
+
+copy_pages_kept_elsewhere()

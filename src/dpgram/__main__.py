@@ -1,0 +1,5 @@
+"""`python -m dpgram` is the command line."""
+
+from dpgram.cli import main
+
+main()
