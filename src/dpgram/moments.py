@@ -1,0 +1,103 @@
+"""Counts, means, covariances and correlations: what the private matrix says about the columns one by one.
+
+Post-processing of a release: it costs no privacy and never sees a row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import AnalysisError
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    from dpgram.release import Release
+
+Matrix = npt.NDArray[np.float64]
+
+
+def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
+    """T G Tᵀ with x = centre + half_width · a / weight for every encoded column a."""
+    change = _change_of_units(schema)
+    result = change @ encoded @ change.T
+    return (result + result.T) / 2
+
+
+def count(release: Release) -> float:
+    """G₀₀ / w₀²: the noisy number of rows."""
+    _needs_constant(release.schema)
+    return float(release.matrix()[0, 0] / release.schema.encoded[0].weight ** 2)
+
+
+def mean(release: Release) -> dict[str, float]:
+    """G₀ⱼ / G₀₀ in original units, for every column but the constant."""
+    _positive_count(release)
+    matrix = release.matrix("original")
+    return dict(zip(release.columns[1:], (matrix[0, 1:] / matrix[0, 0]).tolist(), strict=True))
+
+
+def covariance(release: Release) -> Matrix:
+    """G/n − m mᵀ in original units, made positive semidefinite first; columns as in `release.columns[1:]`."""
+    spread = _encoded_covariance(release)
+    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
+    return spread * np.outer(scale, scale)
+
+
+def correlation(release: Release) -> Matrix:
+    """The covariance scaled to a unit diagonal; NaN for a column whose variance the noise swallowed."""
+    spread = _encoded_covariance(release)
+    deviation = np.sqrt(np.diagonal(spread))
+    deviation = np.where(deviation > 0, deviation, np.nan)
+    result = spread / np.outer(deviation, deviation)
+    np.fill_diagonal(result, np.where(np.isnan(deviation), np.nan, 1.0))
+    return np.clip(result, -1.0, 1.0)
+
+
+def _encoded_covariance(release: Release) -> Matrix:
+    """Negative eigenvalues are noise (a covariance has none), so they are set to zero, in encoded units.
+
+    There the noise is the same in every direction; in original units a column of dollars would drown one of
+    years.
+    """
+    _positive_count(release)
+    matrix = release.matrix()
+    ratio = matrix[0, 1:] / matrix[0, 0]
+    rows = matrix[0, 0] / release.schema.encoded[0].weight ** 2
+    centred = (matrix[1:, 1:] - matrix[0, 0] * np.outer(ratio, ratio)) / rows
+    values, vectors = np.linalg.eigh(centred)
+    repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return (repaired + repaired.T) / 2
+
+
+def _change_of_units(schema: Schema) -> Matrix:
+    encoded = schema.encoded
+    change = np.diag([column.half_width / column.weight for column in encoded])
+    centres = np.array([column.centre for column in encoded])
+    if schema.constant:
+        change[1:, 0] = centres[1:] / encoded[0].weight
+        change[0, 0] = 1 / encoded[0].weight
+    elif centres.any():
+        raise AnalysisError(
+            "without a constant column the matrix cannot be moved to original units",
+            remedy='Use units="encoded", or publish with constant=True.',
+        )
+    return change
+
+
+def _needs_constant(schema: Schema) -> None:
+    if not schema.constant:
+        raise AnalysisError(
+            "this release has no constant column, so it knows no counts and no means",
+            remedy="Publish with constant=True.",
+        )
+
+
+def _positive_count(release: Release) -> None:
+    if count(release) <= 0:
+        raise AnalysisError(
+            "the noise is larger than the whole table: the noisy number of rows is not positive",
+            remedy="Publish more rows, fewer columns, or with a larger epsilon.",
+        )
