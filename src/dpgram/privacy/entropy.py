@@ -1,0 +1,165 @@
+"""The only module that touches randomness: exact integer noise, and generators keyed by the operating system.
+
+`SystemEntropy` draws what is published. `SeededEntropy` follows the same laws from a seed, for tests and
+experiments; whatever it made is labelled "seeded". `simulation` is for post-processing (bootstrap and
+forecasts), where no secret hangs on the numbers. The laws and their proofs are in proofs/entropy.md.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import MechanismError
+
+Integers = npt.NDArray[np.object_]
+"""An array of Python integers."""
+
+LARGEST_SCALE: Final = 2.0**56
+"""Above it a draw might leave 64 bits; our lattice needs less than 2^50."""
+_LARGEST: Final = (1 << 63) - 1
+_TABLE_SCALE: Final = 64.0
+
+
+class Entropy(ABC):
+    """A source of noise. Every method draws afresh; no two calls share randomness."""
+
+    label: ClassVar[Literal["system", "seeded"]]
+
+    @abstractmethod
+    def discrete_gaussian(self, scale: float, count: int) -> Integers:
+        """`count` independent integers with P(k) ∝ exp(−k²/(2·scale²))."""
+
+    @abstractmethod
+    def discrete_laplace(self, scale: float, count: int) -> Integers:
+        """`count` independent integers with P(k) ∝ exp(−|k|/scale)."""
+
+    @abstractmethod
+    def generator(self) -> np.random.Generator:
+        """A generator with a fresh key, for samplers that work in floats and state their numerical δ."""
+
+    @abstractmethod
+    def random_bytes(self, count: int) -> bytes:
+        """`count` uniform bytes."""
+
+    @final
+    def matrix_laplace(self, width: int, theta: float) -> Integers:
+        """round(W₁ − W₂), W₁ and W₂ independent Wishart(I/(2θ), width+1): exact in law, symmetric."""
+        from dpgram.privacy.ball_sampler import matrix_laplace
+
+        return matrix_laplace(width, theta, self.random_bytes)
+
+
+@final
+class SystemEntropy(Entropy):
+    """Keyed by the operating system: OpenDP's exact samplers for integers, ChaCha20 for floats."""
+
+    label: ClassVar[Literal["system", "seeded"]] = "system"
+
+    def discrete_gaussian(self, scale: float, count: int) -> Integers:
+        """OpenDP's sampler; the scale enters as the exact rational value of the float."""
+        checked = _checked_scale(scale)
+        if count == 0:
+            return _integers([])
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+
+        _allow_opendp()
+        noise = make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), checked)
+        return _integers(noise([0] * count))
+
+    def discrete_laplace(self, scale: float, count: int) -> Integers:
+        """OpenDP's sampler; a draw at the end of 64 bits is continued by the law's lack of memory."""
+        checked = _checked_scale(scale)
+        if count == 0:
+            return _integers([])
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_laplace
+        from opendp.metrics import l1_distance
+
+        _allow_opendp()
+        noise = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), checked)
+        return _integers(noise([0] * count))
+
+    def generator(self) -> np.random.Generator:
+        """ChaCha20 under 256 fresh bits of the operating system."""
+        from randomgen import ChaCha
+
+        return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+
+    def random_bytes(self, count: int) -> bytes:
+        """Bytes of the operating system."""
+        return secrets.token_bytes(count)
+
+
+@final
+class SeededEntropy(Entropy):
+    """The same laws from a seed, to about fifteen digits: for tests and experiments, never for a release."""
+
+    label: ClassVar[Literal["system", "seeded"]] = "seeded"
+
+    def __init__(self, seed: int) -> None:
+        self._seeds = np.random.SeedSequence(seed)
+        self._generator = np.random.Generator(np.random.PCG64(self._seeds.spawn(1)[0]))
+
+    def discrete_gaussian(self, scale: float, count: int) -> Integers:
+        """A table of the probabilities for a small scale; a rounded normal, equal to 10⁻⁴ of σ⁻², above."""
+        checked = _checked_scale(scale)
+        if checked <= _TABLE_SCALE:
+            reach = math.ceil(40.0 * checked) + 1
+            support = np.arange(-reach, reach + 1)
+            weights = np.exp(-0.5 * (support / checked) ** 2)
+            below = np.cumsum(weights)
+            return _integers(
+                support[np.searchsorted(below, self._generator.random(count) * below[-1])].tolist()
+            )
+        return _integers([round(x) for x in (self._generator.standard_normal(count) * checked).tolist()])
+
+    def discrete_laplace(self, scale: float, count: int) -> Integers:
+        """The difference of two geometric variables, each the floor of an exponential one."""
+        checked = _checked_scale(scale)
+        first, second = np.floor(self._generator.standard_exponential((2, count)) * checked)
+        return _integers([int(a) - int(b) for a, b in zip(first.tolist(), second.tolist(), strict=True)])
+
+    def generator(self) -> np.random.Generator:
+        """A generator whose seed follows from this one's seed and the number of earlier calls."""
+        return np.random.Generator(np.random.PCG64(self._seeds.spawn(1)[0]))
+
+    def random_bytes(self, count: int) -> bytes:
+        """Bytes of the seeded stream."""
+        return self._generator.bytes(count)
+
+
+def simulation(seed: int) -> np.random.Generator:
+    """A seeded generator for post-processing, where the numbers protect nobody."""
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def _integers(values: list[int]) -> Integers:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _checked_scale(scale: float) -> float:
+    if not 0.0 < scale <= LARGEST_SCALE:
+        raise MechanismError(
+            "the scale of the noise is out of range",
+            got=scale,
+            limit="0 < scale ≤ 2^56 lattice units",
+            remedy="Ask for a guarantee that is neither vanishing nor infinite.",
+        )
+    return float(scale)
+
+
+def _allow_opendp() -> None:
+    from opendp.mod import enable_features
+
+    # OpenDP hides samplers whose proofs its own committee has not signed; both used here have a proof page.
+    enable_features("contrib")
