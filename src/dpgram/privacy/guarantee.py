@@ -1,0 +1,208 @@
+"""What is promised: (ε, δ), μ-Gaussian DP or ρ-zero-concentrated DP, and the ways between them.
+
+A conversion that gives what a guarantee *implies* is rounded up (`rho_at_least`: a ρ large enough to be true;
+`epsilon_at_most`: an ε that is never exceeded); one that gives what *fits inside* a guarantee is rounded down
+(`gdp_mu_at_most`). The proofs are in proofs/gaussian.md.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Final, Self, final
+
+from scipy.special import ndtri
+
+from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.privacy.curves import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
+from dpgram.privacy.rounding import up
+from dpgram.privacy.search import greatest
+
+_LARGE_EPSILON: Final = 10.0
+_LARGE_DELTA: Final = 1e-4
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """(ε, δ)-differential privacy: P(S) ≤ e^ε Q(S) + δ for all neighbours and all S. δ = 0 is pure."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+
+    @classmethod
+    def checked(cls, epsilon: float, delta: float = 0.0, rows: int | None = None) -> Self:
+        """A guarantee a person asked for: refuses nonsense, and warns where little privacy would be left.
+
+        `rows` is given only where the number of rows is public (replace-one).
+        """
+        guarantee = cls(epsilon, delta)
+        if epsilon > _LARGE_EPSILON:
+            _warn(
+                f"epsilon = {epsilon:g} lets one row change the odds of any outcome by e^{epsilon:g}",
+                "values above 10 protect little",
+            )
+        if delta > _LARGE_DELTA:
+            _warn(f"delta = {delta:g} is a chance of failing outright", "values above 1e-4 are rarely wanted")
+        elif rows is not None and delta * rows > 1.0:
+            _warn(
+                f"delta = {delta:g} is above one in the {rows} rows",
+                "publishing one random row as it is would satisfy it",
+            )
+        return guarantee
+
+    @property
+    def pure(self) -> bool:
+        """Whether δ = 0."""
+        return self.delta == 0.0
+
+    def met_by(self, curve: PrivacyCurve) -> bool:
+        """Whether δ(ε) of the curve is within this guarantee; the curve's own rounding error is inside."""
+        return curve.delta(self.epsilon) <= self.delta
+
+    def __str__(self) -> str:
+        return f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussianDP:
+    """μ-GDP: telling neighbours apart is at least as hard as telling N(0, 1) from N(μ, 1). μ² adds up."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        _check_positive("mu", self.mu)
+
+    @property
+    def curve(self) -> GaussianCurve:
+        """The exact δ(ε) of the Gaussian pair."""
+        return GaussianCurve(self.mu)
+
+    def epsilon_at_most(self, delta: float) -> float:
+        """The least ε of this guarantee at `delta`, rounded up."""
+        return self.curve.epsilon(_check_approximate(delta))
+
+    def delta_at_most(self, epsilon: float) -> float:
+        """The least δ of this guarantee at `epsilon`, rounded up."""
+        return self.curve.delta(epsilon)
+
+    def rho_at_least(self) -> float:
+        """μ²/2, rounded up: every μ-GDP mechanism is μ²/2-zCDP, and the Gaussian needs all of it."""
+        return up(0.5 * self.mu * self.mu)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ZeroConcentrated:
+    """ρ-zCDP: every Rényi divergence of order α between neighbours is at most ρα. ρ adds up."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _check_positive("rho", self.rho)
+
+    @property
+    def curve(self) -> ConcentratedCurve:
+        """The δ(ε) that ρ-zCDP promises, the best over all Rényi orders."""
+        return ConcentratedCurve(self.rho)
+
+    def epsilon_at_most(self, delta: float) -> float:
+        """The least ε this implies at `delta`, rounded up."""
+        return self.curve.epsilon(_check_approximate(delta))
+
+    def delta_at_most(self, epsilon: float) -> float:
+        """The least δ this implies at `epsilon`, rounded up."""
+        return self.curve.delta(epsilon)
+
+
+def gdp_mu_at_most(epsilon: float, delta: float) -> float:
+    """The largest μ with Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) ≤ δ, rounded down: μ-GDP inside (ε, δ)."""
+    check_epsilon(epsilon)
+    _check_approximate(delta)
+    return greatest(lambda mu: GaussianCurve(mu).delta(epsilon) <= delta)
+
+
+def rho_at_most(epsilon: float, delta: float) -> float:
+    """The largest ρ for which ρ-zCDP implies (ε, δ), rounded down."""
+    check_epsilon(epsilon)
+    _check_approximate(delta)
+    return greatest(lambda rho: ConcentratedCurve(rho).delta(epsilon) <= delta)
+
+
+def pure_mu_at_least(epsilon: float) -> float:
+    """μ = −2Φ⁻¹(1/(1 + e^ε)), rounded up: the least μ for which every ε-DP mechanism is μ-GDP."""
+    check_epsilon(epsilon)
+    return up(-2.0 * float(ndtri(1.0 / (1.0 + math.exp(epsilon)))))
+
+
+def pure_rho_at_least(epsilon: float) -> float:
+    """ρ = ε·tanh(ε/2) ≤ ε²/2, rounded up: the least ρ for which every ε-DP mechanism is ρ-zCDP.
+
+    Randomised response is the worst ε-DP mechanism and has (α − 1)D_α = ln cosh u − ln cosh(ε/2) with
+    u = (2α − 1)ε/2; ln cosh √v is concave in v, and its tangent at v = ε²/4 gives D_α ≤ α·ε·tanh(ε/2), with
+    equality as α → 1.
+    """
+    check_epsilon(epsilon)
+    return up(epsilon * math.tanh(0.5 * epsilon))
+
+
+def bounded_range_rho_at_least(reach: float) -> float:
+    """ρ = η²/8, rounded up: what a mechanism whose loss has range η costs in zCDP."""
+    _check_positive("the range of the privacy loss", reach)
+    return up(reach * reach / 8.0)
+
+
+def pure_curve(epsilon: float) -> PureCurve:
+    """The worst δ(ε') of all ε-DP mechanisms."""
+    check_epsilon(epsilon)
+    return PureCurve(epsilon)
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Refuses ε that is not a positive finite number."""
+    if not (math.isfinite(epsilon) and epsilon > 0.0):
+        raise GuaranteeError(
+            "epsilon must be a positive number",
+            got=epsilon,
+            limit="0 < epsilon < inf",
+            remedy="Try epsilon=1.0.",
+        )
+    return epsilon
+
+
+def check_delta(delta: float) -> float:
+    """Refuses δ outside [0, 1)."""
+    if not 0.0 <= delta < 1.0:
+        raise GuaranteeError(
+            "delta must be a small probability",
+            got=delta,
+            limit="0 ≤ delta < 1",
+            remedy="Try delta=1e-6, or delta=0 for a pure guarantee.",
+        )
+    return delta
+
+
+def _check_approximate(delta: float) -> float:
+    if check_delta(delta) == 0.0:
+        raise GuaranteeError(
+            "Gaussian and concentrated guarantees have no pure form",
+            got="delta = 0",
+            limit="0 < delta < 1",
+            remedy="Give a positive delta, or use a pure mechanism such as matrix-laplace.",
+        )
+    return delta
+
+
+def _check_positive(what: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0.0):
+        raise GuaranteeError(f"{what} must be a positive number", got=value, limit="0 < value < inf")
+
+
+def _warn(what: str, why: str) -> None:
+    warnings.warn(f"{what}: {why}", DpgramWarning, stacklevel=3)
