@@ -23,7 +23,7 @@ def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
     """T G Tᵀ with x = centre + half_width · a / weight for every encoded column a."""
     change = _change_of_units(schema)
     result = change @ encoded @ change.T
-    return (result + result.T) / 2
+    return _symmetric(result)
 
 
 def count(release: Release) -> float:
@@ -43,7 +43,8 @@ def covariance(release: Release) -> Matrix:
     """G/n − m mᵀ in original units, made positive semidefinite first; columns as in `release.columns[1:]`."""
     spread = _encoded_covariance(release)
     scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    return spread * np.outer(scale, scale)
+    scaled: Matrix = spread * np.outer(scale, scale)
+    return scaled
 
 
 def correlation(release: Release) -> Matrix:
@@ -51,7 +52,7 @@ def correlation(release: Release) -> Matrix:
     spread = _encoded_covariance(release)
     deviation = np.sqrt(np.diagonal(spread))
     deviation = np.where(deviation > 0, deviation, np.nan)
-    result = spread / np.outer(deviation, deviation)
+    result: Matrix = spread / np.outer(deviation, deviation)
     np.fill_diagonal(result, np.where(np.isnan(deviation), np.nan, 1.0))
     return np.clip(result, -1.0, 1.0)
 
@@ -68,8 +69,14 @@ def _encoded_covariance(release: Release) -> Matrix:
     rows = matrix[0, 0] / release.schema.encoded[0].weight ** 2
     centred = (matrix[1:, 1:] - matrix[0, 0] * np.outer(ratio, ratio)) / rows
     values, vectors = np.linalg.eigh(centred)
-    repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return (repaired + repaired.T) / 2
+    repaired: Matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return _symmetric(repaired)
+
+
+def _symmetric(matrix: Matrix) -> Matrix:
+    """Exactly symmetric, where rounding made it almost so."""
+    symmetric: Matrix = (matrix + matrix.T) / 2
+    return symmetric
 
 
 def _change_of_units(schema: Schema) -> Matrix:

@@ -9,21 +9,32 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import tempfile
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, final
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
+from dpgram import moments
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
-from dpgram.errors import ReleaseError, SchemaError
+from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, ROW_NORM_SQUARED, cell_unit
 from dpgram.noise import MatrixLaplace, NoiseLaw, SymmetricGaussian
+from dpgram.privacy.receipt import Receipt
+from dpgram.release_display import as_html, as_text
+from dpgram.release_parts import (
+    AdjacencyName,
+    GaussianUsed,
+    MatrixLaplaceUsed,
+    MechanismUsed,
+    Policy,
+    PublishedMatrix,
+    StatedGuarantee,
+)
 from dpgram.schema import Schema
 
 FORMAT: Final = "dpgram-release"
@@ -31,95 +42,10 @@ VERSION: Final = 1
 LARGEST_FILE: Final = 1 << 27
 """Bytes. Twice what the widest schema can need; whatever is larger is not a release."""
 
-Units = Literal["encoded", "original"]
-AdjacencyName = Literal["add-remove", "replace-one"]
-Text = Annotated[str, Meta(max_length=4000)]
-Positive = Annotated[float, Meta(gt=0)]
-Probability = Annotated[float, Meta(ge=0, lt=1)]
+Units: TypeAlias = Literal["encoded", "original"]
+Matrix: TypeAlias = npt.NDArray[np.float64]
 
-_CELL: Final = re.compile(r"0|-?[1-9][0-9]{0,59}")
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-
-
-@final
-class GaussianParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """σ of the diagonal, in lattice units."""
-
-    sigma: Positive
-
-
-@final
-class GaussianUsed(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name", tag="gaussian"
-):
-    """The symmetric discrete Gaussian, and why it was taken."""
-
-    parameters: GaussianParameters
-    choice: Text
-
-
-@final
-class MatrixLaplaceParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """θ, in reciprocal lattice units."""
-
-    theta: Positive
-
-
-@final
-class MatrixLaplaceUsed(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name", tag="matrix-laplace"
-):
-    """The difference of two Wisharts, and why it was taken."""
-
-    parameters: MatrixLaplaceParameters
-    choice: Text
-
-
-MechanismUsed = GaussianUsed | MatrixLaplaceUsed
-
-
-@final
-class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was done with values outside the schema: a declared rule per row, fixed before looking."""
-
-    missing: Literal["drop", "midpoint"]
-    strict: bool
-
-
-@final
-class StatedGuarantee(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """(ε, δ)-differential privacy of this one release, in numbers and in words."""
-
-    epsilon: Positive
-    delta: Probability
-    numerical_delta: Probability = 0.0
-    """What a sampler in floating point adds to δ; 0 for exact samplers."""
-    mu: Positive | None = None
-    """The exact Gaussian-DP parameter, where the mechanism has one."""
-    rho: Positive | None = None
-    """The zero-concentrated parameter, where the mechanism has one."""
-    statement: Text
-
-    def __str__(self) -> str:
-        return self.statement
-
-
-@final
-class ReceiptRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ledger's answer to the charge: which ledger, which entry, and the head of its chain then."""
-
-    ledger: Text
-    entry: Annotated[int, Meta(ge=0, le=2**53)]
-    head: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-
-
-@final
-class PublishedMatrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Lower triangle by rows, cell (i, j) at i(i+1)/2 + j: symmetric because nothing else can be written."""
-
-    kind: Literal["gram", "inverse"]
-    exponent: Annotated[int, Meta(ge=-256, le=256)]
-    cells: tuple[str, ...]
+_DAMAGED: Final = "Ask the curator for the original file"
 
 
 @final
@@ -144,7 +70,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     guarantee: StatedGuarantee
     entropy: Literal["system", "seeded"]
     published: PublishedMatrix = msgspec.field(name="matrix")
-    receipt: ReceiptRecord | None = None
+    receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
         width = self.schema.width
@@ -156,71 +82,66 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
                 limit=f"{expected} cells",
                 remedy=_DAMAGED,
             )
-        if not all(map(_CELL.fullmatch, self.published.cells)):
-            raise ReleaseError(
-                "a cell of the matrix is not a whole number in plain decimal digits", remedy=_DAMAGED
-            )
         if (self.public_rows is None) != (self.adjacency == "add-remove"):
             raise ReleaseError(
-                "the row count must be stated under replace-one and only there", got=self.adjacency
+                "a row count belongs into a release under replace-one, and only there", got=self.adjacency
             )
-        _check_noise(self)
+        if not _one_story(self):
+            raise ReleaseError(
+                "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the matrix's rows and columns, in order."""
-        return tuple(self.schema.names)
+        return self.schema.names
+
+    @property
+    def mechanism_name(self) -> str:
+        """The name by which `publish` knows the mechanism."""
+        return str(self.mechanism.__struct_config__.tag)
 
     @cached_property
     def lattice_matrix(self) -> npt.NDArray[np.object_]:
         """The published integers as a full symmetric matrix, without the factor 2^exponent."""
         width = self.schema.width
         rows, columns = np.tril_indices(width)
-        matrix = np.empty((width, width), dtype=object)
         cells = np.array([int(cell) for cell in self.published.cells], dtype=object)
+        matrix = np.empty((width, width), dtype=object)
         matrix[rows, columns] = cells
         matrix[columns, rows] = cells
+        matrix.flags.writeable = False
         return matrix
 
-    def matrix(self, units: Units = "encoded") -> npt.NDArray[np.float64]:
+    def matrix(self, units: Units = "encoded") -> Matrix:
         """The noisy matrix. Encoded: every column within ±weight. Original: the columns as declared.
 
         In original units a column is x = centre + half_width · (encoded / weight): numbers as they were,
         false and true as 0 and 1, levels as 0 and 1, products and Legendre columns of the scaled factors.
         """
-        from dpgram.moments import in_original_units
-
         unit = cell_unit(self.radius)
-        encoded = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent) * unit
+        encoded: Matrix = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent) * unit
         if units == "encoded":
             return encoded
         if units == "original":
-            return in_original_units(self.schema, encoded)
+            return moments.in_original_units(self.schema, encoded)
         raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
 
     def count(self) -> float:
         """The number of rows used, as the noisy constant cell tells it; it need not be whole."""
-        from dpgram.moments import count
-
-        return count(self)
+        return moments.count(self)
 
     def mean(self) -> dict[str, float]:
         """The noisy mean of each column, in original units."""
-        from dpgram.moments import mean
+        return moments.mean(self)
 
-        return mean(self)
-
-    def covariance(self) -> npt.NDArray[np.float64]:
+    def covariance(self) -> Matrix:
         """The noisy covariance in original units, without negative eigenvalues; order: `columns[1:]`."""
-        from dpgram.moments import covariance
+        return moments.covariance(self)
 
-        return covariance(self)
-
-    def correlation(self) -> npt.NDArray[np.float64]:
-        """The noisy correlation; NaN for a column whose variance the noise swallowed. Order: `columns[1:]`."""
-        from dpgram.moments import correlation
-
-        return correlation(self)
+    def correlation(self) -> Matrix:
+        """The noisy correlation, NaN where the noise swallowed a variance; order: `columns[1:]`."""
+        return moments.correlation(self)
 
     @property
     def digest(self) -> str:
@@ -236,7 +157,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             raise ReleaseError(
                 f"the release cannot be written to {target}",
                 got=problem.strerror or type(problem).__name__,
-                remedy="Choose a folder that exists and may be written.",
+                remedy="Choose a folder that exists and may be written",
             ) from problem
         return target
 
@@ -252,7 +173,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             content = parse_strictly(raw)
         except ValueError as problem:
             raise ReleaseError(
-                "this is not a release: it is not clean JSON", got=_reason(problem), remedy=_DAMAGED
+                "this is not a release: it is not clean JSON", got=_shortened(problem), remedy=_DAMAGED
             ) from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ReleaseError("this is not a release", limit=f'a JSON object with "format": "{FORMAT}"')
@@ -261,28 +182,43 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
                 "this release has a version of the format that is not known here",
                 got=_shortened(content.get("version")),
                 limit=str(VERSION),
-                remedy="Read it with a newer dpgram.",
+                remedy="Read it with a newer dpgram",
             )
         digest = content.pop("digest", None)
         try:
-            release = msgspec.convert(content, cls, dec_hook=_decode)
+            release = cls(**_converted(cls, content))
             actual = release.digest
-        except SchemaError as problem:
-            raise ReleaseError("the schema in the release is not valid", got=str(problem)) from None
-        except (msgspec.ValidationError, ValueError, OverflowError, RecursionError) as problem:
+        except ReleaseError:
+            raise
+        except (DpgramError, ValueError, OverflowError) as problem:
             raise ReleaseError(
-                "the release does not follow the format", got=_reason(problem), remedy=_DAMAGED
+                "the release does not follow the format", got=_shortened(problem), remedy=_DAMAGED
             ) from None
-        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest) or digest != actual:
+        if digest != actual:
             raise ReleaseError(
                 "the content of the release does not match its digest: it was damaged or edited",
                 remedy=_DAMAGED,
             )
         return release
 
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        told = self.guarantee
+        return (
+            f"<Release: {self.schema.width} columns, {self.mechanism_name}, "
+            f"epsilon={told.epsilon:g}, delta={told.delta:g}, {self.adjacency}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
     def _fields(self) -> dict[str, object]:
-        fields: dict[str, object] = msgspec.to_builtins(self, enc_hook=_encode)
-        return fields
+        """Every field but the digest, as plain JSON values."""
+        return {
+            field.encode_name: _plain(getattr(self, field.name)) for field in msgspec.structs.fields(self)
+        }
 
 
 def load(path: str | os.PathLike[str]) -> Release:
@@ -300,45 +236,47 @@ def load(path: str | os.PathLike[str]) -> Release:
     return Release.from_json(raw)
 
 
-_DAMAGED: Final = "Ask the curator for the original file."
+def _plain(value: object) -> object:
+    """Plain JSON values. A schema has its own JSON form, which is not that of its attributes."""
+    return value.to_dict() if isinstance(value, Schema) else msgspec.to_builtins(value)
 
 
-def _encode(value: object) -> object:
-    if isinstance(value, Schema):
-        return value.to_dict()
-    raise TypeError(f"a release cannot hold a {type(value).__name__}")
+def _converted(cls: type[Release], content: dict[str, object]) -> dict[str, Any]:
+    """Each field converted to its type; every field must be there, and no other."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(cls)}
+    if fields.keys() != content.keys():
+        odd = min(fields.keys() ^ content.keys())
+        raise ValueError(f"the field {_shortened(odd)!r} is {'missing' if odd in fields else 'not known'}")
+    return {fields[name].name: _typed(name, value, fields[name].type) for name, value in content.items()}
 
 
-def _decode(kind: type, value: object) -> object:
-    if kind is Schema:
-        if not isinstance(value, dict):
-            raise SchemaError("the schema must be an object")
-        return Schema.from_dict(value)
-    raise TypeError(f"a release cannot hold a {kind.__name__}")
+def _typed(name: str, value: object, kind: object) -> object:
+    try:
+        if kind is not Schema:
+            return msgspec.convert(value, kind)
+        schema = Schema.from_dict(msgspec.convert(value, dict[str, object]))
+    except (msgspec.ValidationError, DpgramError) as problem:
+        raise ValueError(f"{name}: {problem}") from None
+    if schema.unbounded:
+        raise ValueError(f"{name}: a column has no bounds")
+    return schema
 
 
-def _check_noise(release: Release) -> None:
-    """The mechanism, its noise law and its guarantee must tell one story."""
+def _one_story(release: Release) -> bool:
+    """The mechanism, its noise law and its guarantee must belong together: proofs/ says how."""
+    told, steps = release.guarantee, 1 if release.adjacency == "add-remove" else 2
+    if release.published.kind != "gram" or release.published.exponent != 0:
+        return False
     match release.mechanism, release.noise:
         case GaussianUsed(parameters=used), SymmetricGaussian(sigma=sigma):
-            steps = 1.0 if release.adjacency == "add-remove" else math.sqrt(2)
-            told = release.guarantee.mu
-            agree = used.sigma == sigma and told is not None and release.guarantee.delta > 0
-            agree = agree and told is not None and told * sigma >= steps * ROW_NORM_SQUARED * (1 - 1e-9)
+            least_mu = math.sqrt(steps) * ROW_NORM_SQUARED / used.sigma * (1 - 1e-9)
+            return sigma == used.sigma and told.delta > 0 and told.mu is not None and told.mu >= least_mu
         case MatrixLaplaceUsed(parameters=used), MatrixLaplace(theta=theta, width=width):
-            steps = 1.0 if release.adjacency == "add-remove" else 2.0
-            agree = used.theta == theta and width == release.schema.width and release.guarantee.delta == 0
-            agree = agree and theta * steps * ROW_NORM_SQUARED <= release.guarantee.epsilon * (1 + 1e-9)
+            least_epsilon = steps * ROW_NORM_SQUARED * used.theta * (1 - 1e-9)
+            right_law = theta == used.theta and width == release.schema.width
+            return right_law and told.delta == 0 and told.epsilon >= least_epsilon
         case _:
-            agree = False
-    if not agree or release.published.kind != "gram" or release.published.exponent != 0:
-        raise ReleaseError(
-            "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
-        )
-
-
-def _reason(problem: Exception) -> str:
-    return _shortened(problem)
+            return False
 
 
 def _shortened(value: object) -> str:

@@ -1,0 +1,119 @@
+"""A release for human eyes: the guarantee in words, text for a terminal, escaped HTML for a notebook."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from dpgram.lattice import cell_unit
+
+if TYPE_CHECKING:
+    from dpgram.release import Release
+    from dpgram.release_parts import AdjacencyName
+
+_CHANGE: Final[dict[str, str]] = {
+    "add-remove": "adding or removing all the data of any one {who}",
+    "replace-one": "replacing all the data of any one {who} by anything else",
+}
+
+
+def in_words(*, epsilon: float, delta: float, adjacency: AdjacencyName, unit: str | None) -> str:
+    """What (ε, δ) promises, for a reader who has never heard of differential privacy."""
+    who = "row of the table" if unit is None else f"value of {unit!r}"
+    change = _CHANGE[adjacency].format(who=who)
+    first = (
+        f"Whatever anybody computes from this release, {change} changes the probability of any outcome "
+        f"by a factor of at most {math.exp(min(epsilon, 700.0)):.4g} (e^ε with ε = {epsilon:g})"
+    )
+    if delta == 0:
+        return first + ", without exception (δ = 0)."
+    return first + f", apart from events of total probability at most δ = {delta:g}."
+
+
+def as_text(release: Release) -> str:
+    """One aligned block, about 100 columns wide."""
+    facts = _facts(release)
+    label = max(len(name) for name, _ in facts)
+    lines = [_title(release)]
+    for name, value in facts:
+        lines += textwrap.wrap(
+            value,
+            width=100,
+            initial_indent=f"  {name:<{label}}  ",
+            subsequent_indent=" " * (label + 4),
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
+
+
+def as_html(release: Release) -> str:
+    """A small table; every text of the file is escaped."""
+    rows = "".join(
+        f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(value)}</td></tr>"
+        for name, value in _facts(release)
+    )
+    return f"<div><strong>{escape(_title(release))}</strong><table>{rows}</table></div>"
+
+
+def _title(release: Release) -> str:
+    return f"A differentially private release of {release.schema.width} encoded columns"
+
+
+def _facts(release: Release) -> list[tuple[str, str]]:
+    facts = [
+        ("columns", _listed(release.columns)),
+        ("guarantee", f"{_numbers(release)}. {release.guarantee.statement}"),
+        ("mechanism", f"{release.mechanism_name} ({release.mechanism.choice})"),
+        ("noise", _noise(release)),
+        ("rows", _rows(release)),
+        ("policy", _policy(release)),
+        ("entropy", _entropy(release)),
+    ]
+    if release.receipt is not None:
+        facts.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
+    return [*facts, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
+
+
+def _numbers(release: Release) -> str:
+    guarantee = release.guarantee
+    parts = [f"ε = {guarantee.epsilon:g}", f"δ = {guarantee.delta:g}"]
+    if guarantee.mu is not None:
+        parts.append(f"μ = {guarantee.mu:.5g}")
+    return ", ".join(parts) + f" ({release.adjacency})"
+
+
+def _noise(release: Release) -> str:
+    unit = cell_unit(release.radius) * 2.0**release.published.exponent
+    diagonal, off = release.noise.diagonal_sd * unit, release.noise.offdiagonal_sd * unit
+    return f"standard deviation {diagonal:.4g} on the diagonal and {off:.4g} off it, in encoded units"
+
+
+def _rows(release: Release) -> str:
+    told = "" if release.public_rows is None else f"; {release.public_rows:,} were read (public)"
+    if not release.schema.constant or release.published.kind != "gram":
+        return "no constant column, so no count" + told
+    return f"about {release.count():,.0f} (noisy)" + told
+
+
+def _policy(release: Release) -> str:
+    missing = {
+        "drop": "rows with a missing value are left out",
+        "midpoint": "missing values count as midpoint",
+    }
+    strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
+    return missing[release.policy.missing] + strict
+
+
+def _entropy(release: Release) -> str:
+    if release.entropy == "system":
+        return "the operating system's"
+    return "SEEDED: whoever knows the seed can remove the noise. For tests only; this protects nobody."
+
+
+def _listed(names: tuple[str, ...], most: int = 12) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return ", ".join(names[:most]) + f", … ({len(names)} in all)"
