@@ -1,0 +1,139 @@
+"""Arrow's own tables: Table, RecordBatch, readers, datasets, and any object with `__arrow_c_stream__`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import pyarrow as pa
+
+from dpgram.errors import SourceError
+from dpgram.sources.base import Batches, Partition, Request, Source, attempt, guarded, sliced
+from dpgram.sources.cells import plain
+from dpgram.sources.memory import MemorySource
+
+FAILURES = (pa.ArrowException, OSError, ValueError, TypeError, RuntimeError)
+
+
+def table_source(data: pa.Table | pa.RecordBatch, request: Request) -> Source:
+    """A table in memory, cut without a copy."""
+    request.check(data.schema.names, "the Arrow table")
+    table = data.select(list(request.columns))
+
+    def cut(start: int, stop: int) -> pa.RecordBatch:
+        piece = table.slice(start, stop - start)
+        if isinstance(piece, pa.RecordBatch):
+            return piece
+        # A copy only where a slice straddles chunks of the table.
+        (batch,) = piece.combine_chunks().to_batches() or [
+            pa.RecordBatch.from_pylist([], schema=piece.schema)
+        ]
+        return batch
+
+    return MemorySource(request=request, label="an Arrow table", length=table.num_rows, cut=cut)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSource(Source):
+    """Batches from a stream that `start` opens; each pass opens it again."""
+
+    request: Request
+    label: str
+    start: Callable[[], Iterator[pa.RecordBatch]]
+    explain: Callable[[BaseException], SourceError]
+    failures: tuple[type[BaseException], ...] = FAILURES
+    known_rows: int | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where the stream knows it."""
+        return self.known_rows
+
+    def describe(self) -> str:
+        """Where the stream comes from."""
+        return f"{self.label}, {len(self.columns)} columns"
+
+    def partitions(self) -> Sequence[Partition]:
+        """The stream as a whole: it can only be read from its beginning."""
+        return (Partition(first_row=0, read=self._read),)
+
+    def _read(self) -> Batches:
+        stream = attempt(self.start, self.failures, self.explain)
+        for batch in guarded(stream, self.failures, self.explain):
+            for piece in sliced(batch.select(list(self.columns)), self.request.batch_rows):
+                yield plain(piece, self.request.kinds)
+
+
+@final
+@dataclass(slots=True)
+class Once:
+    """A reader that can be read a single time: the second pass is refused instead of finding nothing."""
+
+    reader: pa.RecordBatchReader
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    spent: bool = False
+
+    def open(self) -> Iterator[pa.RecordBatch]:
+        """The batches, the first time only."""
+        with self.lock:
+            if self.spent:
+                raise SourceError(
+                    "this stream was read already, and a stream can be read only once",
+                    remedy="Open it again, or give a table, a file or a dataset.",
+                )
+            self.spent = True
+        return iter(self.reader)
+
+
+def reader_source(data: pa.RecordBatchReader, request: Request, label: str = "an Arrow stream") -> Source:
+    """A stream of record batches, readable once."""
+    request.check(data.schema.names, "the Arrow stream")
+    return StreamSource(
+        request=request, label=label, start=Once(data).open, explain=broken("the Arrow stream")
+    )
+
+
+def capsule_source(data: Any, request: Request) -> Source:
+    """Any object with the Arrow PyCapsule stream interface."""
+    where = f"the object of type {type(data).__name__!r}"
+    reader = attempt(lambda: pa.RecordBatchReader.from_stream(data), FAILURES, broken(where))
+    return reader_source(reader, request, f"an Arrow stream of {type(data).__name__!r}")
+
+
+def dataset_source(data: Any, request: Request) -> Source:
+    """A pyarrow dataset, scanned with buffered reads and little read-ahead so that memory stays small."""
+    import pyarrow.dataset as ds
+
+    request.check(data.schema.names, "the Arrow dataset")
+    parquet = isinstance(getattr(data, "format", None), ds.ParquetFileFormat)
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=1 << 18)
+
+    def start() -> Iterator[pa.RecordBatch]:
+        scanner = data.scanner(
+            columns=list(request.columns),
+            batch_size=request.batch_rows,
+            batch_readahead=2,
+            fragment_readahead=1,
+            fragment_scan_options=options if parquet else None,
+        )
+        return iter(scanner.to_reader())
+
+    return StreamSource(
+        request=request, label="an Arrow dataset", start=start, explain=broken("the Arrow dataset")
+    )
+
+
+def broken(where: str) -> Callable[[BaseException], SourceError]:
+    """An error for a stream that fails; the reader's own words are left out, since they may quote a value."""
+
+    def explain(failure: BaseException) -> SourceError:
+        return SourceError(
+            f"{where} cannot be read to its end: it is damaged, cut short, or not a table",
+            got=type(failure).__name__,
+            remedy="Read it outside dpgram to see the reader's own message.",
+        )
+
+    return explain

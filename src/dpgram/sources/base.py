@@ -1,0 +1,290 @@
+"""A source: the asked columns as Arrow record batches, in partitions that can be read in any order."""
+
+from __future__ import annotations
+
+import difflib
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, final
+
+import pyarrow as pa
+
+from dpgram.errors import SourceError
+
+Kind = Literal["number", "text", "boolean"]
+"""What the schema says a column holds. It decides how cells that carry no type of their own are read."""
+
+Batches = Generator[pa.RecordBatch, None, None]
+
+READ_AHEAD = 2  # batches waiting in `Source.batches`: enough to hide the reading, few enough to stay small
+MOST_NAMES = 5_000  # names compared when looking for a near one: comparing strings is slow
+
+_T = TypeVar("_T")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is wanted of the data: these columns in this order, of these kinds, in batches of this size."""
+
+    columns: tuple[str, ...]
+    kinds: Mapping[str, Kind]
+    batch_rows: int
+
+    def __post_init__(self) -> None:
+        if self.batch_rows < 1:
+            raise SourceError("batch_rows must be positive", got=self.batch_rows, limit="batch_rows ≥ 1")
+        if not self.columns:
+            raise SourceError("no column was asked for", remedy="Name at least one column.")
+        twice = _repeated(self.columns)
+        if twice:
+            raise SourceError(f"the column {twice[0]!r} is asked for twice", remedy="Name each column once.")
+
+    def check(self, names: Sequence[str], where: str) -> None:
+        """Refuse `names` (those the data has) unless each asked column is among them exactly once."""
+        known = set(names)
+        missing = [name for name in self.columns if name not in known]
+        if missing:
+            raise missing_columns(missing, names, where)
+        wanted = set(self.columns)
+        twice = _repeated([name for name in names if name in wanted])
+        if twice:
+            raise SourceError(
+                f"{where} has several columns named {twice[0]!r}",
+                limit="one column for each name",
+                remedy="Rename them, so that it is clear which one is meant.",
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Rows `first_row`, `first_row + 1`, … of the source; `read` starts a fresh pass over them."""
+
+    first_row: int
+    read: Callable[[], Batches]
+
+
+class Source(ABC):
+    """A table as a stream of record batches. Holds no data of its own beyond what the caller already held.
+
+    Three ways to read, each giving every row exactly once:
+
+    * `batches()`: one stream, in row order, read ahead by a background thread. For a single consumer.
+    * `feeds(workers)`: one stream for each of several worker threads. For engines: each worker decodes the
+      partition it holds in its own thread (this is what makes Parquet reading use both cores), and when no
+      untouched partition is left it helps with those of the others, so no worker idles and a source with a
+      single partition is shared fairly. Order between feeds is arbitrary; an integer sum does not mind.
+    * `partitions()`: the pieces themselves, for engines that place them on other machines.
+    """
+
+    @property
+    @abstractmethod
+    def request(self) -> Request:
+        """The columns, kinds and batch size this source was opened for."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of every batch, in order."""
+        return self.request.columns
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where it is known without reading; for a progress bar only, never published."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for the curator's screen: what is read. It holds no value of the data."""
+
+    @abstractmethod
+    def partitions(self) -> Sequence[Partition]:
+        """The pieces of the table in row order; each can be read by itself, in any thread."""
+
+    def batches(self) -> Batches:
+        """Every row once, in order, in batches of the asked columns; read ahead by a background thread."""
+        return read_ahead(lambda: (batch for part in self.partitions() for batch in part.read()))
+
+    def feeds(self, workers: int) -> tuple[Iterator[tuple[int, pa.RecordBatch]], ...]:
+        """`workers` iterators of (number of the first row, batch); each is for one thread, together all rows.
+
+        An error of the data is raised in whichever feed met it; the others then end early, so an engine must
+        not trust a sum before every feed has ended without an error.
+        """
+        if workers == 1:  # nobody else can decode meanwhile, so a background thread does
+            return (_numbered(self.batches()),)
+        pool = _Pool(self.partitions())
+        return tuple(pool.feed() for _ in range(workers))
+
+
+@final
+class _Shared:
+    """A partition being read: any worker may take its next batch."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._lock = threading.Lock()
+        self._row = partition.first_row
+        self._stream = partition.read()
+
+    def take(self) -> tuple[int, pa.RecordBatch] | None:
+        with self._lock:
+            batch = next(self._stream, None)
+            if batch is None:
+                return None
+            row = self._row
+            self._row += batch.num_rows
+            return row, batch
+
+    def close(self) -> None:
+        with self._lock:
+            self._stream.close()
+
+
+@final
+class _Pool:
+    """The partitions not yet begun and those under way, shared by all feeds of one pass."""
+
+    def __init__(self, partitions: Sequence[Partition]) -> None:
+        self._lock = threading.Lock()
+        self._waiting = iter(partitions)
+        self._active: list[_Shared] = []
+        self._failed = False
+
+    def _next(self) -> _Shared | None:
+        """An untouched partition if there is one, else one under way, else nothing."""
+        with self._lock:
+            if self._failed:
+                return None
+            partition = next(self._waiting, None)
+            if partition is not None:
+                self._active.append(_Shared(partition))
+                return self._active[-1]
+            return self._active[-1] if self._active else None
+
+    def _drop(self, shared: _Shared, *, failed: bool) -> None:
+        with self._lock:
+            self._failed = self._failed or failed
+            if shared in self._active:
+                self._active.remove(shared)
+
+    def feed(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        while (shared := self._next()) is not None:
+            ended = False
+            try:
+                while not self._failed and (taken := shared.take()) is not None:
+                    yield taken
+                ended = True
+            finally:
+                self._drop(shared, failed=not ended)
+                if not ended:
+                    shared.close()
+
+
+def _numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    row = 0
+    for batch in batches:
+        yield row, batch
+        row += batch.num_rows
+
+
+def read_ahead(start: Callable[[], Iterator[_T]], depth: int = READ_AHEAD) -> Generator[_T, None, None]:
+    """The items of `start()`, produced by a background thread at most `depth` items ahead of the consumer.
+
+    Closing the generator (or dropping it) stops the thread; an exception of the producer is raised here.
+    """
+    items: queue.Queue[_T | _End] = queue.Queue(maxsize=depth)
+    stop = threading.Event()
+
+    def produce() -> None:
+        failure: BaseException | None = None
+        try:
+            stream = start()
+            for item in stream:
+                items.put(item)
+                if stop.is_set():
+                    break
+        except BaseException as error:  # noqa: BLE001  every failure must reach the consumer's thread
+            failure = error
+        items.put(_End(failure))
+
+    thread = threading.Thread(target=produce, name="dpgram-read-ahead", daemon=True)
+    thread.start()
+    item: _T | _End | None = None
+    try:
+        while not isinstance(item := items.get(), _End):
+            yield item
+    finally:
+        stop.set()
+        while not isinstance(item, _End):  # the producer may be waiting for room: let it see the flag and end
+            item = items.get()
+        thread.join()
+    if item.failure is not None:
+        raise item.failure
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The last item of a read-ahead queue."""
+
+    failure: BaseException | None
+
+
+def attempt(
+    action: Callable[[], _T],
+    failures: tuple[type[BaseException], ...],
+    explain: Callable[[BaseException], SourceError],
+) -> _T:
+    """`action()`, or the error `explain` makes of its failure.
+
+    The new error is raised outside the handler, so it carries neither cause nor context: messages of readers
+    quote values of the data, and a traceback would print them.
+    """
+    try:
+        return action()
+    except failures as failure:
+        error = explain(failure)
+    raise error
+
+
+def guarded(
+    stream: Iterator[_T],
+    failures: tuple[type[BaseException], ...],
+    explain: Callable[[BaseException], SourceError],
+) -> Generator[_T, None, None]:
+    """`stream`, with the failures of each step turned into one clean error, as `attempt` does."""
+    end = _End(None)
+    while not isinstance(item := attempt(lambda: next(stream, end), failures, explain), _End):
+        yield item
+
+
+def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of `batch` in pieces of at most `rows`, without a copy; nothing for an empty batch."""
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) -> SourceError:
+    """The error for columns that `where` does not have, with the nearest names that it has."""
+    named = ", ".join(repr(name) for name in missing[:5]) + (", …" if len(missing) > 5 else "")
+    near = dict.fromkeys(
+        match
+        for name in missing[:5]
+        for match in difflib.get_close_matches(name, names[:MOST_NAMES], n=2, cutoff=0.6)
+    )
+    near.update(dict.fromkeys(n for n in names for m in missing[:5] if n.casefold() == m.casefold()))
+    hint = f" Near names: {', '.join(repr(name) for name in near)}." if near else ""
+    plural = "s" if len(missing) > 1 else ""
+    return SourceError(
+        f"{where} has no column{plural} {named}",
+        got=f"{len(names)} other column{'s' if len(names) != 1 else ''}" if names else "no columns",
+        remedy=f"Correct the name{plural} in the schema or in the data.{hint}",
+    )
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]

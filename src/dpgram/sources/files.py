@@ -1,0 +1,134 @@
+"""Paths, folders, globs and lists of them → the files of one table, and the errors of files."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from dpgram.errors import SourceError
+
+Format = Literal["parquet", "csv"]
+
+SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".parq": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".tsv.gz": "csv",
+}
+
+
+def find_files(data: str | Path | list[Any]) -> tuple[list[Path], Format, str]:
+    """The files that `data` means, in a fixed order, with their common format and a label for the screen."""
+    if isinstance(data, list) and not all(isinstance(item, str | Path) for item in data):
+        raise SourceError(
+            "a list must hold paths of files",
+            got=", ".join(sorted({type(item).__name__ for item in data})),
+            remedy="For rows or columns of values, give a dict of arrays or a data frame.",
+        )
+    if isinstance(data, str | Path):
+        paths = _expand(data)
+        label = str(data)
+    else:
+        paths = [path for item in data for path in _expand(item)]
+        label = f"{len(paths)} files"
+    if not paths:
+        raise SourceError("the list of files is empty", remedy="Name at least one file.")
+    formats = {file_format(path) for path in paths}
+    if len(formats) > 1:
+        raise SourceError(
+            "the files are of several formats",
+            got=", ".join(sorted(formats)),
+            remedy="Read one format at a time.",
+        )
+    return paths, formats.pop(), label
+
+
+def file_format(path: Path) -> Format:
+    """The format by the end of the name: contents are never guessed at."""
+    name = path.name.lower()
+    for suffix, found in SUFFIXES.items():
+        if name.endswith(suffix):
+            return found
+    raise SourceError(
+        f"the format of the file {path.name!r} is not known",
+        limit=f"names ending in {', '.join(SUFFIXES)}",
+        remedy="Convert it to Parquet, or read it by DuckDB or Polars and give the result.",
+    )
+
+
+def _expand(data: str | Path) -> list[Path]:
+    text = str(data)
+    path = Path(text)
+    if path.is_dir():
+        return _parquet_files(path)
+    if path.exists():
+        return [path]
+    if "://" in text:
+        raise SourceError(
+            f"{text.partition('://')[0]!r} addresses are not opened",
+            limit="files of this machine",
+            remedy="Open it by DuckDB, Polars or pyarrow.dataset and give the result.",
+        )
+    if glob.has_magic(text):
+        found = _matching(path)
+        if not found:
+            raise SourceError(f"no file matches {text!r}", remedy="Check the pattern and the working folder.")
+        return found
+    raise SourceError(f"there is no file or folder {text!r}", remedy="Check the path and the working folder.")
+
+
+def _matching(pattern: Path) -> list[Path]:
+    fixed = list(itertools.takewhile(lambda part: not glob.has_magic(part), pattern.parts))
+    root, rest = Path(*fixed), str(Path(*pattern.parts[len(fixed) :]))
+    return sorted(path for path in root.glob(rest) if path.is_file() and not path.name.startswith("."))
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    """All Parquet files below a folder; names that begin with _ or . are notes of other programs."""
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.name.lower().endswith((".parquet", ".parq", ".pq"))
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+    )
+    if not found:
+        raise SourceError(
+            f"the folder {str(folder)!r} holds no Parquet file",
+            limit="files ending in .parquet, .parq or .pq",
+            remedy="For CSV files, give a pattern such as folder/*.csv.",
+        )
+    return found
+
+
+def unreadable(path: Path) -> Callable[[BaseException], SourceError]:
+    """An error for a file that cannot be read; without the reader's own words, which may quote a value."""
+
+    def explain(failure: BaseException) -> SourceError:
+        if isinstance(failure, FileNotFoundError):
+            return SourceError(
+                f"the file {str(path)!r} is gone", remedy="Check that nothing moves or deletes it."
+            )
+        if isinstance(failure, PermissionError):
+            return SourceError(
+                f"the file {str(path)!r} may not be read", remedy="Check the permissions of the file."
+            )
+        if path.is_file() and path.stat().st_size == 0:
+            return SourceError(
+                f"the file {str(path)!r} is empty: it has not even column names",
+                got="0 bytes",
+                remedy="Write it again, or take it out of the list.",
+            )
+        return SourceError(
+            f"the file {str(path)!r} cannot be read: it is damaged, cut short, or not what its name says",
+            got=type(failure).__name__,
+            remedy="Write it again, or copy it again from where it came.",
+        )
+
+    return explain

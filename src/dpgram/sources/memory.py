@@ -1,0 +1,242 @@
+"""Tables already in memory (numpy, mappings of arrays, pandas, Polars), converted one slice at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpgram.errors import SourceError
+from dpgram.sources.base import Batches, Kind, Partition, Request, Source, attempt
+from dpgram.sources.cells import from_objects, plain
+
+SLICE_BATCHES = 16  # batches in a partition: small enough that workers end together, large enough to be cheap
+
+Cut = Callable[[int, int], pa.RecordBatch]
+"""The rows from `start` up to `stop` of the asked columns."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySource(Source):
+    """A table in memory, cut into batches when they are asked for: no second copy of the table is made."""
+
+    request: Request
+    label: str
+    length: int
+    cut: Cut
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.length
+
+    def describe(self) -> str:
+        """What kind of table it is."""
+        return f"{self.label}, {len(self.columns)} columns"
+
+    def partitions(self) -> Sequence[Partition]:
+        """Runs of `SLICE_BATCHES` batches, so that workers convert their own slices."""
+        step = self.request.batch_rows * SLICE_BATCHES
+        return tuple(
+            Partition(first_row=start, read=partial(self._read, start, min(start + step, self.length)))
+            for start in range(0, self.length, step)
+        )
+
+    def _read(self, start: int, stop: int) -> Batches:
+        for first in range(start, stop, self.request.batch_rows):
+            yield plain(self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds)
+
+
+def numpy_source(data: npt.NDArray[Any], request: Request) -> Source:
+    """A structured array by its field names, or a 2-D array whose columns are the asked ones in order."""
+    if data.dtype.names is not None:
+        if data.ndim != 1:
+            raise SourceError("a structured array must have one dimension", got=f"{data.ndim} dimensions")
+        request.check(data.dtype.names, "the structured array")
+        return _columns_source({name: data[name] for name in request.columns}, request, "a structured array")
+    if data.ndim != 2:
+        raise SourceError(
+            "a plain array must have two dimensions, rows and columns",
+            got=f"{data.ndim}",
+            remedy="Reshape it, or give a dict of one-dimensional arrays.",
+        )
+    if data.shape[1] != len(request.columns):
+        raise SourceError(
+            "a plain array has no names, so it needs one column for each column of the schema, in order",
+            got=f"{data.shape[1]} columns",
+            limit=f"{len(request.columns)} columns",
+            remedy="Give those columns, or a dict or data frame with names.",
+        )
+    _check_dtype(data.dtype, "the array")
+
+    def cut(start: int, stop: int) -> pa.RecordBatch:
+        # One transposing copy of a slice that fits the cache; the columns are views into it.
+        block = data[start:stop].T
+        block = np.ma.asanyarray(block) if np.ma.isMaskedArray(block) else np.ascontiguousarray(block)
+        return _batch(dict(zip(request.columns, block, strict=True)), request)
+
+    return MemorySource(request=request, label="a numpy array", length=len(data), cut=cut)
+
+
+def mapping_source(data: Mapping[str, Any], request: Request) -> Source:
+    """A mapping from names to one-dimensional arrays or sequences of equal length."""
+    request.check([name for name in data if isinstance(name, str)], "the mapping")
+    return _columns_source({name: data[name] for name in request.columns}, request, "a mapping of arrays")
+
+
+def _columns_source(columns: Mapping[str, Any], request: Request, label: str) -> Source:
+    held = {name: _held(name, column) for name, column in columns.items()}
+    lengths = {len(column) for column in held.values()}
+    if len(lengths) > 1:
+        shortest = min(held, key=lambda name: len(held[name]))
+        longest = max(held, key=lambda name: len(held[name]))
+        raise SourceError(
+            f"the columns {shortest!r} and {longest!r} differ in length",
+            limit="columns of equal length",
+            remedy="Give one cell for each row in every column.",
+        )
+
+    def cut(start: int, stop: int) -> pa.RecordBatch:
+        return _batch({name: column[start:stop] for name, column in held.items()}, request)
+
+    return MemorySource(request=request, label=label, length=lengths.pop(), cut=cut)
+
+
+def _held(name: str, column: Any) -> Any:
+    """The column itself if it can be sliced as it is; nothing is converted yet."""
+    if isinstance(column, pa.Array | pa.ChunkedArray | list | tuple):
+        return column
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise SourceError(f"the column {name!r} must have one dimension", got=f"{column.ndim}")
+        _check_dtype(column.dtype, f"the column {name!r}")
+        return column
+    if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
+        return attempt(
+            lambda: pa.chunked_array(column),
+            (pa.ArrowException, ValueError, TypeError),
+            lambda _: _unfit(name, type(column).__name__),
+        )
+    if hasattr(column, "__array__"):
+        return _held(name, np.asarray(column))
+    raise _unfit(name, type(column).__name__)
+
+
+def _unfit(name: str, got: str) -> SourceError:
+    return SourceError(
+        f"the column {name!r} cannot be read as a column of an Arrow table",
+        got=got,
+        limit="numbers, text, booleans, dates",
+        remedy="Convert it before.",
+    )
+
+
+def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
+    if dtype.kind in "cVm":
+        raise SourceError(
+            f"{where} is of a type without an order on a line or a name",
+            got=f"{dtype}",
+            remedy="Convert it before.",
+        )
+
+
+def _batch(columns: Mapping[str, Any], request: Request) -> pa.RecordBatch:
+    arrays = [_array(name, column, request.kinds.get(name)) for name, column in columns.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks()
+    if isinstance(column, list | tuple):
+        return from_objects(column, kind)
+    return attempt(
+        lambda: _from_numpy(column, kind),
+        (pa.ArrowException, ValueError, TypeError),
+        lambda _: _unfit(name, str(column.dtype)),
+    )
+
+
+def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
+    mask = np.ma.getmaskarray(column) if np.ma.isMaskedArray(column) else None
+    values = np.ma.getdata(column)
+    if values.dtype.kind in "OSU":
+        cells = values.astype(object)
+        if mask is not None:
+            cells[mask] = None
+        return from_objects(cells, kind)
+    if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
+        values = values.astype(np.float64)  # Arrow has no extended precision, and few kernels for halves
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    return pa.array(values, mask=mask)
+
+
+def pandas_source(data: Any, request: Request) -> Source:
+    """A pandas frame; columns of objects are read by their declared kind."""
+    names = [name for name in data.columns if isinstance(name, str)]
+    request.check(names, "the pandas frame")
+    columns = {name: data[name] for name in request.columns}
+
+    def cut(start: int, stop: int) -> pa.RecordBatch:
+        arrays = [
+            _from_pandas(name, column.iloc[start:stop], request.kinds.get(name))
+            for name, column in columns.items()
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    return MemorySource(request=request, label="a pandas frame", length=len(data), cut=cut)
+
+
+def _from_pandas(name: str, column: Any, kind: Kind | None) -> pa.Array:
+    levels = getattr(getattr(column, "cat", None), "categories", column)
+    if levels.dtype == object:
+        cells = column.to_numpy(dtype=object, copy=True)
+        cells[column.isna().to_numpy()] = None
+        return from_objects(cells, kind)
+
+    def convert() -> pa.Array:
+        array = pa.Array.from_pandas(column)
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+    return attempt(
+        convert,
+        (pa.ArrowException, ValueError, TypeError),
+        lambda _: _unfit(name, str(column.dtype)),
+    )
+
+
+def polars_source(data: Any, request: Request) -> Source:
+    """A Polars frame in memory."""
+    request.check(data.columns, "the Polars frame")
+    frame = data.select(request.columns)
+    return MemorySource(
+        request=request,
+        label="a Polars frame",
+        length=frame.height,
+        cut=lambda start, stop: polars_batch(frame.slice(start, stop - start), request),
+    )
+
+
+def polars_batch(frame: Any, request: Request) -> pa.RecordBatch:
+    """A small Polars frame as one record batch; columns of Python objects are read by their declared kind."""
+    arrays = [_from_polars(name, frame.get_column(name), request.kinds.get(name)) for name in request.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
+
+
+def _from_polars(name: str, column: Any, kind: Kind | None) -> pa.Array:
+    if str(column.dtype) == "Object":
+        return from_objects(column.to_list(), kind)
+    return attempt(
+        column.to_arrow,
+        (pa.ArrowException, ValueError, TypeError),
+        lambda _: _unfit(name, str(column.dtype)),
+    )

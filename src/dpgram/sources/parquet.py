@@ -1,0 +1,133 @@
+"""Parquet files, folders and globs, read by row groups with buffered pages (docs/adr/0003-readers.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpgram.sources.base import Batches, Kind, Partition, Request, Source, attempt, guarded
+from dpgram.sources.cells import from_objects, plain
+from dpgram.sources.files import unreadable
+
+FAILURES = (pa.ArrowException, OSError, ValueError, EOFError)
+PAGE_BUFFER = 1 << 18  # bytes read at a time from each column: whole column chunks would fill memory
+PARTITION_ROWS = 1 << 20  # small row groups are joined up to this many rows: each partition opens its file
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how Hive writes a missing key in a folder name
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """A run of row groups of one file; `keys` are the asked columns that its folder names give."""
+
+    path: Path
+    groups: tuple[int, ...]
+    first_row: int
+    keys: Mapping[str, str | None]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSource(Source):
+    """Parquet files as one table; a partition is a run of row groups."""
+
+    request: Request
+    label: str
+    runs: tuple[_Run, ...]
+    total: int
+
+    @property
+    def rows(self) -> int:
+        """The number of rows by the footers of the files."""
+        return self.total
+
+    def describe(self) -> str:
+        """Which files are read."""
+        return f"{self.label}, {len(self.columns)} columns"
+
+    def partitions(self) -> Sequence[Partition]:
+        """Runs of row groups; each opens its file again, so that threads share no reader."""
+        alone = len(self.runs) == 1  # then only Arrow's own threads can share the decoding
+        return tuple(
+            Partition(first_row=run.first_row, read=partial(self._read, run, threads=alone))
+            for run in self.runs
+        )
+
+    def _read(self, run: _Run, *, threads: bool) -> Batches:
+        explain = unreadable(run.path)
+        inside = [name for name in self.columns if name not in run.keys]
+
+        def start() -> Batches:
+            with pq.ParquetFile(run.path, buffer_size=PAGE_BUFFER, pre_buffer=False) as file:
+                yield from file.iter_batches(
+                    self.request.batch_rows, row_groups=run.groups, columns=inside, use_threads=threads
+                )
+
+        for batch in guarded(start(), FAILURES, explain):
+            yield plain(_ordered(batch, run.keys, self.request), self.request.kinds)
+
+
+def parquet_source(paths: Sequence[Path], request: Request, label: str) -> Source:
+    """The files as one table, after a look at every footer: no row is read before all of them are sound."""
+    runs: list[_Run] = []
+    first_row = 0
+    for path in paths:
+        keys = {name: value for name, value in hive_keys(path).items() if name in request.columns}
+        names, sizes = attempt(partial(_footer, path), FAILURES, unreadable(path))
+        keys = {name: value for name, value in keys.items() if name not in names}
+        request.check([*names, *keys], f"the file {path.name!r}")
+        for groups, rows in _joined(sizes):
+            runs.append(_Run(path=path, groups=groups, first_row=first_row, keys=keys))
+            first_row += rows
+    return ParquetSource(request=request, label=label, runs=tuple(runs), total=first_row)
+
+
+def _footer(path: Path) -> tuple[list[str], list[int]]:
+    """The names of the columns and the rows of each row group."""
+    with pq.ParquetFile(path) as file:
+        metadata = file.metadata
+        return file.schema_arrow.names, [
+            metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
+        ]
+
+
+def _joined(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], int]]:
+    """Neighbouring row groups joined while they stay within `PARTITION_ROWS`; empty ones are left out."""
+    runs: list[tuple[list[int], int]] = []
+    for group, rows in enumerate(sizes):
+        if rows == 0:
+            continue
+        if runs and runs[-1][1] + rows <= PARTITION_ROWS:
+            groups, before = runs[-1]
+            groups.append(group)
+            runs[-1] = (groups, before + rows)
+        else:
+            runs.append(([group], rows))
+    return [(tuple(groups), rows) for groups, rows in runs]
+
+
+def hive_keys(path: Path) -> dict[str, str | None]:
+    """The columns that folder names of the form key=value give."""
+    pairs = (part.partition("=") for part in path.parent.parts if "=" in part)
+    return {unquote(key): None if value == NO_VALUE else unquote(value) for key, _, value in pairs}
+
+
+def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Request) -> pa.RecordBatch:
+    if not keys:
+        return batch.select(list(request.columns))
+    arrays = [
+        _constant(keys[name], request.kinds.get(name), batch.num_rows) if name in keys else batch.column(name)
+        for name in request.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
+
+
+def _constant(value: str | None, kind: Kind | None, rows: int) -> pa.Array:
+    return pa.repeat(from_objects([value], kind)[0], rows)
