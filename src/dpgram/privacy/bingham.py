@@ -1,0 +1,106 @@
+"""Directions drawn with density ∝ exp(uᵀ M u) on the unit sphere: the Bingham law, by exact rejection.
+
+With A = λ_max(M)·I − M ⪰ 0 the target is ∝ exp(−uᵀAu). Candidates come from the angular central Gaussian
+law of Ω = I + 2A/b (z ~ N(0, Ω⁻¹), u = z/|z|) and are accepted with probability
+
+    exp(−s) · (1 + 2s/b)^{d/2} / K,    s = uᵀAu,    K = e^{−(d−b)/2} (d/b)^{d/2}.
+
+K is the largest value of the numerator for *every* b in (0, d], so the law is right whatever b is; the root
+of Σ 1/(b + 2λ_i(A)) = 1, which lies in [1, d], makes acceptance likely (Kent, Ganeiber and Mardia 2013). Amin
+et al. 2019 print the sum equal to 0 and divide by the power: another law (proofs/eigenvectors.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, eigvalsh, solve_triangular
+from scipy.optimize import brentq
+
+FloatArray = npt.NDArray[np.float64]
+
+CANDIDATES: Final = 24
+"""Candidates drawn at once. A sharp law in d dimensions needs about √d of them and a flat one a single one,
+so drawing many costs little and makes the time of a draw depend less on the data."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinghamDraw:
+    """One accepted direction, and how many candidates were looked at to find it."""
+
+    direction: FloatArray
+    candidates: int
+
+
+def envelope_parameter(spectrum: FloatArray) -> float:
+    """The b in [1, d] with Σ 1/(b + 2λ_i) = 1, for the eigenvalues λ of A (least one zero)."""
+    width = len(spectrum)
+    levels = 2.0 * np.maximum(spectrum - spectrum.min(), 0.0)
+    if width == 1 or not levels.any():
+        return float(width)
+    return float(brentq(lambda b: float(np.sum(1.0 / (b + levels))) - 1.0, 1.0, float(width), xtol=1e-9))
+
+
+def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> BinghamDraw:
+    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`."""
+    width = exponent.shape[0]
+    if width == 1:
+        return BinghamDraw(direction=np.ones(1), candidates=1)
+    spectrum = eigvalsh(exponent, check_finite=False)
+    b = envelope_parameter(spectrum[-1] - spectrum)
+    precision = exponent * (-2.0 / b)
+    precision.flat[:: width + 1] += 1.0 + 2.0 * spectrum[-1] / b
+    factor = cholesky(precision, lower=True, check_finite=False)
+    log_bound = 0.5 * (width * np.log(width / b) - (width - b))
+    looked_at = 0
+    while True:
+        normals = generator.standard_normal((width, CANDIDATES))
+        points = solve_triangular(factor, normals, lower=True, trans="T", check_finite=False)
+        lengths = np.einsum("ij,ij->j", points, points)
+        # zᵀΩz = |normals|², so uᵀΩu, and with it s, needs no further product with A.
+        ratio = np.einsum("ij,ij->j", normals, normals) / lengths
+        log_accept = 0.5 * (width * np.log(ratio) - b * (ratio - 1.0)) - log_bound
+        accepted = np.log(generator.random(CANDIDATES)) < log_accept
+        if accepted.any():
+            first = int(np.argmax(accepted))
+            return BinghamDraw(
+                direction=points[:, first] / np.sqrt(lengths[first]), candidates=looked_at + first + 1
+            )
+        looked_at += CANDIDATES
+
+
+def draw_frame(matrix: FloatArray, temperatures: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Orthonormal columns θ_1 … θ_k: θ_i ∝ exp(c_i uᵀCu) on the sphere orthogonal to the earlier ones.
+
+    `temperatures` holds the inverse temperatures c_1 … c_k. After each draw the matrix is reflected so that
+    the direction becomes the first axis, which is then cut off: a rank-two update instead of a new basis.
+    """
+    rest = np.array(matrix, dtype=np.float64)
+    reflectors: list[FloatArray] = []
+    for temperature in temperatures:
+        direction = draw_direction(temperature * rest, generator).direction
+        reflector = direction.copy()
+        reflector[0] += np.copysign(1.0, direction[0])
+        reflector /= np.linalg.norm(reflector)
+        reflectors.append(reflector)
+        image = 2.0 * (rest @ reflector)
+        image -= (reflector @ image) * reflector
+        update = np.outer(reflector[1:], image[1:])
+        rest = rest[1:, 1:] - update - update.T
+    return _assemble(reflectors, matrix.shape[0])
+
+
+def _assemble(reflectors: list[FloatArray], width: int) -> FloatArray:
+    """Undo the reflections, innermost first: the frame in the coordinates of the first matrix."""
+    frame = np.zeros((width - len(reflectors), 0))
+    for reflector in reversed(reflectors):
+        size = len(reflector)
+        inner = np.zeros((size, frame.shape[1] + 1))
+        inner[0, 0] = 1.0
+        inner[1:, 1:] = frame
+        frame = inner - 2.0 * np.outer(reflector, reflector @ inner)
+    return frame
