@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Final, Literal, final
 
 import numpy as np
@@ -21,9 +22,10 @@ Integers = npt.NDArray[np.object_]
 """An array of Python integers."""
 
 LARGEST_SCALE: Final = 2.0**56
-"""Above it a draw might leave 64 bits; our lattice needs less than 2^50."""
+"""OpenDP's integers end at ±2^63: at this scale a Gaussian gets there with probability below e^−8000."""
 _LARGEST: Final = (1 << 63) - 1
 _TABLE_SCALE: Final = 64.0
+"""A seeded Gaussian is drawn from a table of its probabilities up to this scale."""
 
 
 class Entropy(ABC):
@@ -85,7 +87,12 @@ class SystemEntropy(Entropy):
 
         _allow_opendp()
         noise = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), checked)
-        return _integers(noise([0] * count))
+
+        def draw(count: int) -> list[int]:
+            drawn: list[int] = noise([0] * count)
+            return drawn
+
+        return _integers([_unbounded(value, _LARGEST, draw) for value in draw(count)])
 
     def generator(self) -> np.random.Generator:
         """ChaCha20 under 256 fresh bits of the operating system."""
@@ -158,8 +165,23 @@ def _checked_scale(scale: float) -> float:
     return float(scale)
 
 
+def _unbounded(value: int, largest: int, draw: Callable[[int], list[int]]) -> int:
+    """The discrete Laplace integer of which `value` shows all that fits into ±`largest`.
+
+    A value at the end says only |k| ≥ largest. The law has no memory: what lies beyond is distributed as k
+    itself given k ≥ 0, so it is drawn and added, and the sum has the whole law exactly.
+    """
+    if abs(value) < largest:
+        return value
+    beyond = -1
+    while beyond < 0:
+        beyond = draw(1)[0]
+    whole = largest + _unbounded(beyond, largest, draw)
+    return whole if value > 0 else -whole
+
+
 def _allow_opendp() -> None:
     from opendp.mod import enable_features
 
-    # OpenDP hides samplers whose proofs its own committee has not signed; both used here have a proof page.
+    # OpenDP wants consent to code its committee has not vetted yet; both samplers have a published proof.
     enable_features("contrib")

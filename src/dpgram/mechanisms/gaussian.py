@@ -1,0 +1,112 @@
+"""The symmetric Gaussian mechanism: the default for δ > 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import MechanismError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms.base import Drawn, Facts, IntegerMatrix, Mechanism
+from dpgram.noise import SymmetricGaussian
+from dpgram.privacy.accountant import Event, GaussianEvent
+from dpgram.privacy.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves import GaussianCurve, PrivacyCurve
+from dpgram.privacy.entropy import LARGEST_SCALE, Entropy
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.rounding import up
+
+LEAST_CALIBRATED_SIGMA: Final = 2.0**27
+"""From here on discreteness costs less than the slack of the calibration (proofs/gaussian.md)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaussian(Mechanism):
+    """G + N, N symmetric with discrete Gaussian cells, N_ii of scale σ and N_ij of scale σ/√2.
+
+    μ-GDP with μ = Δ/σ, up to a slack of 10⁻⁸ that the calibration pays; Δ = 2^30 (add/remove) or √2·2^30
+    (replace-one) in lattice units. proofs/gaussian.md
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    sigma: float
+    """The scale of a diagonal cell, in lattice units."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.sigma <= LARGEST_SCALE:
+            raise MechanismError(
+                "the scale of gaussian noise is out of range",
+                got=self.sigma,
+                limit="0 < sigma ≤ 2^56 lattice units",
+                remedy="Ask for a larger epsilon or delta.",
+            )
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """The least σ whose exact curve, discreteness included, is within (ε, δ)."""
+        if guarantee.pure:
+            raise MechanismError(
+                "gaussian noise cannot give a pure guarantee",
+                got="delta = 0",
+                limit="delta > 0",
+                remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
+            )
+        sigma = discrete_gaussian_sigma(
+            epsilon=guarantee.epsilon, delta=guarantee.delta, sensitivity=_sensitivity(facts)
+        )
+        if sigma < LEAST_CALIBRATED_SIGMA:
+            raise MechanismError(
+                "integer noise this small is not proven to follow the exact Gaussian curve",
+                got=f"epsilon = {guarantee.epsilon:g}",
+                limit="epsilon up to about 50",
+                remedy="Ask for a smaller epsilon: above 10 there is little privacy left anyway.",
+            )
+        return cls(sigma=sigma)
+
+    def law(self, width: int) -> SymmetricGaussian:
+        """The law of the noise, which does not depend on the width."""
+        del width
+        return SymmetricGaussian(sigma=self.sigma)
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The Gaussian curve at μ = Δ/σ."""
+        return GaussianCurve(self._mu_at_least(facts))
+
+    def event(self, facts: Facts) -> Event:
+        """μ-GDP."""
+        return GaussianEvent(mu=self._mu_at_least(facts))
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """Noise on every cell of the lower triangle, mirrored; the lower triangle of `gram` is read."""
+        width = len(gram)
+        below = np.tril_indices(width, -1)
+        noise: IntegerMatrix = np.zeros((width, width), dtype=object)
+        noise[np.diag_indices(width)] = entropy.discrete_gaussian(self.sigma, width)
+        noise[below] = entropy.discrete_gaussian(offdiagonal_scale_at_least(self.sigma), len(below[0]))
+        lower = np.tril(gram).astype(object) + noise
+        cells = lower + np.tril(lower, -1).T
+        return Drawn(cells=cells, noise=self.law(width))
+
+    def _mu_at_least(self, facts: Facts) -> float:
+        return up(_sensitivity(facts) / self.sigma)
+
+
+def offdiagonal_scale_at_least(sigma: float) -> float:
+    """The least float not below σ/√2: an off-diagonal change counts twice in |ΔG|_F, so less would leak."""
+    scale = sigma / math.sqrt(2.0)
+    while 2 * Fraction(scale) ** 2 < Fraction(sigma) ** 2:
+        scale = math.nextafter(scale, math.inf)
+    while 2 * Fraction(below := math.nextafter(scale, 0.0)) ** 2 >= Fraction(sigma) ** 2:
+        scale = below
+    return scale
+
+
+def _sensitivity(facts: Facts) -> float:
+    return facts.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))

@@ -1,0 +1,75 @@
+"""The matrix Laplace mechanism: the default for δ = 0, and for small tables the least noise of all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram import noise
+from dpgram.errors import MechanismError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism
+from dpgram.privacy.accountant import Event, PureEvent
+from dpgram.privacy.curves import PrivacyCurve, PureCurve
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixLaplace(Mechanism):
+    """G + round(W₁ − W₂), W₁ and W₂ independent Wishart_d(I/(2θ), d+1).
+
+    ε-DP, with δ = 0 to the letter, for ε = θ·2^30 (add/remove) or θ·2^31 (replace-one) in lattice units. The
+    noise has the Gaussian's shape with σ = √(d+1)/θ. proofs/matrix-laplace.md; the draw: proofs/entropy.md
+    """
+
+    name: ClassVar[str] = "matrix-laplace"
+
+    theta: float
+    """The rate, per lattice unit of trace."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.theta < math.inf:
+            raise MechanismError("theta must be a positive number", got=self.theta, limit="0 < theta < inf")
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """θ = ε/(steps·2^30), rounded down; δ is not used."""
+        theta = guarantee.epsilon / _trace(facts)
+        # A division by a power of two is exact, except among the subnormal numbers.
+        if Fraction(theta) * _trace(facts) > Fraction(guarantee.epsilon):
+            theta = math.nextafter(theta, 0.0)
+        return cls(theta=theta)
+
+    def law(self, width: int) -> noise.MatrixLaplace:
+        """The law of the noise on a release of `width` columns."""
+        return noise.MatrixLaplace(theta=self.theta, width=width)
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """That of the worst ε-DP mechanism."""
+        return PureCurve(self._epsilon(facts))
+
+    def event(self, facts: Facts) -> Event:
+        """Pure ε."""
+        return PureEvent(epsilon=self._epsilon(facts))
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """Rounded noise on integers is rounding after noise: the pure guarantee survives it."""
+        width = len(gram)
+        lower = np.tril(gram).astype(object) + np.tril(entropy.matrix_laplace(width, self.theta))
+        cells = lower + np.tril(lower, -1).T
+        return Drawn(cells=cells, noise=self.law(width))
+
+    def _epsilon(self, facts: Facts) -> float:
+        return self.theta * _trace(facts)
+
+
+def _trace(facts: Facts) -> int:
+    """How far a neighbour is in trace, the steps there and back added up: 2^30 or 2^31."""
+    return facts.adjacency.gram_trace_steps * ROW_NORM_SQUARED
