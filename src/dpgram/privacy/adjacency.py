@@ -23,7 +23,7 @@ class Adjacency(ABC):
 
     name: ClassVar[Literal["add-remove", "replace-one"]]
     gram_trace_steps: ClassVar[Literal[1, 2]]
-    """Positive semidefinite steps of trace ≤ s on the way to a neighbour (matrix Laplace: θ = ε/(steps·s))."""
+    """Semidefinite steps of trace ≤ s on the way to a neighbour (matrix Laplace: θ = ε/(steps·s))."""
 
     @abstractmethod
     def gram_frobenius(self, s: float) -> float:

@@ -26,8 +26,8 @@ _FARTHEST: Final = 1e12  # an ε beyond this is no guarantee at all
 class PrivacyCurve(ABC):
     """δ(ε) of one draw of a mechanism, the larger of its two directions, never below the truth.
 
-    Directions are (small → big, big → small): P is the output on the data without the row and Q with it, then the
-    other way round. Under replace-one, or for symmetric noise, the two agree.
+    Directions are (small → big, big → small): P is the output on the data without the row and Q with it, then
+    the other way round. Under replace-one, or for symmetric noise, the two agree.
     """
 
     __slots__ = ()
