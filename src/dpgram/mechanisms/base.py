@@ -29,6 +29,12 @@ class Facts:
     adjacency: Adjacency
     rows: int | None = None
     """A public row count or a guess of it; only for forecasts and choices of parameters."""
+    ridge: float | None = None
+    """A public ridge in lattice units, for mechanisms that take one."""
+    rank: int | None = None
+    """The number of directions to keep, for mechanisms that build the matrix from them."""
+    degrees: int | None = None
+    """Degrees of freedom (or sketch rows), for mechanisms of the Wishart family."""
 
 
 @final
@@ -63,6 +69,11 @@ class Mechanism(ABC):
     @abstractmethod
     def event(self, facts: Facts) -> Event:
         """What a ledger is charged for one draw."""
+
+    def numerical_delta(self, facts: Facts) -> float:
+        """What sampling in floats adds to δ: nothing, where the sampler is exact."""
+        del facts
+        return 0.0
 
     @abstractmethod
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:

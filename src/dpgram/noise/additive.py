@@ -1,8 +1,7 @@
-"""The law of the noise inside a release, in lattice units: what an analyst may know and must use.
+"""Laws of noise that is added: the release is G + N, and the law of N does not depend on G.
 
-A release is G + N with N symmetric, E N = c·I, Var N_ii = s², Var N_ij = s²/2. The laws differ in their tails
-and in their operator norm, so a ridge parameter or an interval must ask the law itself. Both sides of the
-wall share this module; it needs numpy and msgspec only.
+E N = c·I. The laws differ in their shape, their tails and their operator norm, so a ridge parameter or an
+interval must ask the law itself.
 """
 
 from __future__ import annotations
@@ -108,8 +107,42 @@ class MatrixLaplace(msgspec.Struct, frozen=True, tag="matrix-laplace", forbid_un
         return gram + self.sample(len(gram), generator)
 
 
-NoiseLaw: TypeAlias = SymmetricGaussian | MatrixLaplace
-"""Every law a release may carry; the tag in the file says which."""
+@final
+class EntrywiseLaplace(msgspec.Struct, frozen=True, tag="entrywise-laplace", forbid_unknown_fields=True):
+    """N_ij Laplace of scale b, N_ii of scale b_d, independent."""
+
+    scale: float
+    diagonal_scale: float
+
+    @property
+    def diagonal_sd(self) -> float:
+        """√2·b_d."""
+        return self.diagonal_scale * math.sqrt(2.0)
+
+    @property
+    def offdiagonal_sd(self) -> float:
+        """√2·b."""
+        return self.scale * math.sqrt(2.0)
+
+    @property
+    def mean_diagonal(self) -> float:
+        """E N = 0."""
+        return 0.0
+
+    def expected_norm(self, width: int) -> float:
+        """E‖N‖ on `width` columns, by the semicircle law with the off-diagonal variance 2b²."""
+        if width == 1:
+            return self.diagonal_scale
+        return 2.0 * self.offdiagonal_sd * math.sqrt(width) * _within_edge(width, 0.0)
+
+    def sample(self, width: int, generator: np.random.Generator) -> Matrix:
+        """Continuous Laplace cells; in floats, for simulation only."""
+        lower = np.tril(generator.laplace(0.0, self.scale, (width, width)), -1)
+        return lower + lower.T + np.diag(generator.laplace(0.0, self.diagonal_scale, width))
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """A published matrix as it might have come out, had `gram` been the exact one."""
+        return gram + self.sample(len(gram), generator)
 
 
 _SHORTFALL = ((0.2198, 0.1450, -0.0628), (0.3911, 0.7027, -0.1434), (-0.1474, -0.5788, 0.0843))

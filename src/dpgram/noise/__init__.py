@@ -1,0 +1,36 @@
+"""The law of the noise inside a release, in lattice units: what an analyst may know and must use.
+
+Both sides of the wall share this package; it needs numpy and msgspec only.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dpgram.noise.additive import EntrywiseLaplace, Matrix, MatrixLaplace, SymmetricGaussian
+from dpgram.noise.sampled import (
+    Deflation,
+    EigenvectorSampling,
+    InverseWishart,
+    NoisyInverse,
+    WishartSketch,
+)
+
+__all__ = [
+    "Deflation",
+    "EigenvectorSampling",
+    "EntrywiseLaplace",
+    "InverseWishart",
+    "Matrix",
+    "MatrixLaplace",
+    "NoiseLaw",
+    "NoisyInverse",
+    "SampledLaw",
+    "SymmetricGaussian",
+    "WishartSketch",
+]
+
+SampledLaw: TypeAlias = WishartSketch | InverseWishart | NoisyInverse | EigenvectorSampling | Deflation
+"""Releases drawn around the exact matrix; `near` gives an additive law that stands in for one."""
+NoiseLaw: TypeAlias = SymmetricGaussian | MatrixLaplace
+"""Noise that was added to the exact matrix; the tag in the file says which."""

@@ -1,0 +1,191 @@
+"""Laws of releases that are drawn around the exact matrix instead of having noise added to it.
+
+How far such a release is off depends on the matrix itself, so no one number describes it. `redraw` does, and
+`near` turns it into the symmetric Gaussian law with the same mean-square error at a given matrix, which is
+what a fit needs. In lattice units, as everywhere; a row's trace is at most `ROW_NORM_SQUARED`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, final
+
+import msgspec
+import numpy as np
+
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.noise.additive import Matrix, SymmetricGaussian
+
+REDRAWS = 24
+"""Redraws behind `near`: its σ is then good to about 5% for ten columns, and better for more."""
+
+
+class SampledLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A release drawn around the exact matrix. Every law below says how, in `redraw`."""
+
+    @property
+    def mean_diagonal(self) -> float:
+        """c in E M = G + c·I, to be subtracted before use."""
+        return 0.0
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """A published matrix as it might have come out, had `gram` been the exact one."""
+        raise TypeError(f"{type(self).__name__} cannot redraw a {gram.shape} matrix with {generator}")
+
+    @final
+    def near(self, gram: Matrix, generator: np.random.Generator) -> SymmetricGaussian:
+        """The symmetric Gaussian law with the same E|M − c·I − G|²_F at G = `gram`."""
+        width = len(gram)
+        values, vectors = np.linalg.eigh(gram)
+        centre = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        shift = self.mean_diagonal * np.eye(width)
+        errors = [np.sum((self.redraw(centre, generator) - shift - centre) ** 2) for _ in range(REDRAWS)]
+        return SymmetricGaussian(sigma=math.sqrt(2.0 * float(np.mean(errors)) / (width * (width + 1))))
+
+
+@final
+class WishartSketch(SampledLaw, frozen=True, tag="wishart-sketch", forbid_unknown_fields=True):
+    """M ~ Wishart_d(G + w²I, r)/r: r random combinations of the rows and of w times the unit vectors."""
+
+    ridge: float
+    """w²."""
+    rows: int
+    """r."""
+
+    @property
+    def mean_diagonal(self) -> float:
+        """w²."""
+        return self.ridge
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """By Bartlett's decomposition, in O(d³) for every r."""
+        return wishart(with_ridge(gram, self.ridge), self.rows, generator) / self.rows
+
+
+@final
+class InverseWishart(SampledLaw, frozen=True, tag="inverse-wishart", forbid_unknown_fields=True):
+    """M = (ν − d − 1)·Σ, Σ ~ InvWishart_d(G + ψI, ν): a draw of the posterior, with mean G + ψI."""
+
+    prior: float
+    """ψ."""
+    degrees: int
+    """ν."""
+
+    @property
+    def mean_diagonal(self) -> float:
+        """ψ."""
+        return self.prior
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """The inverse of a Wishart draw around the inverse, without inverting the matrix itself."""
+        return inverse_wishart(with_ridge(gram, self.prior), self.degrees, generator)
+
+
+@final
+class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_fields=True):
+    """(G + L·I)⁻¹ + N with N symmetric Gaussian of scale σ: the inverse is what was published."""
+
+    ridge: float
+    """L."""
+    sigma: float
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """The Gram matrix that the noisy inverse stands for: its inverse less L·I."""
+        noisy = np.linalg.inv(with_ridge(gram, self.ridge))
+        noisy = noisy + SymmetricGaussian(sigma=self.sigma).sample(len(gram), generator)
+        return gram_of_inverse(noisy, self.ridge, self.sigma)
+
+
+@final
+class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", forbid_unknown_fields=True):
+    """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see privacy/spectral.py."""
+
+    value_scale: float
+    """The scale of the eigenvalues' Laplace noise, in units of one row's trace."""
+    total: float
+    """‖c‖ of the inverse temperatures, in the norm of the accounting."""
+    rank: int
+    split: Literal["adaptive", "uniform"]
+    norm: Literal[1, 2]
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """The mechanism itself, with simulated noise."""
+        from dpgram.privacy.spectral import sample_eigenvectors
+
+        drawn = sample_eigenvectors(
+            gram / ROW_NORM_SQUARED,
+            value_scale=self.value_scale,
+            total=self.total,
+            rank=self.rank,
+            split=self.split,
+            norm=self.norm,
+            value_noise=lambda scale, count: generator.laplace(0.0, scale, count),
+            generator=generator,
+        )
+        return drawn * ROW_NORM_SQUARED
+
+
+@final
+class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=True):
+    """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see privacy/spectral.py."""
+
+    value_scale: float
+    temperature: float
+    rank: int
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """The mechanism itself, with simulated noise."""
+        from dpgram.privacy.spectral import sample_deflation
+
+        drawn = sample_deflation(
+            gram / ROW_NORM_SQUARED,
+            value_scale=self.value_scale,
+            temperature=self.temperature,
+            rank=self.rank,
+            value_noise=lambda scale, count: generator.laplace(0.0, scale, count),
+            generator=generator,
+        )
+        return drawn * ROW_NORM_SQUARED
+
+
+def with_ridge(gram: Matrix, ridge: float) -> Matrix:
+    """G + ridge·I."""
+    shifted = np.array(gram, dtype=np.float64)
+    shifted.flat[:: len(gram) + 1] += ridge
+    return shifted
+
+
+def bartlett_factor(width: int, degrees: int, generator: np.random.Generator) -> Matrix:
+    """T lower trapezoidal with TTᵀ ~ Wishart_d(I, degrees): √χ² on the diagonal, normals below it."""
+    columns = min(width, degrees)
+    factor = np.tril(generator.standard_normal((width, columns)), -1)
+    squares = generator.chisquare(degrees - np.arange(columns, dtype=np.float64))
+    factor[np.arange(columns), np.arange(columns)] = np.sqrt(squares)
+    return factor
+
+
+def wishart(scale: Matrix, degrees: int, generator: np.random.Generator) -> Matrix:
+    """One draw of Wishart_d(scale, degrees): L T Tᵀ Lᵀ with scale = L Lᵀ."""
+    root = np.linalg.cholesky(scale) @ bartlett_factor(len(scale), degrees, generator)
+    return np.asarray(root @ root.T, dtype=np.float64)
+
+
+def inverse_wishart(scale: Matrix, degrees: int, generator: np.random.Generator) -> Matrix:
+    """(ν − d − 1) times one draw of InvWishart_d(scale, ν), ν ≥ d + 2: L (TTᵀ)⁻¹ Lᵀ for scale = L Lᵀ."""
+    from scipy.linalg import solve_triangular
+
+    width = len(scale)
+    factor = bartlett_factor(width, degrees, generator)
+    root = solve_triangular(factor, np.linalg.cholesky(scale).T, lower=True)
+    return np.asarray((degrees - width - 1.0) * (root.T @ root), dtype=np.float64)
+
+
+def gram_of_inverse(noisy_inverse: Matrix, ridge: float, sigma: float) -> Matrix:
+    """The Gram matrix a noisy (G + L·I)⁻¹ stands for; eigenvalues are first brought back into [σ, 1/L].
+
+    An eigenvalue below σ says no more than "large": how large, the noise hides.
+    """
+    values, vectors = np.linalg.eigh(0.5 * (noisy_inverse + noisy_inverse.T))
+    held = np.clip(values, min(sigma, 1.0 / ridge), 1.0 / ridge)
+    gram = (vectors * (1.0 / held - ridge)) @ vectors.T
+    return np.asarray(0.5 * (gram + gram.T), dtype=np.float64)
