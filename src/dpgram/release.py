@@ -7,7 +7,6 @@ file names. The format is described in docs/reference/release-format.md.
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from functools import cached_property
@@ -19,17 +18,16 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
-from dpgram import moments
+from dpgram import descriptive
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.errors import DpgramError, ReleaseError
-from dpgram.lattice import LATTICE_BITS, ROW_NORM_SQUARED, cell_unit
-from dpgram.noise import MatrixLaplace, NoiseLaw, SymmetricGaussian
+from dpgram.lattice import LATTICE_BITS, cell_unit
+from dpgram.noise import NoiseLaw
 from dpgram.privacy.receipt import Receipt
+from dpgram.release_checks import one_story, well_formed
 from dpgram.release_display import as_html, as_text
 from dpgram.release_parts import (
     AdjacencyName,
-    GaussianUsed,
-    MatrixLaplaceUsed,
     MechanismUsed,
     Policy,
     PublishedMatrix,
@@ -86,20 +84,17 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             raise ReleaseError(
                 "a row count belongs into a release under replace-one, and only there", got=self.adjacency
             )
-        if not _one_story(self):
+        if not one_story(self):
             raise ReleaseError(
                 "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
             )
+        if self.receipt is not None and not well_formed(self.receipt):
+            raise ReleaseError("the ledger receipt is not well formed", remedy=_DAMAGED)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the matrix's rows and columns, in order."""
         return self.schema.names
-
-    @property
-    def mechanism_name(self) -> str:
-        """The name by which `publish` knows the mechanism."""
-        return str(self.mechanism.__struct_config__.tag)
 
     @cached_property
     def lattice_matrix(self) -> npt.NDArray[np.object_]:
@@ -124,24 +119,24 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         if units == "encoded":
             return encoded
         if units == "original":
-            return moments.in_original_units(self.schema, encoded)
+            return descriptive.in_original_units(self.schema, encoded)
         raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
 
     def count(self) -> float:
         """The number of rows used, as the noisy constant cell tells it; it need not be whole."""
-        return moments.count(self)
+        return descriptive.count(self)
 
     def mean(self) -> dict[str, float]:
         """The noisy mean of each column, in original units."""
-        return moments.mean(self)
+        return descriptive.mean(self)
 
     def covariance(self) -> Matrix:
         """The noisy covariance in original units, without negative eigenvalues; order: `columns[1:]`."""
-        return moments.covariance(self)
+        return descriptive.covariance(self)
 
     def correlation(self) -> Matrix:
         """The noisy correlation, NaN where the noise swallowed a variance; order: `columns[1:]`."""
-        return moments.correlation(self)
+        return descriptive.correlation(self)
 
     @property
     def digest(self) -> str:
@@ -207,7 +202,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     def __repr__(self) -> str:
         told = self.guarantee
         return (
-            f"<Release: {self.schema.width} columns, {self.mechanism_name}, "
+            f"<Release: {self.schema.width} columns, {self.mechanism.name}, "
             f"epsilon={told.epsilon:g}, delta={told.delta:g}, {self.adjacency}>"
         )
 
@@ -260,23 +255,6 @@ def _typed(name: str, value: object, kind: object) -> object:
     if schema.unbounded:
         raise ValueError(f"{name}: a column has no bounds")
     return schema
-
-
-def _one_story(release: Release) -> bool:
-    """The mechanism, its noise law and its guarantee must belong together: proofs/ says how."""
-    told, steps = release.guarantee, 1 if release.adjacency == "add-remove" else 2
-    if release.published.kind != "gram" or release.published.exponent != 0:
-        return False
-    match release.mechanism, release.noise:
-        case GaussianUsed(parameters=used), SymmetricGaussian(sigma=sigma):
-            least_mu = math.sqrt(steps) * ROW_NORM_SQUARED / used.sigma * (1 - 1e-9)
-            return sigma == used.sigma and told.delta > 0 and told.mu is not None and told.mu >= least_mu
-        case MatrixLaplaceUsed(parameters=used), MatrixLaplace(theta=theta, width=width):
-            least_epsilon = steps * ROW_NORM_SQUARED * used.theta * (1 - 1e-9)
-            right_law = theta == used.theta and width == release.schema.width
-            return right_law and told.delta == 0 and told.epsilon >= least_epsilon
-        case _:
-            return False
 
 
 def _shortened(value: object) -> str:

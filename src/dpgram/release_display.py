@@ -66,7 +66,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     facts = [
         ("columns", _listed(release.columns)),
         ("guarantee", f"{_numbers(release)}. {release.guarantee.statement}"),
-        ("mechanism", f"{release.mechanism_name} ({release.mechanism.choice})"),
+        ("mechanism", f"{release.mechanism.name} ({release.mechanism.choice})"),
         ("noise", _noise(release)),
         ("rows", _rows(release)),
         ("policy", _policy(release)),

@@ -16,41 +16,15 @@ Cell: TypeAlias = Annotated[str, Meta(pattern=r"^(0|-?[1-9][0-9]{0,59})\Z", max_
 
 
 @final
-class GaussianParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """σ of the diagonal, in lattice units."""
+class MechanismUsed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which mechanism, its calibrated parameters in lattice units, and why it was taken (public facts only).
 
-    sigma: Positive
+    The parameters of each mechanism are a closed list: see `release_checks.STORIES`.
+    """
 
-
-@final
-class GaussianUsed(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name", tag="gaussian"
-):
-    """The symmetric discrete Gaussian, and why it was taken."""
-
-    parameters: GaussianParameters
+    name: Annotated[str, Meta(max_length=64)]
+    parameters: dict[str, float | int | Annotated[str, Meta(max_length=64)]]
     choice: Text
-
-
-@final
-class MatrixLaplaceParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """θ, in reciprocal lattice units."""
-
-    theta: Positive
-
-
-@final
-class MatrixLaplaceUsed(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name", tag="matrix-laplace"
-):
-    """The difference of two Wisharts, and why it was taken."""
-
-    parameters: MatrixLaplaceParameters
-    choice: Text
-
-
-MechanismUsed: TypeAlias = GaussianUsed | MatrixLaplaceUsed
-"""One record a mechanism: its name is the tag, its parameters are a closed list."""
 
 
 @final
