@@ -101,8 +101,7 @@ def capacity(guarantee: Guarantee, currency: Currency, reserve: float = 0.0) -> 
             remedy="Give a larger delta or a smaller reserve, or count in epsilon",
         )
     if currency == "epsilon":
-        # The decimal number the curator wrote: three times 0.1 shall fit into 0.3.
-        return units_down(Fraction(repr(float(guarantee.epsilon))))
+        return units_down(Fraction(guarantee.epsilon))
     if currency == "rho":
         return units_down(Fraction(rho_at_most(guarantee.epsilon, float_down(left))))
     epsilon = guarantee.epsilon - _DISCRETE_SLACK * min(1.0, guarantee.epsilon)

@@ -1,7 +1,510 @@
-"""Budgets on disk."""
+"""Budgets on disk: Σ cost ≤ capacity, checked and written in one durable transaction before noise is drawn.
+
+A ledger belongs to one data set, by a name the curator gives it, and fixes the neighbouring relation, the
+privacy unit and the currency. However the charges are chosen, everything released together is (ε, δ)-DP
+(proofs/filters.md). It stays with the curator and holds no data and no digest of data.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, Protocol, Self, TypeAlias, final
+
+from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
+from dpgram.privacy import ledger_file
+from dpgram.privacy.accountant import (
+    CURRENCIES,
+    Currency,
+    Event,
+    Price,
+    capacity,
+    describe,
+    guarantee_of,
+    price,
+)
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.calibrate import DISCRETE_SLACK, discrete_mu_at_most
+from dpgram.privacy.entropy import SystemEntropy
+from dpgram.privacy.exact import float_down, root_down
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.privacy.receipt import Receipt
 
-__all__ = ["Receipt"]
+__all__ = ["Entry", "Ledger", "Left", "Paid", "Receipt", "Verification"]
+
+TIMEOUT: Final = 60.0
+"""Seconds a charge waits for others to finish theirs."""
+_LONGEST_TEXT: Final = 1000
+
+
+class Paid(Protocol):
+    """What `verify` needs of a release."""
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The receipt inside it."""
+
+    @property
+    def adjacency(self) -> str:
+        """The relation it was made under."""
+
+    @property
+    def unit(self) -> str | None:
+        """The privacy unit it was made for."""
+
+
+Proof: TypeAlias = Receipt | Paid
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One charge of the history."""
+
+    number: int
+    time: str
+    """When it was charged, in UTC."""
+    event: Event
+    amount: Fraction
+    """In the ledger's currency."""
+    delta: Fraction
+    """Out of the reserve."""
+    note: str
+    receipt_id: str
+    head: str
+    """The head of the chain right after it."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a ledger can still pay for."""
+
+    currency: Currency
+    amount: Fraction
+    delta: Fraction
+    """What is left of the reserve."""
+    largest: Guarantee | None
+    """The largest single release that still fits: Gaussian where δ > 0, else pure. None: nothing fits."""
+
+    def __str__(self) -> str:
+        text = f"{CURRENCIES[self.currency]} = {float(self.amount):.4g} left"
+        if self.delta:
+            text += f", and δ = {float(self.delta):.4g} of the reserve"
+        if self.largest is None:
+            return f"{text}: nothing more fits"
+        epsilon, delta = self.largest.epsilon, self.largest.delta
+        if delta:
+            return f"{text}: enough for one Gaussian release of ε = {epsilon:g} at δ = {delta:g}"
+        return f"{text}: enough for one pure release of ε = {epsilon:g}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The ledger is intact and every given release was paid for, once."""
+
+    releases: int
+    entries: int
+    unclaimed: tuple[int, ...]
+    """Entries that none of the given releases carries: spent, but not shown here."""
+
+
+@final
+class Ledger:
+    """One budget for one data set. Safe to use from many threads and processes at once."""
+
+    def __init__(self, path: Path, terms: ledger_file.Terms, tip: ledger_file.Tip, timeout: float) -> None:
+        """Not for callers: use `Ledger.create` or `Ledger.open`."""
+        self._path = path
+        self._terms = terms
+        self._tip = tip
+        self._timeout = timeout
+        self._lock = threading.Lock()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str | Adjacency = "add-remove",
+        unit: str | None = None,
+        currency: Currency | None = None,
+        reserve: float = 0.0,
+        timeout: float = TIMEOUT,
+    ) -> Self:
+        """A new ledger with a total budget of (epsilon, delta). Never replaces a file.
+
+        `currency` is "mu2" where delta > 0 and "epsilon" where it is 0, unless given; `reserve` is the share
+        of delta set aside, for good, for releases that are only known to be (ε, δ)-DP.
+        """
+        guarantee = Guarantee(float(epsilon), float(delta))
+        chosen: Currency = currency or ("mu2" if delta > 0.0 else "epsilon")
+        terms = ledger_file.Terms(
+            ledger_id=_fresh_id(),
+            name=_checked_text("the name of a ledger", name, empty=False),
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
+            adjacency=_relation(adjacency).name,
+            unit=None if unit is None else _checked_text("the unit", unit, empty=False),
+            currency=chosen,
+            reserve=float(reserve),
+            capacity=ledger_file.to_units(capacity(guarantee, chosen, float(reserve))),
+        )
+        place = Path(path).absolute()
+        ledger_file.create(place, terms, timeout=timeout)
+        return cls.open(place, timeout=timeout)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
+        """The ledger at `path`, after checking all of it."""
+        place = Path(path).absolute()
+        terms, _, tip = ledger_file.read(place, timeout=timeout)
+        allowed = capacity(Guarantee(terms.epsilon, terms.delta), terms.currency, terms.reserve)
+        # A later dpgram may compute the last digits of a capacity differently; more than that is a forgery.
+        if ledger_file.from_units(terms.capacity) > allowed * (1 + Fraction(1, 10**9)):
+            raise LedgerError(
+                f"the ledger {place} was altered",
+                got=f"a capacity of {float(ledger_file.from_units(terms.capacity)):g}",
+                limit=f"{float(allowed):g}, what its epsilon and delta allow",
+            )
+        return cls(place, terms, tip, timeout)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The curator's name for the data set."""
+        return self._terms.name
+
+    @property
+    def ledger_id(self) -> str:
+        """The random identity every receipt repeats."""
+        return self._terms.ledger_id
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What everything charged here satisfies together."""
+        return Guarantee(self._terms.epsilon, self._terms.delta)
+
+    @property
+    def adjacency(self) -> str:
+        """The relation all releases must be made under."""
+        return self._terms.adjacency
+
+    @property
+    def unit(self) -> str | None:
+        """The privacy unit all releases must be made for; None: one row."""
+        return self._terms.unit
+
+    @property
+    def currency(self) -> Currency:
+        """What is added up."""
+        return self._terms.currency
+
+    @property
+    def reserve(self) -> float:
+        """The share of δ set aside for releases that may fail with some probability."""
+        return self._terms.reserve
+
+    @property
+    def total(self) -> Fraction:
+        """The capacity, in the ledger's currency."""
+        return ledger_file.from_units(self._terms.capacity)
+
+    @property
+    def spent(self) -> Fraction:
+        """What has been charged so far, by anybody."""
+        return self._read()[1].amount
+
+    def left(self) -> Left:
+        """What can still be charged."""
+        return self._left(self._read()[1])
+
+    def history(self) -> tuple[Entry, ...]:
+        """Every charge, oldest first."""
+        return tuple(
+            Entry(
+                number=link.record.entry,
+                time=link.record.time,
+                event=link.record.event,
+                amount=ledger_file.from_units(link.record.amount),
+                delta=ledger_file.from_units(link.record.delta),
+                note=link.record.note,
+                receipt_id=link.record.receipt_id,
+                head=link.head,
+            )
+            for link in self._read()[0]
+        )
+
+    def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None) -> None:
+        """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first."""
+        cost = self._quote(event, adjacency, unit)
+        self._refuse_excess(event, cost, self._read()[1])
+
+    def charge(
+        self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = ""
+    ) -> Receipt:
+        """Spend what `event` costs, durably, and return the single-use receipt. Draw noise only after this.
+
+        A charge that does not fit is refused with `BudgetExceeded` and changes nothing. `note` is for the
+        curator; it stays in the ledger and must say nothing about the data.
+        """
+        cost = self._quote(event, adjacency, unit)
+        note = _checked_text("a note", note, empty=True)
+        with self._lock:
+            known = self._tip
+        with ledger_file.writing(self._path, self._terms, known, timeout=self._timeout) as book:
+            self._refuse_excess(event, cost, book.tip)
+            record = ledger_file.Record(
+                entry=book.tip.entries + 1,
+                receipt_id=_fresh_id(),
+                time=datetime.now(UTC).isoformat(timespec="seconds"),
+                event=event,
+                amount=ledger_file.to_units(cost.amount),
+                delta=ledger_file.to_units(cost.delta),
+                note=note,
+            )
+            link = book.append(record)
+        self._remember(book.tip.after(link))
+        return Receipt(
+            ledger_name=self.name,
+            ledger_id=self.ledger_id,
+            entry=record.entry,
+            receipt_id=record.receipt_id,
+            event=event,
+            head=link.head,
+        )
+
+    def verify(self, releases: Iterable[Proof] | Mapping[str, Proof]) -> Verification:
+        """Check the whole ledger against releases (or bare receipts); `LedgerError` lists what disagrees.
+
+        Finds entries that were edited or cut off, an older copy put back, receipts of another ledger,
+        releases that were never charged, and two releases on one receipt. A mapping gives its releases names.
+        """
+        named = _named(releases)
+        links, _ = self._read()
+        problems = self._problems(named, links)
+        if problems:
+            raise LedgerError(
+                f"the ledger {self.name!r} and the releases do not agree: " + "; ".join(problems),
+                remedy="Treat the budget as overspent until every one of these is explained",
+            )
+        claimed = {receipt.entry for receipt in map(_receipt, named.values()) if receipt is not None}
+        unclaimed = tuple(link.record.entry for link in links if link.record.entry not in claimed)
+        return Verification(releases=len(named), entries=len(links), unclaimed=unclaimed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing to close: no operation leaves the file open."""
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self._path)!r}, name={self.name!r}, {self.guarantee})"
+
+    def _read(self) -> tuple[tuple[ledger_file.Link, ...], ledger_file.Tip]:
+        terms, links, tip = ledger_file.read(self._path, timeout=self._timeout)
+        with self._lock:
+            known = self._tip
+        held = known.entries == 0 or (
+            len(links) >= known.entries and links[known.entries - 1].head == known.head
+        )
+        if terms != self._terms or not held:
+            raise LedgerError(
+                f"the ledger {self._path} is not the one that was opened, or an older copy of it",
+                got=f"{terms.name!r} with {tip.entries} entries",
+                limit=f"{self.name!r} with at least {known.entries}",
+                remedy="Put the newest copy back",
+            )
+        self._remember(tip)
+        return links, tip
+
+    def _remember(self, tip: ledger_file.Tip) -> None:
+        with self._lock:
+            if tip.entries > self._tip.entries:
+                self._tip = tip
+
+    def _quote(self, event: Event, adjacency: str | Adjacency, unit: str | None) -> Price:
+        relation = _relation(adjacency).name
+        if relation != self.adjacency:
+            raise LedgerError(
+                f"the ledger {self.name!r} counts {self.adjacency} neighbours; costs under another relation "
+                "cannot be added to it",
+                got=f"adjacency = {relation!r}",
+                limit=f"adjacency = {self.adjacency!r}",
+                remedy=f"Publish with adjacency={self.adjacency!r}",
+            )
+        if unit != self.unit:
+            raise LedgerError(
+                f"the ledger {self.name!r} protects {_unit_words(self.unit)}; a release that protects "
+                f"{_unit_words(unit)} cannot be added to it",
+                got=f"unit = {unit!r}",
+                limit=f"unit = {self.unit!r}",
+                remedy=f"Publish with unit={self.unit!r}",
+            )
+        return price(event, self.currency)
+
+    def _refuse_excess(self, event: Event, cost: Price, tip: ledger_file.Tip) -> None:
+        left = self.total - tip.amount
+        if cost.amount > left:
+            sign = CURRENCIES[self.currency]
+            need, rest = _apart(cost.amount, left)
+            raise BudgetExceeded(
+                f"this release needs {sign} = {need} ({self._in_epsilon(event)}), but the ledger "
+                f"{self.name!r} has {rest} of {float(self.total):.4g} left",
+                remedy=f"Nothing was spent. {_advice(self._left(tip).largest)}",
+            )
+        rest_delta = Fraction(self.reserve) - tip.delta
+        if cost.delta > rest_delta:
+            need, rest = _apart(cost.delta, rest_delta)
+            raise BudgetExceeded(
+                f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
+                f"left of its reserve of {self.reserve:g}",
+                remedy="Nothing was spent. Use a mechanism without such a δ (gaussian, matrix-laplace), a "
+                "smaller δ, or, for a new data set, a ledger created with a larger reserve",
+            )
+
+    def _in_epsilon(self, event: Event) -> str:
+        try:
+            guarantee = guarantee_of(event, self._terms.delta)
+        except GuaranteeError:
+            return describe(event)
+        at = f" at δ = {guarantee.delta:g}" if guarantee.delta else ""
+        return f"{describe(event)}: ε = {guarantee.epsilon:.4g}{at}"
+
+    def _left(self, tip: ledger_file.Tip) -> Left:
+        amount = self.total - tip.amount
+        return Left(
+            currency=self.currency,
+            amount=amount,
+            delta=Fraction(self.reserve) - tip.delta,
+            largest=_largest(amount, self.currency, Fraction(self._terms.delta) - Fraction(self.reserve)),
+        )
+
+    def _problems(self, named: Mapping[str, Proof], links: tuple[ledger_file.Link, ...]) -> list[str]:
+        problems: list[str] = []
+        first_with: dict[str, str] = {}
+        for label, proof in named.items():
+            receipt = _receipt(proof)
+            if receipt is None:
+                problems.append(f"{label} carries no receipt: it was never charged")
+                continue
+            wrong = self._mismatch(receipt, links) or self._other_terms(proof)
+            if wrong:
+                problems.append(f"{label} {wrong}")
+            earlier = first_with.setdefault(receipt.receipt_id, label)
+            # One release given twice is no fault; a second release, or a bare receipt shown twice, is.
+            if earlier != label and (isinstance(proof, Receipt) or named[earlier] != proof):
+                problems.append(f"{label} uses the receipt of {earlier}: it was not charged itself")
+        return problems
+
+    def _mismatch(self, receipt: Receipt, links: tuple[ledger_file.Link, ...]) -> str | None:
+        if receipt.ledger_id != self.ledger_id:
+            return f"was charged to another ledger ({receipt.ledger_name!r}, {receipt.ledger_id})"
+        if not 1 <= receipt.entry <= len(links):
+            return (
+                f"is entry {receipt.entry}, but the ledger ends at {len(links)}: entries were cut off, or an "
+                "older copy was put back"
+            )
+        link = links[receipt.entry - 1]
+        same = link.record.receipt_id == receipt.receipt_id and link.record.event == receipt.event
+        if link.head != receipt.head or not same or self.name != receipt.ledger_name:
+            return (
+                f"is entry {receipt.entry}, but the ledger holds another charge there: it was edited, or an "
+                "older copy was put back and charged again, or the release was edited"
+            )
+        return None
+
+    def _other_terms(self, proof: Proof) -> str | None:
+        if isinstance(proof, Receipt) or (proof.adjacency, proof.unit) == (self.adjacency, self.unit):
+            return None
+        return f"was made for {proof.adjacency} neighbours of {_unit_words(proof.unit)}, not as charged"
+
+
+def _fresh_id() -> str:
+    return SystemEntropy().random_bytes(16).hex()
+
+
+def _relation(adjacency: str | Adjacency) -> Adjacency:
+    return adjacency if isinstance(adjacency, Adjacency) else adjacency_named(adjacency)
+
+
+def _unit_words(unit: str | None) -> str:
+    return "one row" if unit is None else f"one {unit!r}"
+
+
+def _checked_text(what: str, text: str, *, empty: bool) -> str:
+    fine = isinstance(text, str) and (empty or text.strip()) and len(text) <= _LONGEST_TEXT
+    if not fine or any("\ud800" <= character <= "\udfff" for character in text):
+        limit = f"{'at most' if empty else '1 to'} {_LONGEST_TEXT} characters of text"
+        raise LedgerError(f"{what} is not usable", got=repr(text)[:60], limit=limit)
+    return text
+
+
+def _named(releases: Iterable[Proof] | Mapping[str, Proof]) -> dict[str, Proof]:
+    if isinstance(releases, Mapping):
+        return dict(releases)
+    return {f"release {index}": proof for index, proof in enumerate(releases, start=1)}
+
+
+def _receipt(proof: Proof) -> Receipt | None:
+    return proof if isinstance(proof, Receipt) else proof.receipt
+
+
+def _largest(amount: Fraction, currency: Currency, delta: Fraction) -> Guarantee | None:
+    """The largest ε, to four digits, of one release that costs at most `amount`."""
+    if amount <= 0:
+        return None
+    if currency == "epsilon":
+        return _first_that_fits(float_down(amount), 0.0, lambda epsilon: Fraction(epsilon) <= amount)
+    at = float_down(delta)
+    mu_squared = amount if currency == "mu2" else 2 * amount
+
+    def fits(epsilon: float) -> bool:
+        return epsilon > DISCRETE_SLACK and Fraction(discrete_mu_at_most(epsilon, at)) ** 2 <= mu_squared
+
+    return _first_that_fits(GaussianDP(root_down(mu_squared)).epsilon_at_most(at), at, fits)
+
+
+def _first_that_fits(epsilon: float, delta: float, fits: Callable[[float], bool]) -> Guarantee | None:
+    """ε to four digits: rounded up where that still fits (a fresh ledger of ε = 1 offers 1), else down."""
+    if epsilon <= 0.0:
+        return None
+    scale = math.floor(math.log10(epsilon)) - 3
+    whole = Fraction(epsilon) / Fraction(10) ** scale
+    for digits in (math.ceil(whole), math.floor(whole)):
+        candidate = float(f"{digits}e{scale}")
+        if candidate > 0.0 and fits(candidate):
+            return Guarantee(candidate, delta)
+    return None
+
+
+def _advice(largest: Guarantee | None) -> str:
+    if largest is None:
+        return "The budget is used up: nothing more can be published from this data set"
+    if largest.delta:
+        return f"A Gaussian release with epsilon={largest.epsilon:g} at delta={largest.delta:g} still fits"
+    return f"A pure release with epsilon={largest.epsilon:g} still fits"
+
+
+def _apart(need: Fraction, left: Fraction) -> tuple[str, str]:
+    """Both numbers in as few digits as tell them apart."""
+    for digits in range(4, 17):
+        texts = f"{float(need):.{digits}g}", f"{float(left):.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return texts[0], f"slightly less than {texts[1]}"
