@@ -7,15 +7,14 @@ privacy unit and the currency. However the charges are chosen, everything releas
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, Protocol, Self, TypeAlias, final
+from typing import Final, Self, final
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy import ledger_file
@@ -31,10 +30,10 @@ from dpgram.privacy.accountant import (
 )
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.calibrate import DISCRETE_SLACK, discrete_mu_at_most
 from dpgram.privacy.entropy import SystemEntropy
-from dpgram.privacy.exact import float_down, root_down
-from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.ledger_left import Left, advice, apart, largest_release
+from dpgram.privacy.ledger_verify import Paid, Proof, Verification, unit_words, verification
 from dpgram.privacy.receipt import Receipt
 
 __all__ = ["Entry", "Ledger", "Left", "Paid", "Receipt", "Verification"]
@@ -42,25 +41,6 @@ __all__ = ["Entry", "Ledger", "Left", "Paid", "Receipt", "Verification"]
 TIMEOUT: Final = 60.0
 """Seconds a charge waits for others to finish theirs."""
 _LONGEST_TEXT: Final = 1000
-
-
-class Paid(Protocol):
-    """What `verify` needs of a release."""
-
-    @property
-    def receipt(self) -> Receipt | None:
-        """The receipt inside it."""
-
-    @property
-    def adjacency(self) -> str:
-        """The relation it was made under."""
-
-    @property
-    def unit(self) -> str | None:
-        """The privacy unit it was made for."""
-
-
-Proof: TypeAlias = Receipt | Paid
 
 
 @final
@@ -80,41 +60,6 @@ class Entry:
     receipt_id: str
     head: str
     """The head of the chain right after it."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What a ledger can still pay for."""
-
-    currency: Currency
-    amount: Fraction
-    delta: Fraction
-    """What is left of the reserve."""
-    largest: Guarantee | None
-    """The largest single release that still fits: Gaussian where δ > 0, else pure. None: nothing fits."""
-
-    def __str__(self) -> str:
-        text = f"{CURRENCIES[self.currency]} = {float(self.amount):.4g} left"
-        if self.delta:
-            text += f", and δ = {float(self.delta):.4g} of the reserve"
-        if self.largest is None:
-            return f"{text}: nothing more fits"
-        epsilon, delta = self.largest.epsilon, self.largest.delta
-        if delta:
-            return f"{text}: enough for one Gaussian release of ε = {epsilon:g} at δ = {delta:g}"
-        return f"{text}: enough for one pure release of ε = {epsilon:g}"
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """The ledger is intact and every given release was paid for, once."""
-
-    releases: int
-    entries: int
-    unclaimed: tuple[int, ...]
-    """Entries that none of the given releases carries: spent, but not shown here."""
 
 
 @final
@@ -295,17 +240,7 @@ class Ledger:
         Finds entries that were edited or cut off, an older copy put back, receipts of another ledger,
         releases that were never charged, and two releases on one receipt. A mapping gives its releases names.
         """
-        named = _named(releases)
-        links, _ = self._read()
-        problems = self._problems(named, links)
-        if problems:
-            raise LedgerError(
-                f"the ledger {self.name!r} and the releases do not agree: " + "; ".join(problems),
-                remedy="Treat the budget as overspent until every one of these is explained",
-            )
-        claimed = {receipt.entry for receipt in map(_receipt, named.values()) if receipt is not None}
-        unclaimed = tuple(link.record.entry for link in links if link.record.entry not in claimed)
-        return Verification(releases=len(named), entries=len(links), unclaimed=unclaimed)
+        return verification(self._terms, self._read()[0], releases)
 
     def __enter__(self) -> Self:
         return self
@@ -350,8 +285,8 @@ class Ledger:
             )
         if unit != self.unit:
             raise LedgerError(
-                f"the ledger {self.name!r} protects {_unit_words(self.unit)}; a release that protects "
-                f"{_unit_words(unit)} cannot be added to it",
+                f"the ledger {self.name!r} protects {unit_words(self.unit)}; a release that protects "
+                f"{unit_words(unit)} cannot be added to it",
                 got=f"unit = {unit!r}",
                 limit=f"unit = {self.unit!r}",
                 remedy=f"Publish with unit={self.unit!r}",
@@ -362,15 +297,15 @@ class Ledger:
         left = self.total - tip.amount
         if cost.amount > left:
             sign = CURRENCIES[self.currency]
-            need, rest = _apart(cost.amount, left)
+            need, rest = apart(cost.amount, left)
             raise BudgetExceeded(
                 f"this release needs {sign} = {need} ({self._in_epsilon(event)}), but the ledger "
                 f"{self.name!r} has {rest} of {float(self.total):.4g} left",
-                remedy=f"Nothing was spent. {_advice(self._left(tip).largest)}",
+                remedy=f"Nothing was spent. {advice(self._left(tip).largest)}",
             )
         rest_delta = Fraction(self.reserve) - tip.delta
         if cost.delta > rest_delta:
-            need, rest = _apart(cost.delta, rest_delta)
+            need, rest = apart(cost.delta, rest_delta)
             raise BudgetExceeded(
                 f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
                 f"left of its reserve of {self.reserve:g}",
@@ -392,47 +327,10 @@ class Ledger:
             currency=self.currency,
             amount=amount,
             delta=Fraction(self.reserve) - tip.delta,
-            largest=_largest(amount, self.currency, Fraction(self._terms.delta) - Fraction(self.reserve)),
+            largest=largest_release(
+                amount, self.currency, Fraction(self._terms.delta) - Fraction(self.reserve)
+            ),
         )
-
-    def _problems(self, named: Mapping[str, Proof], links: tuple[ledger_file.Link, ...]) -> list[str]:
-        problems: list[str] = []
-        first_with: dict[str, str] = {}
-        for label, proof in named.items():
-            receipt = _receipt(proof)
-            if receipt is None:
-                problems.append(f"{label} carries no receipt: it was never charged")
-                continue
-            wrong = self._mismatch(receipt, links) or self._other_terms(proof)
-            if wrong:
-                problems.append(f"{label} {wrong}")
-            earlier = first_with.setdefault(receipt.receipt_id, label)
-            # One release given twice is no fault; a second release, or a bare receipt shown twice, is.
-            if earlier != label and (isinstance(proof, Receipt) or named[earlier] != proof):
-                problems.append(f"{label} uses the receipt of {earlier}: it was not charged itself")
-        return problems
-
-    def _mismatch(self, receipt: Receipt, links: tuple[ledger_file.Link, ...]) -> str | None:
-        if receipt.ledger_id != self.ledger_id:
-            return f"was charged to another ledger ({receipt.ledger_name!r}, {receipt.ledger_id})"
-        if not 1 <= receipt.entry <= len(links):
-            return (
-                f"is entry {receipt.entry}, but the ledger ends at {len(links)}: entries were cut off, or an "
-                "older copy was put back"
-            )
-        link = links[receipt.entry - 1]
-        same = link.record.receipt_id == receipt.receipt_id and link.record.event == receipt.event
-        if link.head != receipt.head or not same or self.name != receipt.ledger_name:
-            return (
-                f"is entry {receipt.entry}, but the ledger holds another charge there: it was edited, or an "
-                "older copy was put back and charged again, or the release was edited"
-            )
-        return None
-
-    def _other_terms(self, proof: Proof) -> str | None:
-        if isinstance(proof, Receipt) or (proof.adjacency, proof.unit) == (self.adjacency, self.unit):
-            return None
-        return f"was made for {proof.adjacency} neighbours of {_unit_words(proof.unit)}, not as charged"
 
 
 def _fresh_id() -> str:
@@ -443,68 +341,9 @@ def _relation(adjacency: str | Adjacency) -> Adjacency:
     return adjacency if isinstance(adjacency, Adjacency) else adjacency_named(adjacency)
 
 
-def _unit_words(unit: str | None) -> str:
-    return "one row" if unit is None else f"one {unit!r}"
-
-
 def _checked_text(what: str, text: str, *, empty: bool) -> str:
     fine = isinstance(text, str) and (empty or text.strip()) and len(text) <= _LONGEST_TEXT
     if not fine or any("\ud800" <= character <= "\udfff" for character in text):
         limit = f"{'at most' if empty else '1 to'} {_LONGEST_TEXT} characters of text"
         raise LedgerError(f"{what} is not usable", got=repr(text)[:60], limit=limit)
     return text
-
-
-def _named(releases: Iterable[Proof] | Mapping[str, Proof]) -> dict[str, Proof]:
-    if isinstance(releases, Mapping):
-        return dict(releases)
-    return {f"release {index}": proof for index, proof in enumerate(releases, start=1)}
-
-
-def _receipt(proof: Proof) -> Receipt | None:
-    return proof if isinstance(proof, Receipt) else proof.receipt
-
-
-def _largest(amount: Fraction, currency: Currency, delta: Fraction) -> Guarantee | None:
-    """The largest ε, to four digits, of one release that costs at most `amount`."""
-    if amount <= 0:
-        return None
-    if currency == "epsilon":
-        return _first_that_fits(float_down(amount), 0.0, lambda epsilon: Fraction(epsilon) <= amount)
-    at = float_down(delta)
-    mu_squared = amount if currency == "mu2" else 2 * amount
-
-    def fits(epsilon: float) -> bool:
-        return epsilon > DISCRETE_SLACK and Fraction(discrete_mu_at_most(epsilon, at)) ** 2 <= mu_squared
-
-    return _first_that_fits(GaussianDP(root_down(mu_squared)).epsilon_at_most(at), at, fits)
-
-
-def _first_that_fits(epsilon: float, delta: float, fits: Callable[[float], bool]) -> Guarantee | None:
-    """ε to four digits: rounded up where that still fits (a fresh ledger of ε = 1 offers 1), else down."""
-    if epsilon <= 0.0:
-        return None
-    scale = math.floor(math.log10(epsilon)) - 3
-    whole = Fraction(epsilon) / Fraction(10) ** scale
-    for digits in (math.ceil(whole), math.floor(whole)):
-        candidate = float(f"{digits}e{scale}")
-        if candidate > 0.0 and fits(candidate):
-            return Guarantee(candidate, delta)
-    return None
-
-
-def _advice(largest: Guarantee | None) -> str:
-    if largest is None:
-        return "The budget is used up: nothing more can be published from this data set"
-    if largest.delta:
-        return f"A Gaussian release with epsilon={largest.epsilon:g} at delta={largest.delta:g} still fits"
-    return f"A pure release with epsilon={largest.epsilon:g} still fits"
-
-
-def _apart(need: Fraction, left: Fraction) -> tuple[str, str]:
-    """Both numbers in as few digits as tell them apart."""
-    for digits in range(4, 17):
-        texts = f"{float(need):.{digits}g}", f"{float(left):.{digits}g}"
-        if texts[0] != texts[1]:
-            return texts
-    return texts[0], f"slightly less than {texts[1]}"
