@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -50,6 +52,30 @@ def as_file(data: pa.Table, folder: Path) -> Path:
     return path
 
 
+def as_csv(data: pa.Table, folder: Path) -> Path:
+    pl.from_arrow(data).write_csv(folder / "table.csv")
+    return folder / "table.csv"
+
+
+def as_tsv(data: pa.Table, folder: Path) -> Path:
+    pl.from_arrow(data).write_csv(folder / "table.tsv", separator="\t")
+    return folder / "table.tsv"
+
+
+def as_gzip(data: pa.Table, folder: Path) -> Path:
+    path = folder / "zipped.csv.gz"
+    path.write_bytes(gzip.compress(as_csv(data, folder).read_bytes()))
+    return path
+
+
+def as_database(data: pa.Table, folder: Path) -> Path:
+    path = folder / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", data)
+        connection.execute("CREATE TABLE people AS FROM given")
+    return path
+
+
 FORMS: dict[str, Callable[[pa.Table, Path], object]] = {
     "table": lambda data, _: data,
     "chunked table": lambda data, _: pa.concat_tables([data.slice(0, 400), data.slice(400)]),
@@ -64,6 +90,15 @@ FORMS: dict[str, Callable[[pa.Table, Path], object]] = {
     "pandas on Arrow": lambda data, _: data.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": lambda data, _: pl.from_arrow(data),
     "polars categories": lambda data, _: pl.from_arrow(data).cast({"smoker": pl.Categorical}),
+    "polars query": lambda data, _: pl.from_arrow(data).lazy().filter(pl.col("age") > 0),
+    "polars scan": lambda data, folder: pl.scan_parquet(as_file(data, folder)),
+    "duckdb relation": lambda data, folder: duckdb.connect().from_parquet(str(as_file(data, folder))),
+    "duckdb query": lambda data, folder: (as_database(data, folder), "SELECT * FROM people ORDER BY rowid"),
+    "duckdb in memory": lambda data, folder: (":memory:", f"FROM '{as_file(data, folder)}'"),
+    "csv": as_csv,
+    "csv.gz": as_gzip,
+    "tsv": as_tsv,
+    "csv list": lambda data, folder: [as_csv(data.slice(0, 333), folder), as_tsv(data.slice(333), folder)],
     "mapping of arrow": lambda data, _: {name: data[name] for name in data.column_names},
     "mapping of numpy": lambda data, _: {name: data[name].to_numpy() for name in data.column_names},
     "mapping of lists": lambda data, _: data.to_pydict(),

@@ -3,54 +3,81 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
+from dpgram.columns import Boolean, Categorical, Numeric
 from dpgram.errors import SourceError
-from dpgram.sources import arrow, files, memory, parquet
+from dpgram.schema import Schema
+from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet
 from dpgram.sources.base import Kind, Partition, Request, Source
 
-__all__ = ["Kind", "Partition", "Source", "open_source"]
+__all__ = ["Kind", "Partition", "Source", "column_types", "declared_kinds", "open_source"]
 
 
 def open_source(
-    data: object, columns: Sequence[str], *, kinds: Mapping[str, Kind] | None = None, batch_rows: int = 65536
+    data: object,
+    columns: Sequence[str],
+    *,
+    kinds: Mapping[str, Kind] | None = None,
+    batch_rows: int = 65536,
 ) -> Source:
-    """Open `data` for reading `columns`, in that order and no others.
+    """Open `data` for reading `columns`, in that order and no others. Nothing but metadata is read yet.
 
     `data` is a numpy array (structured, or two-dimensional with its columns in the order of `columns`), a
     mapping of arrays, a pandas or Polars frame (lazy too), an Arrow table, record batch, reader or dataset,
     any object with `__arrow_c_stream__`, a path, folder or glob of Parquet or CSV files or a list of such, a
     DuckDB relation, or a pair `(database, query)`.
 
-    `kinds` says of each column whether the schema has it as "number", "text" or "boolean". Cells without a
-    type of their own (CSV, Python objects, names of partition folders) and text in number and boolean columns
-    are read by it, and become null where they do not fit. Without a kind, such cells stay text.
+    `kinds` (see `declared_kinds`) says what the schema declares of each column. Cells without a type of their
+    own (CSV, Python objects, names of partition folders) and text in number, boolean and date columns are
+    read by it, and become null where they do not fit. Without a kind, such cells stay text.
     """
     request = Request(columns=tuple(columns), kinds=dict(kinds or {}), batch_rows=batch_rows)
-    if isinstance(data, np.ndarray):
-        return memory.numpy_source(data, request)
-    if isinstance(data, Mapping):
-        return memory.mapping_source(data, request)
-    if isinstance(data, pa.Table | pa.RecordBatch):
-        return arrow.table_source(data, request)
-    if isinstance(data, pa.RecordBatchReader):
-        return arrow.reader_source(data, request)
-    if isinstance(data, str | Path | list):
-        paths, _, label = files.find_files(data)
-        return parquet.parquet_source(paths, request, label)
-    if _is("pandas", "DataFrame", data):
-        return memory.pandas_source(data, request)
-    if _is("polars", "DataFrame", data):
-        return memory.polars_source(data, request)
-    if _is("pyarrow.dataset", "Dataset", data):
-        return arrow.dataset_source(data, request)
-    if hasattr(data, "__arrow_c_stream__"):
-        return arrow.capsule_source(data, request)
+    return _form(data).open(data, request)
+
+
+def column_types(data: object) -> dict[str, str]:
+    """The names of the columns of `data` with the names of their Arrow types, from metadata alone.
+
+    No value and no level of a dictionary is read. Where a type could only come from the values (CSV, Python
+    objects) it is "unknown".
+    """
+    return _form(data).types(data)
+
+
+def declared_kinds(schema: Schema) -> dict[str, Kind]:
+    """How the schema means the cells of each column that is read: what `open_source` takes as `kinds`."""
+    kinds: dict[str, Kind] = {}
+    for column in schema.columns:
+        if isinstance(column, Numeric):
+            kinds[column.name] = "date" if column.dates else "number"
+        elif isinstance(column, Categorical):
+            kinds[column.name] = "text"
+        elif isinstance(column, Boolean):
+            kinds[column.name] = "boolean"
+    return kinds
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form of data: how to know it, how to open it, how to read its column types."""
+
+    matches: Callable[[object], bool]
+    open: Callable[[Any, Request], Source]
+    types: Callable[[Any], dict[str, str]]
+
+
+def _form(data: object) -> _Form:
+    for form in _FORMS:
+        if form.matches(data):
+            return form
     raise SourceError(
         "data of this type cannot be read",
         got=type(data).__name__,
@@ -59,8 +86,43 @@ def open_source(
     )
 
 
-def _is(module: str, name: str, data: object) -> bool:
-    """Whether `data` is of a class of a module that somebody has imported; we import none to find out."""
-    loaded: Any = sys.modules.get(module)
-    kind = getattr(loaded, name, None)
-    return kind is not None and isinstance(data, kind)
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda data: isinstance(data, kinds)
+
+
+def _loaded(module: str, name: str) -> Callable[[object], bool]:
+    """Whether data is of a class of a module that somebody has imported; we import none to find out."""
+
+    def matches(data: object) -> bool:
+        kind = getattr(sys.modules.get(module), name, None)
+        return isinstance(kind, type) and isinstance(data, kind)
+
+    return matches
+
+
+def _open_files(data: str | Path | list[Any], request: Request) -> Source:
+    paths, found, label = files.find_files(data)
+    opened = {"parquet": parquet.parquet_source, "csv": delimited.delimited_source}[found]
+    return opened(paths, request, label)
+
+
+def _file_types(data: str | Path | list[Any]) -> dict[str, str]:
+    paths, found, _ = files.find_files(data)
+    return {"parquet": parquet.parquet_types, "csv": delimited.delimited_types}[found](paths[0])
+
+
+_FORMS: tuple[_Form, ...] = (
+    _Form(_is(np.ndarray), memory.numpy_source, memory.numpy_types),
+    _Form(_is(Mapping), memory.mapping_source, memory.mapping_types),
+    _Form(_is(pa.Table, pa.RecordBatch), arrow.table_source, arrow.schema_types),
+    _Form(_is(pa.RecordBatchReader), arrow.reader_source, arrow.schema_types),
+    _Form(_is(str, Path, list), _open_files, _file_types),
+    _Form(_loaded("pandas", "DataFrame"), memory.pandas_source, memory.pandas_types),
+    _Form(_loaded("polars", "DataFrame"), memory.polars_source, memory.polars_types),
+    _Form(_loaded("polars", "LazyFrame"), lazy.lazy_source, lazy.lazy_types),
+    _Form(_loaded("pyarrow.dataset", "Dataset"), arrow.dataset_source, arrow.schema_types),
+    _Form(_loaded("duckdb", "DuckDBPyRelation"), database.relation_source, database.relation_types),
+    _Form(_is(tuple), database.query_source, database.query_types),
+    _Form(lambda data: hasattr(data, "__arrow_c_stream__"), arrow.capsule_source, arrow.capsule_types),
+)
+"""Every form of data, the particular before the general: the first that matches is taken."""

@@ -10,7 +10,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from dpgram.errors import SourceError
-from dpgram.sources.base import Batches, Partition, Request, Source, attempt, guarded, sliced
+from dpgram.sources.base import Batches, Partition, Request, Source, attempt, guarded, sliced, type_names
 from dpgram.sources.cells import plain
 from dpgram.sources.memory import MemorySource
 
@@ -101,6 +101,18 @@ def capsule_source(data: Any, request: Request) -> Source:
     where = f"the object of type {type(data).__name__!r}"
     reader = attempt(lambda: pa.RecordBatchReader.from_stream(data), FAILURES, broken(where))
     return reader_source(reader, request, f"an Arrow stream of {type(data).__name__!r}")
+
+
+def schema_types(data: Any) -> dict[str, str]:
+    """Names and types of anything with an Arrow schema."""
+    return type_names(data.schema)
+
+
+def capsule_types(data: Any) -> dict[str, str]:
+    """Names and types by the stream's own schema; no batch is taken from it."""
+    where = f"the object of type {type(data).__name__!r}"
+    with attempt(lambda: pa.RecordBatchReader.from_stream(data), FAILURES, broken(where)) as reader:
+        return type_names(reader.schema)
 
 
 def dataset_source(data: Any, request: Request) -> Source:

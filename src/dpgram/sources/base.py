@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError
 
-Kind = Literal["number", "text", "boolean"]
+Kind = Literal["number", "text", "boolean", "date"]
 """What the schema says a column holds. It decides how cells that carry no type of their own are read."""
 
 Batches = Generator[pa.RecordBatch, None, None]
@@ -40,9 +40,7 @@ class Request:
             raise SourceError("batch_rows must be positive", got=self.batch_rows, limit="batch_rows ≥ 1")
         if not self.columns:
             raise SourceError("no column was asked for", remedy="Name at least one column.")
-        twice = _repeated(self.columns)
-        if twice:
-            raise SourceError(f"the column {twice[0]!r} is asked for twice", remedy="Name each column once.")
+        refuse_repeated(self.columns, "the list of asked columns")
 
     def check(self, names: Sequence[str], where: str) -> None:
         """Refuse `names` (those the data has) unless each asked column is among them exactly once."""
@@ -51,13 +49,7 @@ class Request:
         if missing:
             raise missing_columns(missing, names, where)
         wanted = set(self.columns)
-        twice = _repeated([name for name in names if name in wanted])
-        if twice:
-            raise SourceError(
-                f"{where} has several columns named {twice[0]!r}",
-                limit="one column for each name",
-                remedy="Rename them, so that it is clear which one is meant.",
-            )
+        refuse_repeated([name for name in names if name in wanted], where)
 
 
 @final
@@ -286,5 +278,27 @@ def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) ->
     )
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
+def type_names(schema: pa.Schema) -> dict[str, str]:
+    """Names and Arrow types; of a dictionary only that it is one: its index type would tell of its levels."""
+    refuse_repeated(schema.names, "the table")
+    return {field.name: _type_name(field.type) for field in schema}
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _type_name(kind.storage_type)
+    if pa.types.is_run_end_encoded(kind):
+        return _type_name(kind.value_type)
+    return "dictionary" if pa.types.is_dictionary(kind) else str(kind)
+
+
+def refuse_repeated(names: Sequence[str], where: str) -> None:
+    """Refuse names of which one stands twice: it would not be clear which column is meant."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise SourceError(
+                f"{where} has several columns named {name!r}",
+                got=f"{count}",
+                limit="one column for each name",
+                remedy="Rename them, so that it is clear which one is meant.",
+            )

@@ -7,12 +7,13 @@ encoder; it never raises, and no message shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
 from decimal import Decimal
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,19 +23,24 @@ TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
     "number": pa.float64(),
     "text": pa.string(),
     "boolean": pa.bool_(),
+    "date": pa.timestamp("us"),
 }
 
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0")
+DATE_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 
 def from_objects(cells: Iterable[object], kind: Kind | None) -> pa.Array:
     """An Arrow array of Python objects read as `kind` (as text where none is declared)."""
-    if kind == "number":
-        return pa.array([_number(cell) for cell in cells], pa.float64())
-    if kind == "boolean":
-        return pa.array([_boolean(cell) for cell in cells], pa.bool_())
-    return pa.array([_text(cell) for cell in cells], pa.string())
+    if kind is None or kind == "text":
+        return pa.array([_text(cell) for cell in cells], pa.string())
+    held = [_decoded(cell) for cell in cells]
+    read = _READERS[kind]
+    values = pa.array([read(cell) for cell in held], TYPE_OF_KIND[kind])
+    # Text goes through the parser that text columns use, so that every source reads a word alike.
+    texts = pa.array([cell if isinstance(cell, str) else None for cell in held], pa.string())
+    return values if texts.null_count == len(texts) else pc.coalesce(values, PARSERS[kind](texts))
 
 
 def plain(batch: pa.RecordBatch, kinds: Mapping[str, Kind]) -> pa.RecordBatch:
@@ -58,31 +64,29 @@ def _plain(column: pa.Array, kind: Kind | None) -> pa.Array:
     if pa.types.is_run_end_encoded(column.type):
         return _plain(pc.run_end_decode(column), kind)
     if pa.types.is_null(column.type):
-        return pa.nulls(len(column), TYPE_OF_KIND[kind or "number"])
+        return pa.nulls(len(column), TYPE_OF_KIND[kind or "text"])
     if pa.types.is_string_view(column.type):
         return _plain(column.cast(pa.large_string()), kind)
-    if kind in ("number", "boolean"):
-        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+    if kind is not None and kind != "text":
+        if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
             return _plain(column.dictionary_decode(), kind)
-        if is_text(column.type):
-            return parse_numbers(column) if kind == "number" else parse_booleans(column)
+        if _is_text(column.type):
+            return PARSERS[kind](column)
     return column
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether the Arrow type holds text, in any of its layouts."""
+def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def parse_numbers(texts: pa.Array) -> pa.Array:
-    """float64 of each text, blanks around it allowed; null where it is not a number."""
+def _parse_numbers(texts: pa.Array) -> pa.Array:
+    """float64 of each text, blanks before it allowed; null where it is not a number. As in CSV files."""
     import polars as pl
 
-    series = pl.Series(texts)
-    return series.str.strip_chars().cast(pl.Float64, strict=False).to_arrow()
+    return pl.Series(texts).str.strip_chars_start(" \t").cast(pl.Float64, strict=False).to_arrow()
 
 
-def parse_booleans(texts: pa.Array) -> pa.Array:
+def _parse_booleans(texts: pa.Array) -> pa.Array:
     """True or false for the usual words in any case; null for everything else."""
     words = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
     true = pc.is_in(words, pa.array(TRUE_WORDS, words.type))
@@ -90,41 +94,75 @@ def parse_booleans(texts: pa.Array) -> pa.Array:
     return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
 
 
+def _parse_dates(texts: pa.Array) -> pa.Array:
+    """The moment of each ISO date, with or without a time of day; null for everything else."""
+    import polars as pl
+
+    words = pl.Series("dates", texts).str.strip_chars()
+    forms = [words.str.to_datetime(form, time_unit="us", strict=False) for form in DATE_FORMS]
+    return pl.select(pl.coalesce(forms)).to_series().to_arrow()
+
+
+PARSERS: Mapping[Kind, Callable[[pa.Array], pa.Array]] = {
+    "number": _parse_numbers,
+    "boolean": _parse_booleans,
+    "date": _parse_dates,
+}
+
+
+def _decoded(cell: object) -> object:
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+
+
 def _number(cell: object) -> float | None:
-    if isinstance(cell, bytes):
-        cell = cell.decode("utf-8", "replace")
-    if isinstance(cell, str):
-        if "_" in cell:  # Python reads 1_000 as a number; no file format does
-            return None
-    elif not isinstance(cell, Real | Decimal):
+    if not isinstance(cell, Real | Decimal | np.bool_):
         return None
     try:
         return float(cell)
-    except (ValueError, OverflowError):
+    except (OverflowError, ValueError):  # an integer beyond the floats; a signalling NaN
         return None
 
 
 def _boolean(cell: object) -> bool | None:
-    word = _text(cell)
-    if word is None:
-        return None
-    word = word.strip().lower()
-    return True if word in TRUE_WORDS else False if word in FALSE_WORDS else None
+    if isinstance(cell, bool | np.bool_):
+        return bool(cell)
+    number = _number(cell)
+    return None if number is None or number not in (0.0, 1.0) else number == 1.0
+
+
+def _moment(cell: object) -> datetime | None:
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[us]").item()
+    if isinstance(cell, datetime):
+        if cell.tzinfo is not None:
+            cell = cell.astimezone(UTC)
+        # Built anew: pandas' moments and "not a time" are datetimes too, but not plain ones.
+        return datetime(*cell.timetuple()[:6], cell.microsecond) if cell == cell else None  # noqa: DTZ001  UTC
+    if isinstance(cell, date):
+        return datetime(cell.year, cell.month, cell.day)  # noqa: DTZ001  a day has no time zone
+    return None
+
+
+_READERS: Mapping[Kind, Callable[[object], object]] = {
+    "number": _number,
+    "boolean": _boolean,
+    "date": _moment,
+}
 
 
 def _text(cell: Any) -> str | None:
-    """The words Arrow's own casts would give: true, 7, 7 for 7.0, 7.5, and the text itself."""
-    if isinstance(cell, str):
-        return str(cell)
-    if isinstance(cell, bytes):
-        return cell.decode("utf-8", "replace")
-    if isinstance(cell, bool) or type(cell).__name__ in ("bool_", "bool"):
+    """The words that Arrow's own casts give: true, 7, 7 for 7.0, 7.5, 2020-01-31; the text itself."""
+    if isinstance(cell, str | bytes):
+        return str(_decoded(cell))
+    if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, Integral):
-        return str(int(cell))
-    if isinstance(cell, Real) and not isinstance(cell, Fraction):
+    if isinstance(cell, Integral | Decimal):
+        return str(cell) if cell == cell else None
+    if isinstance(cell, float | np.floating):
         value = float(cell)
         if value != value:  # not a number: missing, as pandas means it
             return None
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(cell, date) and not isinstance(cell, datetime):
+        return cell.isoformat()
     return None

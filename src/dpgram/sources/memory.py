@@ -12,7 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.errors import SourceError
-from dpgram.sources.base import Batches, Kind, Partition, Request, Source, attempt
+from dpgram.sources.base import (
+    Batches,
+    Kind,
+    Partition,
+    Request,
+    Source,
+    attempt,
+    refuse_repeated,
+    type_names,
+)
 from dpgram.sources.cells import from_objects, plain
 
 SLICE_BATCHES = 16  # batches in a partition: small enough that workers end together, large enough to be cheap
@@ -84,10 +93,46 @@ def numpy_source(data: npt.NDArray[Any], request: Request) -> Source:
     return MemorySource(request=request, label="a numpy array", length=len(data), cut=cut)
 
 
+def numpy_types(data: npt.NDArray[Any]) -> dict[str, str]:
+    """Names and types of the fields of a structured array."""
+    if data.dtype.names is None:
+        raise SourceError(
+            "a plain array has no column names", remedy="Give a structured array, a dict or a data frame."
+        )
+    return {name: _dtype_name(data.dtype[name]) for name in data.dtype.names}
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """The Arrow type of a numpy type; "unknown" for objects, whose type is in their values."""
+    if dtype.kind in "OSV":
+        return "unknown"
+    if dtype.kind == "U":
+        return "string"
+    return attempt(
+        lambda: str(pa.from_numpy_dtype(dtype)),
+        (pa.ArrowException,),
+        lambda _: _unfit(str(dtype), str(dtype)),
+    )
+
+
 def mapping_source(data: Mapping[str, Any], request: Request) -> Source:
     """A mapping from names to one-dimensional arrays or sequences of equal length."""
     request.check([name for name in data if isinstance(name, str)], "the mapping")
     return _columns_source({name: data[name] for name in request.columns}, request, "a mapping of arrays")
+
+
+def mapping_types(data: Mapping[str, Any]) -> dict[str, str]:
+    """Names and types; lists and tuples are "unknown", as their type is in their values."""
+    types: dict[str, str] = {}
+    for name, column in data.items():
+        held = _held(name, column)
+        if isinstance(held, np.ndarray):
+            types[name] = _dtype_name(held.dtype)
+        elif isinstance(held, list | tuple):
+            types[name] = "unknown"
+        else:
+            types |= type_names(pa.schema([(name, held.type)]))
+    return types
 
 
 def _columns_source(columns: Mapping[str, Any], request: Request, label: str) -> Source:
@@ -214,6 +259,21 @@ def _from_pandas(name: str, column: Any, kind: Kind | None) -> pa.Array:
     )
 
 
+def pandas_types(data: Any) -> dict[str, str]:
+    """Names and Arrow types; "unknown" for columns of objects, whose type is in their values."""
+    names = [name for name in data.columns if isinstance(name, str)]
+    refuse_repeated(names, "the pandas frame")
+    return {name: _pandas_type(data[name].iloc[:0]) for name in names}
+
+
+def _pandas_type(column: Any) -> str:
+    if hasattr(column, "cat"):
+        return "dictionary"
+    if column.dtype == object:
+        return "unknown"
+    return type_names(pa.schema([("", _from_pandas(str(column.name), column, None).type)]))[""]
+
+
 def polars_source(data: Any, request: Request) -> Source:
     """A Polars frame in memory."""
     request.check(data.columns, "the Polars frame")
@@ -230,6 +290,17 @@ def polars_batch(frame: Any, request: Request) -> pa.RecordBatch:
     """A small Polars frame as one record batch; columns of Python objects are read by their declared kind."""
     arrays = [_from_polars(name, frame.get_column(name), request.kinds.get(name)) for name in request.columns]
     return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
+
+
+def polars_types(data: Any) -> dict[str, str]:
+    """Names and Arrow types; "unknown" for columns of Python objects."""
+    return {name: _polars_type(data.get_column(name).head(0)) for name in data.columns}
+
+
+def _polars_type(column: Any) -> str:
+    if str(column.dtype) == "Object":
+        return "unknown"
+    return type_names(pa.schema([("", _from_polars(column.name, column, None).type)]))[""]
 
 
 def _from_polars(name: str, column: Any, kind: Kind | None) -> pa.Array:

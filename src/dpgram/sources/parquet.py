@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpgram.sources.base import Batches, Kind, Partition, Request, Source, attempt, guarded
+from dpgram.sources.base import Batches, Kind, Partition, Request, Source, attempt, guarded, type_names
 from dpgram.sources.cells import from_objects, plain
 from dpgram.sources.files import unreadable
 
@@ -87,6 +87,17 @@ def parquet_source(paths: Sequence[Path], request: Request, label: str) -> Sourc
             runs.append(_Run(path=path, groups=groups, first_row=first_row, keys=keys))
             first_row += rows
     return ParquetSource(request=request, label=label, runs=tuple(runs), total=first_row)
+
+
+def parquet_types(path: Path) -> dict[str, str]:
+    """Names and Arrow types by the footer of a file; keys in folder names are "unknown", being values."""
+
+    def read() -> dict[str, str]:
+        with pq.ParquetFile(path) as file:
+            return type_names(file.schema_arrow)
+
+    types = attempt(read, FAILURES, unreadable(path))
+    return types | {name: "unknown" for name in hive_keys(path) if name not in types}
 
 
 def _footer(path: Path) -> tuple[list[str], list[int]]:

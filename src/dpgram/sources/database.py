@@ -1,0 +1,142 @@
+"""DuckDB relations and `(database, query)` pairs, streamed by DuckDB and run anew for each pass."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpgram.errors import MissingExtra, SourceError
+from dpgram.sources import arrow
+from dpgram.sources.base import Batches, Request, Source, attempt, type_names
+
+IN_MEMORY = ":memory:"
+
+
+def relation_source(data: Any, request: Request) -> Source:
+    """A DuckDB relation. Its connection is busy while it is read."""
+    request.check(data.columns, "the DuckDB relation")
+    return _source(request, "a DuckDB relation", lambda: _read(data, request))
+
+
+def relation_types(data: Any) -> dict[str, str]:
+    """Names and Arrow types of a relation, from a run that gives no row."""
+
+    def read() -> dict[str, str]:
+        with data.limit(0).to_arrow_reader() as reader:
+            return type_names(reader.schema)
+
+    return attempt(read, _failures(), _explain)
+
+
+def query_source(data: tuple[Any, str], request: Request) -> Source:
+    """The rows of a query on a database file, which is opened for reading only, or on an open connection."""
+    _check_query(data)
+
+    def names() -> list[str]:
+        with _relation(data) as relation:
+            return list(relation.columns)
+
+    def start() -> Batches:
+        with _relation(data) as relation:
+            yield from _read(relation, request)
+
+    request.check(attempt(names, _failures(), _explain), "the result of the query")
+    place = data[0] if isinstance(data[0], str | Path) else "an open connection"
+    return _source(request, f"a query on {place}", start)
+
+
+def query_types(data: tuple[Any, str]) -> dict[str, str]:
+    """Names and Arrow types of the query's result; it gives no row."""
+    _check_query(data)
+
+    def read() -> dict[str, str]:
+        with _relation(data) as relation:
+            return relation_types(relation)
+
+    return attempt(read, _failures(), _explain)
+
+
+def _source(request: Request, label: str, start: Callable[[], Batches]) -> Source:
+    return arrow.StreamSource(
+        request=request, label=label, start=start, explain=_explain, failures=_failures()
+    )
+
+
+def _read(relation: Any, request: Request) -> Batches:
+    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in request.columns)
+    with relation.project(quoted).to_arrow_reader(request.batch_rows) as reader:
+        yield from reader
+
+
+@contextmanager
+def _relation(data: tuple[Any, str]) -> Generator[Any, None, None]:
+    database, query = data
+    if not isinstance(database, str | Path):
+        yield database.sql(query)
+        return
+    duckdb = _duckdb()
+    inside = str(database) == IN_MEMORY
+    with duckdb.connect() if inside else duckdb.connect(str(database), read_only=True) as connection:
+        yield connection.sql(query)
+
+
+def _check_query(data: tuple[Any, ...]) -> None:
+    if len(data) != 2:
+        raise SourceError("a tuple means (database, query)", got=f"{len(data)} items", limit="2 items")
+    database, query = data
+    duckdb = _duckdb()
+    if isinstance(database, str | Path):
+        if str(database) != IN_MEMORY and not Path(database).is_file():
+            raise SourceError(
+                f"there is no database file {str(database)!r}",
+                remedy="A pair means (database, query); for several files give a list.",
+            )
+    elif not isinstance(database, duckdb.DuckDBPyConnection):
+        raise SourceError(
+            "a pair means (database, query)",
+            got=f"a database of type {type(database).__name__}",
+            limit="a path, or an open DuckDB connection",
+        )
+    if not isinstance(query, str):
+        raise SourceError("a pair means (database, query)", got=f"a query of type {type(query).__name__}")
+    statements = attempt(lambda: duckdb.extract_statements(query), _failures(), _explain)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise SourceError(
+            "the query must be a single SELECT",
+            got=" and ".join(statement.type.name for statement in statements) or "no statement",
+            remedy="Reading a table must not change the database.",
+        )
+
+
+def _duckdb() -> Any:
+    try:
+        return importlib.import_module("duckdb")
+    except ImportError:
+        raise MissingExtra("duckdb", "duckdb") from None
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    return (_duckdb().Error, *arrow.FAILURES)
+
+
+def _explain(failure: BaseException) -> SourceError:
+    """What DuckDB found wrong. Its words are kept only where they come from the query and the catalogue."""
+    duckdb = _duckdb()
+    kind = type(failure).__name__
+    if isinstance(failure, duckdb.ParserException | duckdb.CatalogException):
+        words = str(failure).partition("\n")[0]
+        return SourceError("DuckDB does not understand the query", got=words, remedy="Correct the query.")
+    if isinstance(failure, duckdb.ConnectionException):
+        return SourceError(
+            "DuckDB cannot open the database for reading",
+            got=kind,
+            remedy="If it is open in this program, give the pair (connection, query).",
+        )
+    return SourceError(
+        "DuckDB cannot run the query to its end",
+        got=kind,
+        remedy="Run it in DuckDB to see its own message, which is left out here as it may quote a value.",
+    )

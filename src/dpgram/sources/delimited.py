@@ -1,0 +1,96 @@
+"""CSV and TSV files, plain or gzipped: a header line of names, then cells read by their declared kinds."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dpgram.errors import SourceError
+from dpgram.sources.arrow import StreamSource
+from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
+from dpgram.sources.files import unreadable
+from dpgram.sources.lazy import polars_failures, stream
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HEADER_FAILURES = (OSError, EOFError, zlib.error, csv.Error, ValueError)
+
+
+def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Source:
+    """The files one after the other. A cell that is not a number where one is declared becomes null.
+
+    A line with too few cells is filled with nulls and cells beyond the header are ignored, because one line
+    must not decide whether a table can be read.
+    """
+    failures = polars_failures()
+    for path in paths:
+        _check(_header(path), path, request)
+
+    def start() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            yield from guarded(stream(_scan(path, request), request), failures, unreadable(path))
+
+    return StreamSource(
+        request=request, label=label, start=start, explain=unreadable(paths[0]), failures=failures
+    )
+
+
+def delimited_types(path: Path) -> dict[str, str]:
+    """The names in the header, each of type "unknown": a type could only come from the values."""
+    names = _header(path)
+    refuse_repeated(names, f"the file {path.name!r}")
+    return dict.fromkeys(names, "unknown")
+
+
+def _scan(path: Path, request: Request) -> pl.LazyFrame:
+    import polars as pl
+
+    numbers = {name for name, kind in request.kinds.items() if kind == "number"}
+    return pl.scan_csv(
+        path,
+        separator=_separator(path),
+        schema={name: pl.Float64() if name in numbers else pl.String() for name in request.columns},
+        ignore_errors=True,  # a cell that cannot be parsed becomes null
+        extra_columns="ignore",
+        encoding="utf8-lossy",  # a stray byte must not make the table unreadable
+        glob=False,
+    ).select(request.columns)
+
+
+def _separator(path: Path) -> str:
+    return "\t" if ".tsv" in path.suffixes[-2:] else ","
+
+
+def _header(path: Path) -> list[str]:
+    """The names in the first line."""
+
+    def read() -> list[str]:
+        opened = gzip.open if path.suffix.lower() == ".gz" else open
+        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+            return next(csv.reader(lines, delimiter=_separator(path)), [])
+
+    names = attempt(read, HEADER_FAILURES, unreadable(path))
+    if not names:
+        raise SourceError(
+            f"the file {str(path)!r} is empty: it has not even column names",
+            remedy="Its first line must be a header with the names of the columns.",
+        )
+    return names
+
+
+def _check(names: Sequence[str], path: Path, request: Request) -> None:
+    if not set(names) & set(request.columns):
+        # Perhaps there is no header: then the first line is a row, and naming its cells would show values.
+        raise SourceError(
+            f"the first line of {str(path)!r} names none of the columns of the schema",
+            got=f"{len(names)} cells separated by {'tabs' if _separator(path) == chr(9) else 'commas'}",
+            remedy="It must be a header with the names of the columns (.csv: by commas, .tsv: by tabs).",
+        )
+    request.check(names, f"the file {path.name!r}")

@@ -1,0 +1,56 @@
+"""Polars queries, streamed by the engine of Polars and run anew for each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dpgram.sources.arrow import StreamSource, broken
+from dpgram.sources.base import Request, Source, attempt
+from dpgram.sources.memory import polars_batch, polars_types
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def lazy_source(data: pl.LazyFrame, request: Request) -> Source:
+    """A Polars query. How far it reads ahead, and so how much memory it takes, is up to Polars."""
+    failures = polars_failures()
+    explain = broken("the Polars query")
+    names = attempt(lambda: data.collect_schema().names(), failures, explain)
+    request.check(names, "the Polars query")
+    return StreamSource(
+        request=request,
+        label="a Polars query",
+        start=lambda: stream(data.select(request.columns), request),
+        explain=explain,
+        failures=failures,
+    )
+
+
+def lazy_types(data: pl.LazyFrame) -> dict[str, str]:
+    """Names and Arrow types; the query is not run."""
+    schema = attempt(data.collect_schema, polars_failures(), broken("the Polars query"))
+    return polars_types(schema.to_frame())
+
+
+def stream(query: pl.LazyFrame, request: Request) -> Iterator[pa.RecordBatch]:
+    """The rows of a query in order, in record batches; dropping the iterator stops the query."""
+    for frame in query.collect_batches(chunk_size=request.batch_rows, engine="streaming"):
+        yield polars_batch(frame, request)
+
+
+def polars_failures() -> tuple[type[BaseException], ...]:
+    """What a query may raise; a panic of the engine is not even an `Exception`."""
+    import polars as pl
+
+    return (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        TypeError,
+    )
