@@ -8,7 +8,7 @@ encoder; it never raises, and no message shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -28,6 +28,8 @@ TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
 
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0")
+LARGEST_INTEGER = 10**1000  # Python refuses to write out integers of some thousand digits
+FIRST_YEAR, LAST_YEAR = np.datetime64("0001"), np.datetime64("9999")  # of Python's calendar
 DATE_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 
@@ -111,7 +113,10 @@ PARSERS: Mapping[Kind, Callable[[pa.Array], pa.Array]] = {
 
 
 def _decoded(cell: object) -> object:
-    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    """Text for bytes and text; half a surrogate pair, which Arrow cannot hold, becomes a question mark."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    return cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell
 
 
 def _number(cell: object) -> float | None:
@@ -132,15 +137,18 @@ def _boolean(cell: object) -> bool | None:
 
 def _moment(cell: object) -> datetime | None:
     if isinstance(cell, np.datetime64):
+        if not FIRST_YEAR <= cell.astype("datetime64[Y]") <= LAST_YEAR:  # numpy would wrap around silently
+            return None
         cell = cell.astype("datetime64[us]").item()
     if isinstance(cell, datetime):
-        if cell.tzinfo is not None:
-            cell = cell.astimezone(UTC)
-        # Built anew: pandas' moments and "not a time" are datetimes too, but not plain ones.
-        return datetime(*cell.timetuple()[:6], cell.microsecond) if cell == cell else None  # noqa: DTZ001  UTC
-    if isinstance(cell, date):
-        return datetime(cell.year, cell.month, cell.day)  # noqa: DTZ001  a day has no time zone
-    return None
+        if cell != cell:  # the "not a time" of pandas is a datetime
+            return None
+        try:
+            moment = cell if cell.tzinfo is None else cell.astimezone(UTC)
+        except OverflowError:  # on the first or last day of the calendar
+            return None
+        return datetime.combine(moment.date(), moment.time())  # plain, where pandas has its own class
+    return datetime.combine(cell, time()) if isinstance(cell, date) else None
 
 
 _READERS: Mapping[Kind, Callable[[object], object]] = {
@@ -156,8 +164,10 @@ def _text(cell: Any) -> str | None:
         return str(_decoded(cell))
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, Integral | Decimal):
-        return str(cell) if cell == cell else None
+    if isinstance(cell, Integral):
+        return str(cell) if abs(int(cell)) < LARGEST_INTEGER else None
+    if isinstance(cell, Decimal):
+        return None if cell.is_nan() else str(cell)
     if isinstance(cell, float | np.floating):
         value = float(cell)
         if value != value:  # not a number: missing, as pandas means it

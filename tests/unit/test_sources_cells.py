@@ -1,0 +1,289 @@
+"""Cells are read by their declared kind; what does not fit is missing, whatever the other cells hold."""
+
+from __future__ import annotations
+
+import decimal
+import fractions
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgram.columns import boolean, categorical, legendre, numeric, product
+from dpgram.schema import Schema
+from dpgram.sources import Kind, declared_kinds, open_source
+
+moment = datetime.fromisoformat
+
+WORDS = [
+    *("1", "+1", "-1.5", "1e5", "1E+05", ".5", "5.", "00012", " 1", "\t1", "1 ", "nan", "inf", "-Infinity"),
+    *("1e400", "0x10", "1_000", "1,5", "١", "1.0.0", "--1", "-", "e5", "True", "NA", "$5", "5%", "0.1"),
+    *("1.7976931348623157e308", "4.9e-324", "12345678901234567890123", "a", "\x00"),
+]
+
+
+def read(data: object, kind: Kind | None, column: str = "x") -> list[object]:
+    kinds: dict[str, Kind] = {} if kind is None else {column: kind}
+    batches = list(open_source(data, [column], kinds=kinds).batches())
+    return [None if cell != cell else cell for batch in batches for cell in batch.column(0).to_pylist()]
+
+
+def csv_of(words: list[str], folder: Path) -> Path:
+    path = folder / "words.csv"
+    quoted = "".join('"' + word.replace('"', '""') + '",z\n' for word in words)
+    path.write_text("x,other\n" + quoted, encoding="utf-8", newline="")
+    return path
+
+
+def parsed(word: str) -> float | None:
+    """The reference: Python's own parser, without its underscores, other digits and trailing blanks."""
+    plain = word.lstrip(" \t")
+    if "_" in plain or not plain.isascii() or plain != plain.strip() or "\x00" in plain:
+        return None
+    try:
+        number = float(plain)
+    except ValueError:
+        return None
+    return None if number != number else number
+
+
+UNTYPED: dict[str, Callable[[list[str], Path], object]] = {
+    "csv": csv_of,
+    "list": lambda words, _: {"x": words},
+    "objects": lambda words, _: {"x": np.array(words, dtype=object)},
+    "bytes": lambda words, _: {"x": [word.encode() for word in words]},
+    "array of text": lambda words, _: np.array(words, dtype=object).reshape(-1, 1),
+    "arrow text": lambda words, _: pa.table({"x": words}),
+    "arrow views": lambda words, _: pa.table({"x": pa.array(words, pa.string_view())}),
+    "arrow dictionary": lambda words, _: pa.table({"x": pa.array(words).dictionary_encode()}),
+    "arrow runs": lambda words, _: pa.table({"x": pa.compute.run_end_encode(pa.array(words))}),
+    "pandas text": lambda words, _: pd.DataFrame({"x": words}),
+    "pandas objects": lambda words, _: pd.DataFrame({"x": pd.Series(words, dtype=object)}),
+    "pandas categories": lambda words, _: pd.DataFrame({"x": pd.Categorical(words)}),
+    "polars": lambda words, _: pl.DataFrame({"x": words}),
+    "polars objects": lambda words, _: pl.DataFrame({"x": pl.Series(words, dtype=pl.Object)}),
+    "polars categories": lambda words, _: pl.DataFrame({"x": pl.Series(words, dtype=pl.Categorical)}),
+}
+
+
+@pytest.mark.parametrize("form", UNTYPED)
+def test_every_form_reads_the_same_numbers_from_text(form: str, tmp_path: Path) -> None:
+    assert read(UNTYPED[form](WORDS, tmp_path), "number") == [parsed(word) for word in WORDS]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(allow_nan=False))
+def test_a_written_float_is_read_back_to_the_last_bit(number: float) -> None:
+    assert read(pa.table({"x": [repr(number)]}), "number") == [number]
+    assert read({"x": [repr(number), number, np.float64(number)]}, "number") == [number] * 3
+
+
+@pytest.mark.parametrize("form", UNTYPED)
+def test_every_form_reads_the_same_booleans_from_text(form: str, tmp_path: Path) -> None:
+    words = ["true", "False", "YES", "n", "1", "0", "1.0", " t ", "f", "maybe", "2", "oui"]
+    expected = [True, False, True, False, True, False, True, True, False, None, None, None]
+    assert read(UNTYPED[form](words, tmp_path), "boolean") == expected
+
+
+@pytest.mark.parametrize("form", UNTYPED)
+def test_every_form_reads_the_same_dates_from_text(form: str, tmp_path: Path) -> None:
+    words = [
+        "2020-02-29",
+        "2020-02-29T12:30:00",
+        "2020-02-29 12:30:00.25",
+        "2021-02-29",
+        "29/02/2020",
+        "5",
+        "x",
+    ]
+    noon = moment("2020-02-29T12:30")
+    day = moment("2020-02-29")
+    expected = [day, noon, noon + timedelta(milliseconds=250), None, None, None, None]
+    assert read(UNTYPED[form](words, tmp_path), "date") == expected
+
+
+@pytest.mark.parametrize("form", UNTYPED)
+@pytest.mark.parametrize("kind", ["text", None])
+def test_text_stays_as_it_is(form: str, kind: Kind | None, tmp_path: Path) -> None:
+    words = ["plain", " padded ", "1.50", 'quote " and, comma', "naïve", "NA"]
+    assert read(UNTYPED[form](words, tmp_path), kind) == words
+
+
+OBJECTS = [
+    7,
+    2.5,
+    True,
+    np.float32(0.5),
+    np.int64(9),
+    np.bool_(False),
+    decimal.Decimal("1.25"),
+    10**400,
+    None,
+    float("nan"),
+    "8",
+    "word",
+    b"6",
+    date(2020, 1, 31),
+    moment("2020-01-31T06:00+01:00"),
+    np.datetime64("2020-01-31"),
+    pd.Timestamp("2020-01-31 06:00"),
+    pd.NaT,
+    [1],
+    {"a": 1},
+    object(),
+    1 + 2j,
+]
+NO = [None] * len(OBJECTS)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda x: {"x": x}, lambda x: pd.DataFrame({"x": pd.Series(x, dtype=object)})]
+)
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("number", [7.0, 2.5, 1.0, 0.5, 9.0, 0.0, 1.25, None, None, None, 8.0, None, 6.0, *NO[13:]]),
+        ("boolean", [None, None, True, None, None, False, *NO[6:]]),
+        (
+            "date",
+            [
+                *NO[:13],
+                moment("2020-01-31"),
+                moment("2020-01-31T05:00"),
+                moment("2020-01-31"),
+                moment("2020-01-31T06:00"),
+                *NO[17:],
+            ],
+        ),
+        (
+            "text",
+            [
+                *(
+                    "7",
+                    "2.5",
+                    "true",
+                    "0.5",
+                    "9",
+                    "false",
+                    "1.25",
+                    str(10**400),
+                    None,
+                    None,
+                    "8",
+                    "word",
+                    "6",
+                ),
+                *("2020-01-31", *NO[14:]),
+            ],
+        ),
+    ],
+)
+def test_mixed_objects_never_fail(
+    wrap: Callable[[list[object]], object], kind: Kind, expected: list[object]
+) -> None:
+    assert read(wrap(OBJECTS), kind) == expected
+
+
+@given(
+    st.lists(st.none() | st.integers() | st.floats() | st.text() | st.binary() | st.booleans() | st.dates())
+)
+@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("kind", ["number", "text", "boolean", "date"])
+def test_one_cell_never_changes_how_another_is_read(kind: Kind, cells: list[object]) -> None:
+    together = read({"x": [*cells, "1", 2.5]}, kind)
+    alone = [cell for each in [*cells, "1", 2.5] for cell in read({"x": [each]}, kind)]
+    assert together == alone
+
+
+@pytest.mark.parametrize("kind", ["number", "text", "boolean", "date"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        10**5000,
+        decimal.Decimal("sNaN"),
+        decimal.Decimal("1e999999"),
+        "\ud800",
+        b"\xff\xfe",
+        fractions.Fraction(10**400, 3),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
+        np.datetime64("NaT"),
+        np.datetime64(2**62, "Y"),
+        pd.NA,
+    ],
+    ids=lambda cell: type(cell).__name__,
+)
+def test_hostile_objects_never_fail(cell: object, kind: Kind) -> None:
+    (first, second) = read({"x": [cell, 1 if kind != "date" else date(2020, 1, 1)]}, kind)
+    assert first is None or kind == "text" or (kind == "number" and first == float("inf"))
+    assert second is not None
+
+
+def test_typed_columns_keep_their_types() -> None:
+    data = pa.table(
+        {
+            "int": pa.array([1, None], pa.int16()),
+            "decimal": pa.array([decimal.Decimal("1.5"), None]),
+            "date": pa.array([date(2020, 1, 1), None]),
+            "levels": pa.array(["a", None]).dictionary_encode(),
+            "nothing": pa.nulls(2),
+            "storage": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8())),
+        }
+    )
+    kinds: dict[str, Kind] = {"int": "number", "levels": "text", "date": "date", "nothing": "number"}
+    (batch,) = open_source(data, data.column_names, kinds=kinds).batches()
+    levels = pa.dictionary(pa.int32(), pa.string())
+    assert batch.schema.types[:2] == [pa.int16(), pa.decimal128(2, 1)]
+    assert batch.schema.types[2:] == [pa.date32(), levels, pa.float64(), pa.int8()]
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.array([1, 2], ">i4"), [1, 2]),
+        (np.array([0.5, 2], "float16"), [0.5, 2.0]),
+        (np.array([0.5, 2], "longdouble"), [0.5, 2.0]),
+        (np.ma.array([1.0, 2.0], mask=[True, False]), [None, 2.0]),
+        (np.ma.array(["7", "8"], mask=[True, False], dtype=object), [None, 8.0]),
+        (np.array([True, False]), [True, False]),
+        (np.array(["1", "x"]), [1.0, None]),
+        (np.array([b"1", b"\xff"]), [1.0, None]),
+        (np.array(["2020-01-01"], "datetime64[D]"), [date(2020, 1, 1)]),
+        (np.arange(10.0)[::4], [0.0, 4.0, 8.0]),
+    ],
+)
+def test_numpy_types(array: np.ndarray, expected: list[object]) -> None:
+    assert read({"x": array}, "number") == expected
+    assert read(array.reshape(-1, 1), "number") == expected
+
+
+def test_fortran_and_strided_arrays_are_read_in_row_order() -> None:
+    square = np.arange(60.0).reshape(20, 3)
+    for array in (square, np.asfortranarray(square), np.repeat(square, 2, axis=0)[::2], square[::-1][::-1]):
+        batches = open_source(array, ["a", "b", "c"], batch_rows=7).batches()
+        assert np.array_equal(np.vstack([np.column_stack(batch.columns) for batch in batches]), square)
+
+
+def test_pandas_nullable_types() -> None:
+    frame = pd.DataFrame({"x": pd.array([1, None, 3], dtype="Int64")})
+    assert read(frame, "number") == [1, None, 3]
+    assert read(frame.assign(x=[pd.Timestamp("2020-01-01", tz=UTC)] * 3), "date")[0].year == 2020
+
+
+def test_a_schema_declares_the_kinds() -> None:
+    schema = Schema(
+        numeric("age", 0, 99),
+        numeric("since", "2000-01-01", "2030-01-01"),
+        categorical("smoker", ["no", "yes"]),
+        boolean("member"),
+        product("age", "member"),
+        legendre("age", degree=2),
+    )
+    assert declared_kinds(schema) == {"age": "number", "since": "date", "smoker": "text", "member": "boolean"}
+    assert set(declared_kinds(schema)) == set(schema.source_columns)
