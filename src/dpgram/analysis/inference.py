@@ -1,0 +1,190 @@
+"""Standard errors, intervals and tests of the un-shrunken regression: sampling plus privacy noise.
+
+Two questions are kept apart. `kind="table"`: the regression of the very table behind the release; only the
+privacy noise is uncertain. `kind="population"`: the regression of the population the table was sampled from;
+the sampling error of least squares, s²A⁻¹ (equal error variance for all rows), is added. Whatever method made
+the point fit, intervals belong to the un-shrunken functional and are centred at its noise-corrected estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from dpgram.analysis.design import Design
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.unshrunken import Unshrunken, unshrunken
+from dpgram.errors import AnalysisError
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+Kind = Literal["population", "table"]
+Reference = Literal["t", "normal"]
+
+INFLATION_LIMIT: Final = 1.5
+"""Largest κ at which the coverage of 95% intervals was found to hold (benchmarks/results/coverage.md)."""
+
+ESTIMAND: Final[Mapping[Kind, str]] = {
+    "population": "the un-shrunken regression in the population (sampling and privacy noise)",
+    "table": "the un-shrunken regression of this very table (privacy noise only)",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointTest:
+    """A Wald test that several coefficients are all zero."""
+
+    names: tuple[str, ...]
+    statistic: float
+    """dᵀC⁻¹d / q."""
+    numerator: int
+    denominator: float | None
+    """Degrees of freedom of F; nothing means χ²_q / q."""
+    p_value: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """Estimates of the un-shrunken coefficients in original units with their covariance."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    estimate: Vector
+    covariance: Matrix
+    degrees: float | None
+    """n̂ − k for the population; nothing (normal) for the table."""
+    inflation: float
+    """κ of the noise correction: 1 is no noise."""
+    refusal: str | None
+    """Why no interval is given; nothing when they are trustworthy."""
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What is estimated, in words."""
+        return ESTIMAND[self.kind]
+
+    @property
+    def std_errors(self) -> Vector:
+        """Square roots of the covariance's diagonal; refuses like the intervals."""
+        self._check()
+        return np.sqrt(np.diagonal(self.covariance))
+
+    def conf_int(self, level: float = 0.95) -> Matrix:
+        """Lower and upper ends, one row for each coefficient."""
+        if not 0.0 < level < 1.0:
+            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+        reach = self._quantile(0.5 * (1.0 - level)) * self.std_errors
+        return np.column_stack([self.estimate - reach, self.estimate + reach])
+
+    def p_values(self, reference: Reference | None = None) -> Vector:
+        """Two-sided, of each coefficient being zero: `"normal"` is Wald's, `"t"` has n̂ − k degrees."""
+        errors = self.std_errors
+        ratio = np.divide(np.abs(self.estimate), errors, out=np.full_like(errors, np.inf), where=errors > 0)
+        if reference == "t" and self.degrees is None:
+            raise AnalysisError(
+                "the regression of the table has no degrees of freedom: its only error is noise of known law",
+                remedy='Use reference="normal" or kind="population".',
+            )
+        if reference == "normal" or self.degrees is None:
+            return np.asarray(2.0 * stats.norm.sf(ratio))
+        return np.asarray(2.0 * stats.t.sf(ratio, self.degrees))
+
+    def joint_test(self, positions: tuple[int, ...]) -> JointTest:
+        """H₀: all coefficients at `positions` are zero."""
+        self._check()
+        chosen = list(positions)
+        estimate, covariance = self.estimate[chosen], self.covariance[np.ix_(chosen, chosen)]
+        scale = np.sqrt(np.diagonal(covariance))
+        statistic = float(
+            (estimate / scale) @ np.linalg.solve(covariance / np.outer(scale, scale), estimate / scale)
+        )
+        count = len(chosen)
+        if self.degrees is None:
+            p_value = float(stats.chi2.sf(statistic, count))
+        else:
+            p_value = float(stats.f.sf(statistic / count, count, self.degrees))
+        return JointTest(
+            names=tuple(self.names[i] for i in chosen),
+            statistic=statistic / count,
+            numerator=count,
+            denominator=self.degrees,
+            p_value=p_value,
+        )
+
+    def _quantile(self, tail: float) -> float:
+        if self.degrees is None:
+            return float(stats.norm.isf(tail))
+        return float(stats.t.isf(tail, self.degrees))
+
+    def _check(self) -> None:
+        if self.refusal is not None:
+            raise AnalysisError(
+                "no standard errors or intervals for this regression",
+                got=self.refusal,
+                remedy="Ask for fewer features, or for a release with more rows or a larger epsilon.",
+            )
+
+
+def infer(moments: Moments, design: Design, kind: Kind = "population") -> Inference:
+    """Estimates and covariance of the design's un-shrunken coefficients, in original units."""
+    if kind not in ESTIMAND:
+        raise AnalysisError("unknown kind of inference", got=repr(kind), limit=", ".join(ESTIMAND))
+    solution = unshrunken(moments, design)
+    jacobian = design.to_original @ np.linalg.inv(solution.basis.T @ moments.project(design.vectors))
+    covariance = solution.privacy_covariance
+    degrees, refusal = None, refusal_of(solution, moments)
+    if kind == "population":
+        degrees = residual_degrees(moments, design)
+        if degrees is None or degrees < 1.0:
+            refusal = refusal or "the number of rows is unknown or not larger than the number of coefficients"
+            degrees = None
+        else:
+            covariance = covariance + max(solution.residual_sum, 0.0) / degrees * solution.resolvent
+    return Inference(
+        kind=kind,
+        names=design.names,
+        estimate=jacobian @ solution.theta + design.offset,
+        covariance=jacobian @ covariance @ jacobian.T,
+        degrees=degrees,
+        inflation=solution.inflation,
+        refusal=refusal,
+        cautions=cautions_of(moments, kind),
+    )
+
+
+def residual_degrees(moments: Moments, design: Design) -> float | None:
+    """n̂ − k."""
+    rows = moments.rows()
+    return None if rows is None else rows - len(design.terms)
+
+
+def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
+    """In plain words, why the noise makes inference meaningless; nothing when it does not."""
+    if solution.inflation <= INFLATION_LIMIT:
+        return None
+    norm = moments.noise.expected_norm(solution.basis.shape[1])
+    return (
+        "the privacy noise is too large for these features: the weakest combination of them has strength "
+        f"{solution.smallest:.3g} (smallest eigenvalue) where the noise alone reaches {norm:.3g}, so its "
+        "coefficients could be almost anything"
+    )
+
+
+def cautions_of(moments: Moments, kind: Kind) -> tuple[str, ...]:
+    """What an interval does not cover."""
+    if kind == "population" and moments.clipped:
+        caution = (
+            f"rows were clipped to the radius {moments.radius:g}, below the largest norm the schema allows "
+            f"({moments.schema.max_norm_squared**0.5:g}): long rows count less, which biases "
+            "coefficients in a way that no interval here includes"
+        )
+        return (caution,)
+    return ()

@@ -1,0 +1,207 @@
+"""What an analyst knows: G̃ = G + N in encoded units, the law of N, and the linear facts every table obeys.
+
+In encoded units the noise is the same in every direction, so estimation happens there and only results are
+moved to original units. One fact is worth using: the levels of a categorical column add up to the constant
+column in every row, so G·u = 0 for u = e_constant/w₀ − Σ e_level/w. With P the projection onto the complement
+of all such u, P G P = G while P N P has less noise: that is the least-squares estimate under this constraint,
+and it keeps the shape of the noise (orthogonally invariant laws stay what they are on the range of P).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import AnalysisError
+from dpgram.lattice import cell_unit
+from dpgram.noise import NoiseLaw
+from dpgram.schema import Categorical, Product, Schema
+
+if TYPE_CHECKING:
+    from dpgram.release import Release
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+CLIP_SLACK = 1e-9
+"""A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisePart:
+    """One independent noise: a law in lattice units and the size of a lattice unit in encoded units."""
+
+    law: NoiseLaw
+    unit: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedNoise:
+    """The noise N in encoded units: a sum of independent laws (one, unless releases were added)."""
+
+    parts: tuple[NoisePart, ...]
+
+    @classmethod
+    def of(cls, law: NoiseLaw, unit: float = 1.0) -> Self:
+        """One law, `unit` encoded units to each of its own."""
+        return cls(parts=(NoisePart(law=law, unit=unit),))
+
+    @property
+    def diagonal_sd(self) -> float:
+        """σ: the standard deviation of N_ii."""
+        return math.hypot(*(part.law.diagonal_sd * part.unit for part in self.parts))
+
+    @property
+    def offdiagonal_sd(self) -> float:
+        """The standard deviation of N_ij; σ/√2 for the orthogonally invariant laws."""
+        return math.hypot(*(part.law.offdiagonal_sd * part.unit for part in self.parts))
+
+    @property
+    def mean_diagonal(self) -> float:
+        """c with E N = c·I."""
+        return sum(part.law.mean_diagonal * part.unit for part in self.parts)
+
+    def expected_norm(self, width: int) -> float:
+        """E‖N‖ on `width` columns; for a sum of laws the root of the sum of squares (exact for Gaussians)."""
+        if self.diagonal_sd == 0.0:
+            return 0.0
+        return math.hypot(*(part.law.expected_norm(width) * part.unit for part in self.parts))
+
+    def residual_covariance(self, residual: Vector, basis: Matrix) -> Matrix:
+        """Cov(BᵀN r) = Bᵀ[o²(|r|²I + rrᵀ) + (s² − 2o²) diag(r²)]B, s = sd N_ii, o = sd N_ij.
+
+        Cells are uncorrelated. The invariant laws have s² = σ² = 2o²: (σ²/2)(|r|² BᵀB + Bᵀr rᵀB).
+        """
+        off = self.offdiagonal_sd**2
+        along = basis.T @ residual
+        covariance = off * (float(residual @ residual) * (basis.T @ basis) + np.outer(along, along))
+        excess = self.diagonal_sd**2 - 2.0 * off
+        if abs(excess) > 1e-9 * off:
+            covariance += excess * (basis.T * residual**2) @ basis
+        return np.asarray(covariance, dtype=np.float64)
+
+    def functional_variance(self, shape: Matrix) -> float:
+        """Var⟨S, N⟩ = s² Σ S_ii² + 2o² Σ_{i≠j} S_ij² for a symmetric S."""
+        diagonal = float(np.sum(np.diagonal(shape) ** 2))
+        off = float(np.sum(shape**2)) - diagonal
+        return self.diagonal_sd**2 * diagonal + 2.0 * self.offdiagonal_sd**2 * off
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """A published matrix as it might have come out, had `gram` been the exact one."""
+        first, *others = self.parts
+        drawn = first.law.redraw(gram / first.unit, generator) * first.unit
+        for part in others:
+            drawn = drawn + part.law.sample(len(gram), generator) * part.unit
+        return np.asarray(drawn, dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """One noisy Gram matrix in encoded units, with the public facts needed to use it."""
+
+    gram: Matrix
+    schema: Schema
+    noise: EncodedNoise
+    radius: float
+    complete_groups: bool = True
+    """Whether in every row the levels of each categorical column add up to one."""
+    public_rows: int | None = None
+
+    @classmethod
+    def of(cls, source: Release | Moments) -> Moments:
+        """The moments of a release (or themselves)."""
+        if isinstance(source, Moments):
+            return source
+        if source.published.kind != "gram":
+            raise AnalysisError(
+                "this release holds an inverse matrix, not second moments",
+                remedy="Use the analyses made for that mechanism, or ask for a release of the Gram matrix.",
+            )
+        unit = cell_unit(source.radius) * 2.0**source.published.exponent
+        return cls(
+            gram=source.matrix(),
+            schema=source.schema,
+            noise=EncodedNoise.of(source.noise, unit),
+            radius=source.radius,
+            complete_groups=source.policy.missing == "drop",
+            public_rows=source.public_rows,
+        )
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the radius is below the largest norm the schema allows, so that long rows count less."""
+        return self.radius**2 < self.schema.max_norm_squared * (1.0 - CLIP_SLACK)
+
+    @property
+    def weights(self) -> Vector:
+        """The weight of every encoded column."""
+        return np.array([column.weight for column in self.schema.encoded])
+
+    def known_null_space(self) -> Matrix:
+        """Orthonormal columns u with G·u = 0 in every table: a group's levels add up to the constant."""
+        schema, width = self.schema, self.schema.width
+        groups = [schema.indices(column.name) for column in schema.columns if isinstance(column, Categorical)]
+        if not self.complete_groups or not groups:
+            return np.zeros((width, 0))
+        ones = np.zeros((width, len(groups)))
+        for number, members in enumerate(groups):
+            ones[list(members), number] = 1.0 / self.weights[list(members)]
+        if schema.constant:
+            ones[0, :] = -1.0 / self.weights[0]
+        else:  # no constant: two groups agree with each other
+            ones = ones[:, 1:] - ones[:, :1]
+        return np.asarray(np.linalg.qr(ones)[0])
+
+    def consistent_gram(self, *, keep_mean: bool = False) -> Matrix:
+        """P (G̃ − E N) P: unbiased for G, with the noise along the known null space removed."""
+        mean = 0.0 if keep_mean else self.noise.mean_diagonal
+        gram = self.gram - mean * np.eye(len(self.gram))
+        null = self.known_null_space()
+        if null.shape[1] == 0:
+            return gram
+        gram = gram - null @ (null.T @ gram)
+        gram = gram - (gram @ null) @ null.T
+        return np.asarray((gram + gram.T) / 2.0)
+
+    def project(self, vectors: Matrix) -> Matrix:
+        """P v for each column v."""
+        null = self.known_null_space()
+        return np.asarray(vectors - null @ (null.T @ vectors))
+
+    def constant_vector(self) -> Vector | None:
+        """v with v·a = 1 for every row a; nothing when no column of the schema says so."""
+        schema = self.schema
+        vector = np.zeros(schema.width)
+        if schema.constant:
+            vector[0] = 1.0 / self.weights[0]
+            return vector
+        if self.complete_groups:
+            for column in schema.columns:
+                if isinstance(column, Categorical):
+                    vector[list(schema.indices(column.name))] = 1.0 / column.weight
+                    return vector
+        return None
+
+    def rows(self) -> float | None:
+        """The noisy number of rows (under a clip: their total weight); the public one when no cell tells."""
+        constant = self.constant_vector()
+        if constant is None:
+            return None if self.public_rows is None else float(self.public_rows)
+        return float(constant @ self.consistent_gram() @ constant)
+
+
+def scale_factors(schema: Schema) -> Mapping[str, float]:
+    """Declared name → the (product of) half-widths that turns its z into original units."""
+    widths = {column.name: column.half_width for column in schema.encoded}
+    for column in schema.columns:
+        if isinstance(column, Product):
+            widths[column.name] = widths[column.left] * widths[column.right]
+    return widths

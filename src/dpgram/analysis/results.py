@@ -1,0 +1,152 @@
+"""A fitted regression as a value: coefficients in original units, and every question one may ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.analysis.design import INTERCEPT, Design
+from dpgram.analysis.inference import Inference, JointTest, Kind, Reference, infer
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.prediction import Prediction, design_matrix, predict_with_intervals
+from dpgram.analysis.quality import Quantity, r_squared, residual_variance
+from dpgram.analysis.repair import Policy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpgram.analysis.bootstrap import Bootstrap
+    from dpgram.analysis.bounds import ErrorBound
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regression:
+    """y ~ features, fitted from a release. The fit may be shrunken; intervals are for the un-shrunken one."""
+
+    design: Design
+    moments: Moments
+    method: str
+    penalty: float
+    """The ridge that was added in encoded units, or scikit-learn's alpha; 0 for plain least squares."""
+    repair: Policy
+    values: Vector
+    """The fitted coefficients in original units, in the order of `names`."""
+    function: Vector
+    """The fitted function of the encoded row."""
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """What is predicted."""
+        return self.design.target
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients, the intercept first."""
+        return self.design.names
+
+    @property
+    def coefficients(self) -> Mapping[str, float]:
+        """Name → fitted coefficient in original units, the intercept among them."""
+        return dict(zip(self.names, self.values.tolist(), strict=True))
+
+    @property
+    def intercept(self) -> float:
+        """The fitted intercept; 0 without one."""
+        return self.coefficients.get(INTERCEPT, 0.0)
+
+    def predict(self, rows: object) -> Vector:
+        """Predictions for new rows: a mapping or frame with the feature columns in original units."""
+        return np.asarray(design_matrix(self.design, rows) @ self.values + self.design.base)
+
+    def predict_interval(
+        self, rows: object, level: float = 0.95, kind: Kind = "population", *, mean: bool = False
+    ) -> Prediction:
+        """Un-shrunken predictions with intervals: for a new row, or with `mean=True` for the expectation."""
+        return predict_with_intervals(self.moments, self.design, rows, level=level, kind=kind, mean=mean)
+
+    def inference(self, kind: Kind = "population") -> Inference:
+        """Un-shrunken estimates with their covariance, or the reason why there is none."""
+        return infer(self.moments, self.design, kind)
+
+    def conf_int(self, level: float = 0.95, kind: Kind = "population") -> Mapping[str, tuple[float, float]]:
+        """Name → interval for the un-shrunken coefficient; refuses where the noise makes it meaningless."""
+        ends = self._inference_with_warnings(kind).conf_int(level)
+        return {name: (float(low), float(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
+
+    def std_errors(self, kind: Kind = "population") -> Mapping[str, float]:
+        """Name → standard error of the un-shrunken coefficient."""
+        errors = self._inference_with_warnings(kind).std_errors
+        return dict(zip(self.names, errors.tolist(), strict=True))
+
+    def p_values(self, kind: Kind = "population", reference: Reference | None = None) -> Mapping[str, float]:
+        """Name → two-sided p-value of the un-shrunken coefficient being zero."""
+        values = self._inference_with_warnings(kind).p_values(reference)
+        return dict(zip(self.names, values.tolist(), strict=True))
+
+    def joint_test(self, *names: str, kind: Kind = "population") -> JointTest:
+        """Wald test that all coefficients of the named columns are zero (all levels of a categorical one)."""
+        positions = tuple(dict.fromkeys(i for name in names for i in self.design.positions(name)))
+        return self._inference_with_warnings(kind).joint_test(positions)
+
+    def r_squared(self, kind: Kind = "population") -> Quantity:
+        """1 − residual/total sum of squares of the un-shrunken regression, with its standard error."""
+        return r_squared(self.moments, self.design, kind)
+
+    def residual_variance(self, kind: Kind = "population") -> Quantity:
+        """s² of the un-shrunken regression in original units, with its standard error."""
+        return residual_variance(self.moments, self.design, kind)
+
+    def bootstrap(self, draws: int = 400, kind: Kind = "population", seed: int = 0) -> Bootstrap:
+        """Parametric bootstrap of the un-shrunken coefficients under the release's own noise law."""
+        from dpgram.analysis.bootstrap import bootstrap
+
+        return bootstrap(self.moments, self.design, draws=draws, kind=kind, seed=seed)
+
+    def error_bound(self, confidence: float = 0.95) -> ErrorBound:
+        """Bounds on the distance of the fit from the noise-free fit of the same table, in encoded units."""
+        from dpgram.analysis.bounds import error_bound
+
+        return error_bound(self.moments, self.design, penalty=self.penalty, confidence=confidence)
+
+    def summary(self, level: float = 0.95, kind: Kind = "population") -> str:
+        """Coefficients, intervals, fit and warnings as text."""
+        from dpgram.analysis.summary import as_text
+
+        return as_text(self, level=level, kind=kind)
+
+    def _repr_html_(self) -> str:
+        from dpgram.analysis.summary import as_html
+
+        return as_html(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_frame(self, level: float = 0.95, kind: Kind = "population") -> pl.DataFrame:
+        """A Polars frame with a row for each coefficient; interval columns are null where refused."""
+        from dpgram.analysis.summary import as_frame
+
+        return as_frame(self, level=level, kind=kind)
+
+    def plot(self, path: str | None = None, level: float = 0.95, kind: Kind = "population") -> object:
+        """Coefficients with intervals as a matplotlib figure; written to `path` when given."""
+        from dpgram.analysis.plots import coefficient_plot
+
+        return coefficient_plot(self, path=path, level=level, kind=kind)
+
+    def _inference_with_warnings(self, kind: Kind) -> Inference:
+        from dpgram.analysis.warn import warn_each
+
+        found = self.inference(kind)
+        if found.refusal is None:
+            warn_each(found.cautions)
+        return found

@@ -1,0 +1,143 @@
+"""The un-shrunken regression from a noisy Gram matrix, corrected for what the noise does to an inverse.
+
+Coordinates: V orthonormal, A = VᵀG̃V, b = VᵀG̃t with the target t orthogonal to V, v = Var N_ij. Then
+
+    z = v·tr(A + zI)⁻¹,   R = (A + zI)⁻¹,   θ̂ = R b,   κ = 1 + v·tr R².
+
+Noise makes E Ã⁻¹ larger than A⁻¹: to second order by A⁻¹(v·tr A⁻¹)A⁻¹, and for many columns exactly so that
+R with the z above has mean A⁻¹ (the subordination property of additive symmetric noise). Hence θ̂ is the
+debiased solution of the normal equations; it looks like a ridge, but undoes an inflation instead of adding
+bias. Likewise E R² = κ A⁻² and E(|t|² + |θ̂|²) = κ(|t|² + |θ|²), which gives the covariance
+
+    Cov θ̂ = s²R + v·R[(|t|² + |θ̂|²)/κ · I + θ̂θ̂ᵀ]R
+
+(sampling plus privacy), the closed form A⁻¹[s²A + (σ²/2)((1+|θ|²)I + θθᵀ)]A⁻¹ with v = σ²/2 when κ = 1.
+The correction exists while v·tr A⁻² < 1; κ → ∞ marks the edge, beyond which A is not distinguishable from a
+singular matrix. See docs/explanation/intervals.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+
+from dpgram.analysis.design import Design
+from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.problem import orthonormal
+from dpgram.errors import AnalysisError
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unshrunken:
+    """The corrected solution in orthonormal coordinates of encoded space, with its uncertainty."""
+
+    basis: Matrix
+    """V."""
+    theta: Vector
+    """The fitted function in the coordinates V (the target's own part in V included)."""
+    resolvent: Matrix
+    """R, an unbiased estimate of A⁻¹."""
+    shift: float
+    """z."""
+    inflation: float
+    """κ: 1 without noise; the factor by which noise inflates the variance of a naive inverse."""
+    residual: Vector
+    """t − Vθ: the residual as a function of the encoded row."""
+    residual_sum: float
+    """Unbiased estimate of Σ residual²; noise can make it negative."""
+    privacy_covariance: Matrix
+    """Covariance of θ from the noise alone."""
+    smallest: float
+    """The smallest eigenvalue of the noisy A."""
+
+    def function(self) -> Vector:
+        """The fitted function a ↦ f·a."""
+        return np.asarray(self.basis @ self.theta)
+
+
+def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> Unshrunken:
+    """Solve for `target` on the span of the orthonormal `basis`."""
+    if basis.shape[1] == 0:
+        return _nothing_to_fit(gram, basis, target)
+    inside = basis.T @ target
+    outside = target - basis @ inside
+    A = basis.T @ gram @ basis
+    b = basis.T @ (gram @ outside)
+    values, vectors = np.linalg.eigh((A + A.T) / 2.0)
+    variance = noise.offdiagonal_sd**2
+    shift = _shift(values, variance)
+    inverse = 1.0 / (values + shift)
+    rotated = vectors.T @ b
+    theta = vectors @ (inverse * rotated)
+    resolvent = (vectors * inverse) @ vectors.T
+    inflation = 1.0 + variance * float(inverse @ inverse)
+    residual = outside - basis @ theta
+    size, toward = float(residual @ residual), float(outside @ outside)
+    scores = noise.residual_covariance(residual, basis)
+    scores -= variance * min(size * (1.0 - 1.0 / inflation), size - toward) * np.eye(len(values))
+    covariance = resolvent @ scores @ resolvent
+    return Unshrunken(
+        basis=basis,
+        theta=inside + theta,
+        resolvent=resolvent,
+        shift=shift,
+        inflation=inflation,
+        residual=residual,
+        residual_sum=float(outside @ gram @ outside - rotated @ (inverse * rotated)) + toward * shift,
+        privacy_covariance=(covariance + covariance.T) / 2.0,
+        smallest=float(values[0]),
+    )
+
+
+def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
+    return Unshrunken(
+        basis=basis,
+        theta=np.zeros(0),
+        resolvent=np.zeros((0, 0)),
+        shift=0.0,
+        inflation=1.0,
+        residual=target,
+        residual_sum=float(target @ gram @ target),
+        privacy_covariance=np.zeros((0, 0)),
+        smallest=np.inf,
+    )
+
+
+def unshrunken(moments: Moments, design: Design) -> Unshrunken:
+    """The corrected solution of a design."""
+    basis = orthonormal(moments.project(design.vectors))
+    if basis.shape[1] < design.vectors.shape[1]:
+        raise AnalysisError(
+            "the features of this regression are linearly dependent by construction",
+            remedy="Leave out one of them.",
+        )
+    return solve(moments.consistent_gram(), basis, moments.project(design.target_vector), moments.noise)
+
+
+def _shift(values: Vector, variance: float) -> float:
+    """The root z > max(0, −w_min) of z = v·Σ 1/(w_i + z); there is exactly one."""
+    largest = float(np.abs(values).max())
+    if variance == 0.0:
+        if values[0] <= 1e-12 * largest:
+            raise AnalysisError(
+                "the features are linearly dependent in this table", remedy="Leave out one of them."
+            )
+        return 0.0
+
+    def excess(z: float) -> float:
+        return z - variance * float(np.sum(1.0 / (values + z)))
+
+    # excess increases from below zero at `low` to at or above zero at `high`, whatever the eigenvalues are.
+    reach = (variance * len(values)) ** 0.5
+    edge = max(0.0, -float(values[0]))
+    low = 0.0 if values[0] > 0.0 else edge + variance / (edge + reach)
+    high = edge + reach
+    return float(brentq(excess, low, high, xtol=1e-13 * high, rtol=1e-12)) if low < high else high
