@@ -77,7 +77,7 @@ def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
     axes = moments.project(axes)
     constant = moments.project(design.vectors[:, 0])
     count = float(constant @ gram @ constant)
-    if count <= 0.0:
+    if min(count, moments.rows() or count) <= 0.0:  # a repair may hide a count that noise made negative
         raise too_noisy()
     means = (axes.T @ (gram @ constant)) / count
     mean = float(target @ gram @ constant) / count
