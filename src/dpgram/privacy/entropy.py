@@ -46,6 +46,10 @@ class Entropy(ABC):
         """A generator with a fresh key, for samplers that work in floats and state their numerical δ."""
 
     @abstractmethod
+    def split(self, count: int) -> list[Entropy]:
+        """`count` sources, independent of each other and of this one, for work in parallel."""
+
+    @abstractmethod
     def random_bytes(self, count: int) -> bytes:
         """`count` uniform bytes."""
 
@@ -100,6 +104,10 @@ class SystemEntropy(Entropy):
 
         return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
 
+    def split(self, count: int) -> list[Entropy]:
+        """Sources that ask the operating system themselves."""
+        return [SystemEntropy() for _ in range(count)]
+
     def random_bytes(self, count: int) -> bytes:
         """Bytes of the operating system."""
         return secrets.token_bytes(count)
@@ -111,8 +119,8 @@ class SeededEntropy(Entropy):
 
     label: ClassVar[Literal["system", "seeded"]] = "seeded"
 
-    def __init__(self, seed: int) -> None:
-        self._seeds = np.random.SeedSequence(seed)
+    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+        self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._generator = np.random.Generator(np.random.PCG64(self._seeds.spawn(1)[0]))
 
     def discrete_gaussian(self, scale: float, count: int) -> Integers:
@@ -137,6 +145,10 @@ class SeededEntropy(Entropy):
     def generator(self) -> np.random.Generator:
         """A generator whose seed follows from this one's seed and the number of earlier calls."""
         return np.random.Generator(np.random.PCG64(self._seeds.spawn(1)[0]))
+
+    def split(self, count: int) -> list[Entropy]:
+        """Sources whose seeds follow from this one's seed and the number of earlier calls."""
+        return [SeededEntropy(child) for child in self._seeds.spawn(count)]
 
     def random_bytes(self, count: int) -> bytes:
         """Bytes of the seeded stream."""
