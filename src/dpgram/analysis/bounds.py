@@ -53,9 +53,9 @@ class ErrorBound:
 
 
 def error_bound(
-    moments: Moments, design: Design, *, penalty: float = 0.0, confidence: float = 0.95
+    moments: Moments, design: Design, *, ridge: float | None = None, confidence: float = 0.95
 ) -> ErrorBound:
-    """Both bounds for the ridge fit with λ = `penalty` on every coordinate, the intercept's included."""
+    """Both bounds; λ = `ridge` acts on every coordinate, the intercept's included, and is E‖N‖ by default."""
     if not 0.0 < confidence < 1.0:
         raise AnalysisError("a confidence is a probability", got=confidence, limit="0 < confidence < 1")
     basis = orthonormal(moments.project(design.vectors))
@@ -63,6 +63,7 @@ def error_bound(
     gram = moments.consistent_gram()
     A = basis.T @ gram @ basis
     b = basis.T @ (gram @ target)
+    penalty = moments.noise.expected_norm(len(b)) if ridge is None else ridge
     values, vectors = np.linalg.eigh((A + A.T) / 2.0)
     rotated = vectors.T @ b
     failure = min(1.0 - confidence, math.exp(-1.0))  # the corollary is stated for ν < 1/e

@@ -34,6 +34,8 @@ class Problem:
     gram_xx: Matrix
     gram_xy: Vector
     gram_yy: float
+    target_norm: float
+    """Length of the (centred) target as a vector in encoded space: its noise grows with it."""
     noise: EncodedNoise
     rows: float | None
     basis: Matrix
@@ -145,6 +147,7 @@ def _problem(
         gram_xx=_symmetric(basis.T @ gram @ basis),
         gram_xy=np.asarray(basis.T @ toward),
         gram_yy=float(target @ toward),
+        target_norm=float(np.linalg.norm(target)),
         noise=moments.noise,
         rows=moments.rows(),
         basis=basis,

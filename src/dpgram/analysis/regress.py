@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.analysis.default_rule import shrunken
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
 from dpgram.analysis.problem import Problem, by_column, isotropic, too_noisy
 from dpgram.analysis.repair import Policy
 from dpgram.analysis.results import Regression
@@ -49,6 +49,7 @@ class _Fitted:
     function: Vector
     penalty: float
     repair: Policy
+    effective: float | None = None
     cautions: tuple[str, ...] = ()
 
 
@@ -88,6 +89,7 @@ def regress(
         method=method,
         penalty=fitted.penalty,
         repair=fitted.repair,
+        effective_parameters=fitted.effective,
         values=design.coefficients(design.from_encoded(fitted.function, moments)),
         function=fitted.function,
         cautions=fitted.cautions,
@@ -97,12 +99,24 @@ def regress(
 def _auto(moments: Moments, design: Design, options: _Options) -> _Fitted:
     repair: Policy = options.repair or "subtract-mean"
     problem = isotropic(moments, design, repair)
-    fit = shrunken(problem.gram_xx, problem.gram_xy, problem.noise)
+    fit = _default_rule(problem)
     return _Fitted(
         function=problem.function(fit.theta),
-        penalty=fit.penalty,
+        penalty=0.0,
         repair=repair,
+        effective=fit.effective_parameters + float(problem.centred),
         cautions=_centring_cautions(problem, design),
+    )
+
+
+def _default_rule(problem: Problem) -> NoiseAwareFit:
+    """The one place that says which estimator `auto` is."""
+    return noise_aware(
+        problem.gram_xx,
+        problem.gram_xy,
+        problem.gram_yy,
+        noise=problem.noise,
+        target_norm=problem.target_norm,
     )
 
 
@@ -148,7 +162,7 @@ def _sparse(moments: Moments, design: Design, options: _Options, *, l1_ratio: fl
         raise too_noisy()
     alpha = options.alpha
     if alpha is None:
-        start = shrunken(problem.gram_xx, problem.gram_xy, problem.noise).theta
+        start = _default_rule(problem).theta
         size = float(np.linalg.norm(start))
         alpha = noise_level_alpha(len(start), problem.noise.offdiagonal_sd, size, problem.rows)
     theta = elastic_net(problem.gram_xx, problem.gram_xy, rows=problem.rows, alpha=alpha, l1_ratio=l1_ratio)

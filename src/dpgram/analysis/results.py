@@ -35,8 +35,10 @@ class Regression:
     moments: Moments
     method: str
     penalty: float
-    """The ridge that was added in encoded units, or scikit-learn's alpha; 0 for plain least squares."""
+    """The ridge that was added in encoded units, or scikit-learn's alpha; 0 for `ols` and `auto`."""
     repair: Policy
+    effective_parameters: float | None
+    """For `auto`: how many coefficients the noise leaves to be fitted; all of them without noise."""
     values: Vector
     """The fitted coefficients in original units, in the order of `names`."""
     function: Vector
@@ -111,11 +113,11 @@ class Regression:
 
         return bootstrap(self.moments, self.design, draws=draws, kind=kind, seed=seed)
 
-    def error_bound(self, confidence: float = 0.95) -> ErrorBound:
-        """Bounds on the distance of the fit from the noise-free fit of the same table, in encoded units."""
+    def error_bound(self, confidence: float = 0.95, ridge: float | None = None) -> ErrorBound:
+        """How far noise can have moved a ridge fit of the table; the ridge is E‖N‖ unless given."""
         from dpgram.analysis.bounds import error_bound
 
-        return error_bound(self.moments, self.design, penalty=self.penalty, confidence=confidence)
+        return error_bound(self.moments, self.design, ridge=ridge, confidence=confidence)
 
     def summary(self, level: float = 0.95, kind: Kind = "population") -> str:
         """Coefficients, intervals, fit and warnings as text."""

@@ -149,6 +149,10 @@ def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ..
 
 def _method(fit: Regression) -> str:
     shrunk = f", penalty {fit.penalty:.4g} in encoded units" if fit.penalty > 0 else ""
+    if fit.effective_parameters is not None:
+        shrunk = (
+            f", the noise leaves {fit.effective_parameters:.1f} of {len(fit.names)} parameters to be fitted"
+        )
     intercept = "" if fit.design.intercept else ", no intercept"
     return f"{fit.method}{shrunk}{intercept}"
 
