@@ -1,9 +1,10 @@
 """The exact curve of several bounded-range steps, each chosen after seeing the answers of the ones before.
 
-f_j(ε) = sup over 0 ≤ t ≤ η_j of p_t f_{j−1}(ε − t) + (1 − p_t) f_{j−1}(ε − t + η_j), f_0(ε) = (1 − e^ε)₊,
-with p_t = (e^η − e^t)/(e^η − 1). As a function of e^ε each f_j is convex, so a chord between two points lies
-above it, and over one piece of the table the supremum over t has a closed form: the table is an upper bound
-throughout, tight to the second order of its step (proofs/bounded-range.md).
+f(ε) = sup over 0 ≤ t ≤ η of p_t g(ε − t) + (1 − p_t) g(ε − t + η), where η is the range of the first step, g
+the curve of the later ones, (1 − e^ε)₊ after the last, and p_t = (e^η − e^t)/(e^η − 1). As a function of e^ε
+each is convex, so a chord between two points lies above it, and over one piece of the table the supremum over
+t has a closed form: the table is an upper bound throughout, tight to the second order of its step
+(proofs/bounded-range.md).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _table(reaches: tuple[float, ...]) -> tuple[float, Floats]:
     # A range may be widened: a loss that lies in an interval lies in a longer one.
     pieces = [max(1, math.ceil(reach / step * (1.0 - 1e-12))) for reach in reaches]
     half = np.zeros(sum(pieces) + 2)
-    for count in pieces:
+    for count in reversed(pieces):  # the step made last is the innermost
         half = _composed(half, count, step)
     error = 1.0 + 1e-11 * len(reaches)
     return step, np.minimum(half * error, 1.0)

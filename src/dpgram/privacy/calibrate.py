@@ -36,7 +36,10 @@ _NUDGE: Final = 1.0 + 2.0**-46  # so that σ, turned back into μ and squared by
 
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ with Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ) ≤ δ for sensitivity Δ, rounded up."""
+    """The least σ with Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ) ≤ δ for sensitivity Δ, rounded up.
+
+    Found as Δ/μ, then tested as σ itself, and nudged until it passes.
+    """
     if not 0.0 < sensitivity < math.inf:
         raise GuaranteeError("sensitivity must be a positive number", got=sensitivity, limit="0 < Δ < inf")
     sigma = sensitivity / gdp_mu_at_most(epsilon, delta) * _NUDGE
@@ -47,19 +50,13 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
 
 def discrete_mu_at_most(epsilon: float, delta: float) -> float:
     """The largest μ for which integer noise of σ = Δ/μ is within (ε, δ): the slack is taken off both."""
-    if check_epsilon(epsilon) <= DISCRETE_SLACK:
-        raise GuaranteeError(
-            "epsilon is too small for integer noise", got=epsilon, limit=f"epsilon > {DISCRETE_SLACK:g}"
-        )
-    return gdp_mu_at_most(epsilon - DISCRETE_SLACK, check_delta(delta) * (1.0 - DISCRETE_SLACK))
+    return gdp_mu_at_most(*_without_slack(epsilon, delta))
 
 
 def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float:
     """The least σ for integer noise: the Gaussian's at ε − 10⁻⁸ and δ(1 − 10⁻⁸), refused below 2²⁶."""
-    discrete_mu_at_most(epsilon, delta)
-    sigma = gaussian_sigma(
-        epsilon=epsilon - DISCRETE_SLACK, delta=delta * (1.0 - DISCRETE_SLACK), sensitivity=sensitivity
-    )
+    epsilon, delta = _without_slack(epsilon, delta)
+    sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     if sigma < DISCRETE_SIGMA_AT_LEAST:
         raise GuaranteeError(
             "integer noise this small is not covered by the proof of its privacy",
@@ -68,6 +65,14 @@ def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float)
             remedy="Ask for a smaller epsilon or delta.",
         )
     return sigma
+
+
+def _without_slack(epsilon: float, delta: float) -> tuple[float, float]:
+    if check_epsilon(epsilon) <= DISCRETE_SLACK:
+        raise GuaranteeError(
+            "epsilon is too small for integer noise", got=epsilon, limit=f"epsilon > {DISCRETE_SLACK:g}"
+        )
+    return epsilon - DISCRETE_SLACK, check_delta(delta) * (1.0 - DISCRETE_SLACK)
 
 
 def stacked_sigmas(

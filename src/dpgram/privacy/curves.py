@@ -65,12 +65,11 @@ class PrivacyCurve(ABC):
         """The least ε ≥ 0 with δ(ε) ≤ delta, rounded up; inf where there is none (a Gaussian at 0)."""
         if not 0.0 <= delta <= 1.0:
             raise GuaranteeError("delta must be a probability", got=delta, limit="0 ≤ delta ≤ 1")
-        log_target = math.log(delta) - SLACK if delta > 0.0 else -math.inf
-        if self.log_delta(0.0) <= log_target:
+        if self.delta(0.0) <= delta:
             return 0.0
-        if self.log_delta(_FARTHEST) > log_target:
+        if self.delta(_FARTHEST) > delta:
             return math.inf
-        return least(lambda epsilon: self.log_delta(epsilon) <= log_target)
+        return least(lambda epsilon: self.delta(epsilon) <= delta)
 
 
 def _mirrored(epsilon: float, log_other: float) -> float:
@@ -175,16 +174,16 @@ class ConcentratedCurve(PrivacyCurve):
         _positive("rho", self.rho)
 
     def _log_directions(self, epsilon: float) -> tuple[float, float]:
-        order = 1.0 + _stationary_order(self.rho, epsilon)
-        excess = order - 1.0
+        excess = _stationary_excess(self.rho, epsilon)
+        order = 1.0 + excess
         growth = excess * (order * self.rho - epsilon)
-        shape = excess * math.log(excess / order) - math.log(order)
+        shape = -excess * math.log1p(1.0 / excess) - math.log1p(excess)
         error = SLACK * (1.0 + excess * (order * self.rho + epsilon) + abs(shape))
         log_delta = min(growth + shape + error, 0.0)
         return log_delta, log_delta
 
 
-def _stationary_order(rho: float, epsilon: float) -> float:
+def _stationary_excess(rho: float, epsilon: float) -> float:
     """The root a = α − 1 > 0 of (2a + 1)ρ + ln(a / (1 + a)) = ε, whose left side increases from −∞ to ∞."""
     return least(lambda a: (2.0 * a + 1.0) * rho - math.log1p(1.0 / a) >= epsilon)
 
