@@ -1,1 +1,69 @@
-"""dpgram: publish one private Gram matrix, run every regression on it."""
+"""dpgram: publish one private Gram matrix, run every regression on it.
+
+The curator's side: `Schema` and its columns, `Ledger`, `publish`. The analyst's side: `load`, `Release`.
+Names are fetched when first used, so `import dpgram` is quick and an analyst never imports what reads data.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dpgram.curator import Report, publish
+    from dpgram.errors import DpgramError, DpgramWarning
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.release import Release, load
+    from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
+
+    __version__: str
+
+__all__ = [
+    "DpgramError",
+    "DpgramWarning",
+    "Ledger",
+    "Release",
+    "Report",
+    "Schema",
+    "__version__",
+    "boolean",
+    "categorical",
+    "legendre",
+    "load",
+    "numeric",
+    "product",
+    "publish",
+]
+
+_HOMES: Final = {
+    "DpgramError": "dpgram.errors",
+    "DpgramWarning": "dpgram.errors",
+    "Ledger": "dpgram.privacy.ledger",
+    "Release": "dpgram.release",
+    "Report": "dpgram.curator",
+    "Schema": "dpgram.schema",
+    "boolean": "dpgram.schema",
+    "categorical": "dpgram.schema",
+    "legendre": "dpgram.schema",
+    "load": "dpgram.release",
+    "numeric": "dpgram.schema",
+    "product": "dpgram.schema",
+    "publish": "dpgram.curator",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("dpgram")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dpgram' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -14,6 +14,7 @@ from dpgram.errors import AnalysisError
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:
+    from dpgram.analysis.moments import Moments
     from dpgram.release import Release
 
 Matrix = npt.NDArray[np.float64]
@@ -27,16 +28,20 @@ def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
 
 
 def count(release: Release) -> float:
-    """G₀₀ / w₀²: the noisy number of rows."""
-    _needs_constant(release.schema)
-    return float(release.matrix()[0, 0] / release.schema.encoded[0].weight ** 2)
+    """The noisy number of rows: vᵀGv for the v with v·a = 1 in every row."""
+    rows = _moments(release).rows()
+    if rows is None:
+        raise AnalysisError(
+            "this release has no constant column, so it knows no counts and no means",
+            remedy="Publish with constant=True",
+        )
+    return rows
 
 
 def mean(release: Release) -> dict[str, float]:
     """G₀ⱼ / G₀₀ in original units, for every column but the constant."""
-    _positive_count(release)
-    matrix = release.matrix("original")
-    return dict(zip(release.columns[1:], (matrix[0, 1:] / matrix[0, 0]).tolist(), strict=True))
+    gram = in_original_units(release.schema, _gram_with_rows(release))
+    return dict(zip(release.columns[1:], (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
 
 
 def covariance(release: Release) -> Matrix:
@@ -63,11 +68,9 @@ def _encoded_covariance(release: Release) -> Matrix:
     There the noise is the same in every direction; in original units a column of dollars would drown one of
     years.
     """
-    _positive_count(release)
-    matrix = release.matrix()
-    ratio = matrix[0, 1:] / matrix[0, 0]
-    rows = matrix[0, 0] / release.schema.encoded[0].weight ** 2
-    centred = (matrix[1:, 1:] - matrix[0, 0] * np.outer(ratio, ratio)) / rows
+    gram = _gram_with_rows(release)
+    rows = gram[0, 0] / release.schema.encoded[0].weight ** 2
+    centred = (gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]) / rows
     values, vectors = np.linalg.eigh(centred)
     repaired: Matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return _symmetric(repaired)
@@ -89,22 +92,27 @@ def _change_of_units(schema: Schema) -> Matrix:
     elif centres.any():
         raise AnalysisError(
             "without a constant column the matrix cannot be moved to original units",
-            remedy='Use units="encoded", or publish with constant=True.',
+            remedy='Use units="encoded", or publish with constant=True',
         )
     return change
 
 
-def _needs_constant(schema: Schema) -> None:
-    if not schema.constant:
+def _moments(release: Release) -> Moments:
+    from dpgram.analysis.moments import Moments
+
+    return Moments.of(release)
+
+
+def _gram_with_rows(release: Release) -> Matrix:
+    """The matrix without the noise that public facts can remove; it must hold a positive count."""
+    if not release.schema.constant:
         raise AnalysisError(
-            "this release has no constant column, so it knows no counts and no means",
-            remedy="Publish with constant=True.",
+            "this release has no constant column, so it knows no means", remedy="Publish with constant=True"
         )
-
-
-def _positive_count(release: Release) -> None:
-    if count(release) <= 0:
+    gram = _moments(release).consistent_gram()
+    if gram[0, 0] <= 0:
         raise AnalysisError(
             "the noise is larger than the whole table: the noisy number of rows is not positive",
-            remedy="Publish more rows, fewer columns, or with a larger epsilon.",
+            remedy="Publish more rows, fewer columns, or with a larger epsilon",
         )
+    return gram

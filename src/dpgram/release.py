@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, final
 
 import msgspec
 import numpy as np
@@ -34,6 +35,11 @@ from dpgram.release_parts import (
     StatedGuarantee,
 )
 from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    from dpgram.analysis.regress import Method
+    from dpgram.analysis.repair import Policy as RepairPolicy
+    from dpgram.analysis.results import Regression
 
 FORMAT: Final = "dpgram-release"
 VERSION: Final = 1
@@ -123,7 +129,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
 
     def count(self) -> float:
-        """The number of rows used, as the noisy constant cell tells it; it need not be whole."""
+        """The number of rows used, as the noisy cells tell it; it need not be whole."""
         return descriptive.count(self)
 
     def mean(self) -> dict[str, float]:
@@ -137,6 +143,33 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     def correlation(self) -> Matrix:
         """The noisy correlation, NaN where the noise swallowed a variance; order: `columns[1:]`."""
         return descriptive.correlation(self)
+
+    def regress(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        method: Method = "auto",
+        alpha: float | None = None,
+        l1_ratio: float = 0.5,
+        intercept: bool = True,
+        repair: RepairPolicy | None = None,
+        reference: Mapping[str, str] | None = None,
+    ) -> Regression:
+        """Fit `target` on the columns `on` (all others by default); results in original units."""
+        from dpgram.analysis.regress import regress
+
+        return regress(
+            self,
+            target,
+            on,
+            method=method,
+            alpha=alpha,
+            l1_ratio=l1_ratio,
+            intercept=intercept,
+            repair=repair,
+            reference=reference,
+        )
 
     @property
     def digest(self) -> str:
