@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, assert_never, final
 
-from dpgram.errors import GuaranteeError, LedgerError
+from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy.curves import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.events import (
     ApproximateEvent,
@@ -43,6 +43,7 @@ from dpgram.privacy.loss_distribution import LeakyCurve, SideBySideCurve
 __all__ = [
     "CURRENCIES",
     "ApproximateEvent",
+    "Balance",
     "ComposedEvent",
     "Currency",
     "Event",
@@ -79,6 +80,37 @@ class Price:
 
     amount: Fraction
     delta: Fraction
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """Σ cost ≤ total and Σ δ ≤ reserve: the filter, the only rule by which a ledger accepts or refuses."""
+
+    total: Fraction
+    reserve: Fraction
+    spent: Fraction = Fraction(0)
+    spent_delta: Fraction = Fraction(0)
+
+    @property
+    def left(self) -> Fraction:
+        """What is left of the currency."""
+        return self.total - self.spent
+
+    @property
+    def left_delta(self) -> Fraction:
+        """What is left of the reserve."""
+        return self.reserve - self.spent_delta
+
+    def fits(self, cost: Price) -> bool:
+        """Whether `cost` can be paid from both."""
+        return cost.amount <= self.left and cost.delta <= self.left_delta
+
+    def after(self, cost: Price) -> Balance:
+        """The balance once `cost` is paid, which must fit."""
+        if not self.fits(cost):
+            raise BudgetExceeded("this cost does not fit into the balance", got=cost, limit=str(self))
+        return replace(self, spent=self.spent + cost.amount, spent_delta=self.spent_delta + cost.delta)
 
 
 def price(event: Event, currency: Currency) -> Price:

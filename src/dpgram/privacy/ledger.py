@@ -20,6 +20,7 @@ from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy import ledger_file
 from dpgram.privacy.accountant import (
     CURRENCIES,
+    Balance,
     Currency,
     Event,
     Price,
@@ -177,7 +178,7 @@ class Ledger:
 
     def left(self) -> Left:
         """What can still be charged."""
-        return self._left(self._read()[1])
+        return self._left(self._balance(self._read()[1]))
 
     def history(self) -> tuple[Entry, ...]:
         """Every charge, oldest first."""
@@ -198,7 +199,7 @@ class Ledger:
     def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None) -> None:
         """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first."""
         cost = self._quote(event, adjacency, unit)
-        self._refuse_excess(event, cost, self._read()[1])
+        self._refuse_excess(event, cost, self._balance(self._read()[1]))
 
     def charge(
         self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = ""
@@ -213,7 +214,7 @@ class Ledger:
         with self._lock:
             known = self._tip
         with ledger_file.writing(self._path, self._terms, known, timeout=self._timeout) as book:
-            self._refuse_excess(event, cost, book.tip)
+            self._refuse_excess(event, cost, self._balance(book.tip))
             record = ledger_file.Record(
                 entry=book.tip.entries + 1,
                 receipt_id=_fresh_id(),
@@ -293,25 +294,28 @@ class Ledger:
             )
         return price(event, self.currency)
 
-    def _refuse_excess(self, event: Event, cost: Price, tip: ledger_file.Tip) -> None:
-        left = self.total - tip.amount
-        if cost.amount > left:
+    def _balance(self, tip: ledger_file.Tip) -> Balance:
+        reserve = Fraction(self.reserve)
+        return Balance(total=self.total, reserve=reserve, spent=tip.amount, spent_delta=tip.delta)
+
+    def _refuse_excess(self, event: Event, cost: Price, balance: Balance) -> None:
+        if balance.fits(cost):
+            return
+        if cost.amount > balance.left:
             sign = CURRENCIES[self.currency]
-            need, rest = apart(cost.amount, left)
+            need, rest = apart(cost.amount, balance.left)
             raise BudgetExceeded(
                 f"this release needs {sign} = {need} ({self._in_epsilon(event)}), but the ledger "
                 f"{self.name!r} has {rest} of {float(self.total):.4g} left",
-                remedy=f"Nothing was spent. {advice(self._left(tip).largest)}",
+                remedy=f"Nothing was spent. {advice(self._left(balance).largest)}",
             )
-        rest_delta = Fraction(self.reserve) - tip.delta
-        if cost.delta > rest_delta:
-            need, rest = apart(cost.delta, rest_delta)
-            raise BudgetExceeded(
-                f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
-                f"left of its reserve of {self.reserve:g}",
-                remedy="Nothing was spent. Use a mechanism without such a δ (gaussian, matrix-laplace), a "
-                "smaller δ, or, for a new data set, a ledger created with a larger reserve",
-            )
+        need, rest = apart(cost.delta, balance.left_delta)
+        raise BudgetExceeded(
+            f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
+            f"left of its reserve of {self.reserve:g}",
+            remedy="Nothing was spent. Use a mechanism without such a δ (gaussian, matrix-laplace), a "
+            "smaller δ, or, for a new data set, a ledger created with a larger reserve",
+        )
 
     def _in_epsilon(self, event: Event) -> str:
         try:
@@ -321,15 +325,13 @@ class Ledger:
         at = f" at δ = {guarantee.delta:g}" if guarantee.delta else ""
         return f"{describe(event)}: ε = {guarantee.epsilon:.4g}{at}"
 
-    def _left(self, tip: ledger_file.Tip) -> Left:
-        amount = self.total - tip.amount
+    def _left(self, balance: Balance) -> Left:
+        delta = Fraction(self._terms.delta) - balance.reserve
         return Left(
             currency=self.currency,
-            amount=amount,
-            delta=Fraction(self.reserve) - tip.delta,
-            largest=largest_release(
-                amount, self.currency, Fraction(self._terms.delta) - Fraction(self.reserve)
-            ),
+            amount=balance.left,
+            delta=balance.left_delta,
+            largest=largest_release(balance.left, self.currency, delta),
         )
 
 
