@@ -32,6 +32,7 @@ DISCRETE_SLACK: Final = 1e-8
 DISCRETE_SIGMA_AT_LEAST: Final = 2.0**26
 """The least σ, in lattice units, for which that slack is proven (for up to 10⁸ noisy cells)."""
 
+_DISCRETE_DELTA_AT_LEAST: Final = 1e-300
 _NUDGE: Final = 1.0 + 2.0**-46  # so that σ, turned back into μ and squared by a ledger, still fits
 
 
@@ -72,7 +73,14 @@ def _without_slack(epsilon: float, delta: float) -> tuple[float, float]:
         raise GuaranteeError(
             "epsilon is too small for integer noise", got=epsilon, limit=f"epsilon > {DISCRETE_SLACK:g}"
         )
-    return epsilon - DISCRETE_SLACK, check_delta(delta) * (1.0 - DISCRETE_SLACK)
+    if 0.0 < check_delta(delta) < _DISCRETE_DELTA_AT_LEAST:
+        raise GuaranteeError(
+            "delta is too small for integer noise",
+            got=delta,
+            limit=f"delta ≥ {_DISCRETE_DELTA_AT_LEAST:g}",
+            remedy="Give delta=0 and a pure mechanism such as matrix-laplace.",
+        )
+    return epsilon - DISCRETE_SLACK, delta * (1.0 - DISCRETE_SLACK)
 
 
 def stacked_sigmas(

@@ -116,6 +116,8 @@ def test_discrete_noise_is_refused_where_the_proof_stops() -> None:
         discrete_gaussian_sigma(epsilon=1e-9, delta=1e-6, sensitivity=LATTICE)
     with pytest.raises(GuaranteeError, match="too small for integer noise"):
         discrete_mu_at_most(1e-8, 1e-6)
+    with pytest.raises(GuaranteeError, match="delta is too small"):
+        discrete_mu_at_most(1.0, 1e-301)
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.inf, math.nan])
@@ -192,3 +194,35 @@ def test_large_relative_noise_is_still_found() -> None:
     for epsilon, delta in [(1e-3, 1e-30), (1e-3, 0.5), (50.0, 1e-30), (50.0, 0.5)]:
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1.0)
         assert float(exact_delta(epsilon, 1 / mpmath.mpf(sigma))) == pytest.approx(delta, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.8, 2.0, 7.0, 40.0])
+def test_rounded_and_discrete_gaussians_differ_as_the_proof_says(scale: float) -> None:
+    """Lemma 1 of proofs/gaussian.md: −1/(24s²) ≤ ln r(k)/p(k) ≤ k²/(24s⁴) + τ, at scales where it shows."""
+    with mpmath.workdps(40):
+        s = mpmath.mpf(scale)
+        norm = mpmath.nsum(lambda j: mpmath.exp(-(j**2) / (2 * s**2)), [-mpmath.inf, mpmath.inf])
+        tau = 2 * mpmath.nsum(lambda m: mpmath.exp(-2 * mpmath.pi**2 * s**2 * m**2), [1, mpmath.inf])
+        for k in range(int(8 * scale) + 1):
+            rounded = mpmath.ncdf(k + 0.5, 0, s) - mpmath.ncdf(k - 0.5, 0, s)
+            gap = mpmath.log(rounded * norm) + mpmath.mpf(k) ** 2 / (2 * s**2)
+            assert -1 / (24 * s**2) - mpmath.mpf("1e-30") <= gap <= k**2 / (24 * s**4) + tau
+
+
+@pytest.mark.parametrize("scale", [40.0, 300.0])
+@pytest.mark.parametrize("mu", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_the_discrete_theorem_on_one_cell(scale: float, mu: float, epsilon: float) -> None:
+    """P(S) ≤ e^{ε + a + b} Q(S) + e^a δ(ε) + e^{−800}, with the exact discrete curve on the left."""
+    shift = round(mu * scale)
+    k = np.arange(-round(12 * scale), round(12 * scale) + shift)
+    p = np.exp(-(k**2) / (2 * scale**2))
+    q = np.exp(-((k - shift) ** 2) / (2 * scale**2))
+    p, q = p / p.sum(), q / q.sum()
+    a = 1 / (12 * scale**2)
+    b = (1 + 40 + shift / scale) ** 2 / (12 * scale**2)
+    discrete = np.maximum(p - math.exp(epsilon + a + b) * q, 0).sum()
+    assert discrete <= math.exp(a) * GaussianCurve(shift / scale).delta(epsilon)
+    # The slack is honest: without it the two curves already agree to the order it allows.
+    same = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+    assert same == pytest.approx(GaussianCurve(shift / scale).delta(epsilon), rel=5 * b)
