@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,11 +16,12 @@ from dpgram.sources.arrow import StreamSource
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
 from dpgram.sources.lazy import polars_failures, stream
+from dpgram.sources.quotes import check_quotes, open_bytes
 
 if TYPE_CHECKING:
     import polars as pl
 
-HEADER_FAILURES = (OSError, EOFError, zlib.error, csv.Error, ValueError)
+UNPACKING_FAILURES = (OSError, EOFError, zlib.error)
 
 
 def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Source:
@@ -29,13 +30,13 @@ def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Sou
     A line with too few cells is filled with nulls and cells beyond the header are ignored, because one line
     must not decide whether a table can be read.
     """
-    failures = polars_failures()
+    failures = (*polars_failures(), *UNPACKING_FAILURES)
     for path in paths:
         _check(_header(path), path, request)
 
     def start() -> Iterator[pa.RecordBatch]:
         for path in paths:
-            yield from guarded(stream(_scan(path, request), request), failures, unreadable(path))
+            yield from guarded(_read(path, request), failures, unreadable(path))
 
     return StreamSource(
         request=request, label=label, start=start, explain=unreadable(paths[0]), failures=failures
@@ -49,13 +50,18 @@ def delimited_types(path: Path) -> dict[str, str]:
     return dict.fromkeys(names, "unknown")
 
 
+def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
+    check_quotes(path, separator_of(path))
+    yield from stream(_scan(path, request), request)
+
+
 def _scan(path: Path, request: Request) -> pl.LazyFrame:
     import polars as pl
 
     numbers = {name for name, kind in request.kinds.items() if kind == "number"}
     return pl.scan_csv(
         path,
-        separator=_separator(path),
+        separator=separator_of(path),
         schema={name: pl.Float64() if name in numbers else pl.String() for name in request.columns},
         ignore_errors=True,  # a cell that cannot be parsed becomes null
         extra_columns="ignore",
@@ -64,7 +70,8 @@ def _scan(path: Path, request: Request) -> pl.LazyFrame:
     ).select(request.columns)
 
 
-def _separator(path: Path) -> str:
+def separator_of(path: Path) -> str:
+    """What stands between two cells, by the name of the file."""
     return "\t" if ".tsv" in path.suffixes[-2:] else ","
 
 
@@ -72,11 +79,10 @@ def _header(path: Path) -> list[str]:
     """The names in the first line."""
 
     def read() -> list[str]:
-        opened = gzip.open if path.suffix.lower() == ".gz" else open
-        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-            return next(csv.reader(lines, delimiter=_separator(path)), [])
+        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="") as lines:
+            return next(csv.reader(lines, delimiter=separator_of(path)), [])
 
-    names = attempt(read, HEADER_FAILURES, unreadable(path))
+    names = attempt(read, (*UNPACKING_FAILURES, csv.Error, ValueError), unreadable(path))
     if not names:
         raise SourceError(
             f"the file {str(path)!r} is empty: it has not even column names",
@@ -90,7 +96,7 @@ def _check(names: Sequence[str], path: Path, request: Request) -> None:
         # Perhaps there is no header: then the first line is a row, and naming its cells would show values.
         raise SourceError(
             f"the first line of {str(path)!r} names none of the columns of the schema",
-            got=f"{len(names)} cells separated by {'tabs' if _separator(path) == chr(9) else 'commas'}",
+            got=f"{len(names)} cells separated by {'tabs' if separator_of(path) == chr(9) else 'commas'}",
             remedy="It must be a header with the names of the columns (.csv: by commas, .tsv: by tabs).",
         )
     request.check(names, f"the file {path.name!r}")

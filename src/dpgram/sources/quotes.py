@@ -1,0 +1,89 @@
+"""Whether every quote of a CSV file opens a cell, closes one or is doubled.
+
+A cell that begins with a quote runs to the next single quote, over the ends of lines. In a file where quotes
+inside cells are not doubled, one record can so swallow its neighbours, and the promise that one row changes
+one row is void. Parsers mend or skip such places silently; here the file is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+
+from dpgram.errors import SourceError
+
+BLOCK = 1 << 20  # bytes looked at together
+QUOTE = b'"'
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+REMEDY = 'Write it again by a program that doubles each " inside a cell, or as Parquet.'
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked if its name says that it is packed."""
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def check_quotes(path: Path, separator: str) -> None:
+    """Refuse a file with a quote that neither opens nor closes a cell nor is doubled, or that stays open.
+
+    Counting from 0, a quote of even number opens a cell or is the second of a doubled pair, so it stands
+    after a separator, the end of a line or a quote; one of odd number closes a cell or is the first of a
+    pair, so one of these follows it. The two conditions together with an even total are also sufficient.
+    """
+    before = _table(separator, "\n")
+    after = _table(separator, "\r\n")
+    inside = 0  # the number of quotes so far, modulo 2
+    with open_bytes(path) as file:
+        for start, last, block, following in _windows(file):
+            count = block.count(QUOTE)
+            if count:
+                window = np.frombuffer(last + block + following, np.uint8)
+                at = 1 + np.flatnonzero(window[1:-1] == ord(QUOTE))
+                opening, closing = at[inside::2], at[1 - inside :: 2]
+                stray = np.concatenate(
+                    [opening[~before[window[opening - 1]]], closing[~after[window[closing + 1]]]]
+                )
+                if stray.size:
+                    raise _stray(path, start + int(stray.min()) - 1)
+                inside ^= count & 1
+    if inside:
+        raise SourceError(
+            f"the file {str(path)!r} ends inside a quoted cell: it is cut short, or a quote is not closed",
+            remedy=REMEDY,
+        )
+
+
+def _table(*characters: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    table = np.zeros(256, np.bool_)
+    table[list("".join(characters).encode() + QUOTE)] = True
+    return table
+
+
+def _windows(file: IO[bytes]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """Each block with its place, the byte before it and the byte after it; line ends beyond the file."""
+    last = b"\n"
+    first = file.read(len(BYTE_ORDER_MARK))
+    start = len(first) if first == BYTE_ORDER_MARK else 0
+    block = first[start:] + file.read(BLOCK)
+    while block:
+        following = file.read(BLOCK)
+        yield start, last, block, following[:1] or b"\n"
+        start += len(block)
+        last, block = block[-1:], following
+
+
+def _stray(path: Path, place: int) -> SourceError:
+    with open_bytes(path) as file:
+        blocks = iter(lambda: file.read(BLOCK), b"")
+        line = 1 + sum(block.count(b"\n") for block in itertools.islice(blocks, place // BLOCK))
+        line += next(blocks, b"")[: place % BLOCK].count(b"\n")
+    return SourceError(
+        f"a quote in line {line} of {str(path)!r} neither opens nor closes a cell nor is doubled",
+        limit="quotes as every CSV writer sets them, so that one record cannot alter how others are read",
+        remedy=REMEDY,
+    )

@@ -1,0 +1,461 @@
+"""Bad input: one clear SourceError each, that names columns and files and never a value of the data."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpgram.errors import MissingExtra, SourceError
+from dpgram.sources import Source, open_source, quotes
+
+SECRET = "secret4711"
+
+
+def read_all(data: object, columns: tuple[str, ...], feeds: int) -> None:
+    source = open_source(data, columns, kinds=dict.fromkeys(columns, "number"), batch_rows=100)
+    for stream in source.feeds(feeds) if feeds else [source.batches()]:
+        for _ in stream:
+            pass
+
+
+def refusal(data: object, columns: tuple[str, ...] = ("age",), feeds: int = 0) -> SourceError:
+    """The error of opening and reading `data`; it must be clean whatever went wrong."""
+    with pytest.raises(SourceError) as caught:
+        read_all(data, columns, feeds)
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert SECRET not in "".join(traceback.format_exception(error))
+    assert len(str(error).splitlines()) == 1
+    return error
+
+
+def wide(**extra: object) -> pa.Table:
+    return pa.table({"age": [1.0, 2.0], "Income": [3.0, 4.0], "smoker": ["no", SECRET], **extra})
+
+
+def written(table: pa.Table, folder: Path) -> Path:
+    pq.write_table(table, folder / "table.parquet")
+    return folder / "table.parquet"
+
+
+NAMED: dict[str, Callable[[pa.Table, Path], object]] = {
+    "table": lambda table, _: table,
+    "reader": lambda table, _: table.to_reader(),
+    "dataset": lambda table, _: ds.dataset(table),
+    "pandas": lambda table, _: table.to_pandas(),
+    "polars": lambda table, _: pl.from_arrow(table),
+    "polars query": lambda table, _: pl.from_arrow(table).lazy(),
+    "mapping": lambda table, _: table.to_pydict(),
+    "structured": lambda table, _: table.to_pandas().to_records(index=False),
+    "parquet": written,
+    "csv": lambda table, folder: text(folder, "age,Income,smoker\n1,3,no\n2,4,secret4711\n"),
+    "relation": lambda table, folder: duckdb.connect().from_parquet(str(written(table, folder))),
+    "query": lambda table, folder: (":memory:", f"FROM '{written(table, folder)}'"),
+}
+
+
+def text(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("form", NAMED)
+def test_a_missing_column_is_named_with_its_near_names(form: str, tmp_path: Path) -> None:
+    error = refusal(NAMED[form](wide(), tmp_path), ("age", "income", "smokes"))
+    assert "'income'" in str(error)
+    assert "'smokes'" in str(error)
+    assert "Near names: 'Income', 'smoker'" in str(error)
+
+
+def test_only_some_of_many_missing_columns_are_listed() -> None:
+    error = refusal(wide(), tuple(f"column{i}" for i in range(100_000)))
+    assert len(str(error)) < 400
+    assert "'column0', 'column1'" in str(error)
+
+
+def test_a_table_of_very_many_columns_is_searched_quickly() -> None:
+    table = pa.table({f"column{i}": [1.0] for i in range(100_000)})
+    assert "no column 'Column7'" in str(refusal(table, ("Column7",)))
+
+
+TWICE: dict[str, Callable[[Path], object]] = {
+    "table": lambda _: pa.Table.from_arrays([pa.array([1.0])] * 2, names=["age", "age"]),
+    "reader": lambda _: pa.Table.from_arrays([pa.array([1.0])] * 2, names=["age", "age"]).to_reader(),
+    "pandas": lambda _: pd.DataFrame([[1.0, 2.0]], columns=["age", "age"]),
+    "csv": lambda folder: text(folder, "age,age\n1,2\n"),
+    "parquet": lambda folder: written(
+        pa.Table.from_arrays([pa.array([1.0])] * 2, names=["age", "age"]), folder
+    ),
+    "relation": lambda _: duckdb.connect().sql("SELECT 1 AS age, 2 AS age"),
+}
+
+
+@pytest.mark.parametrize("form", TWICE)
+def test_a_duplicate_name_is_refused(form: str, tmp_path: Path) -> None:
+    assert "several columns named 'age'" in str(refusal(TWICE[form](tmp_path)))
+
+
+@pytest.mark.parametrize("form", TWICE)
+def test_a_duplicate_name_that_is_not_asked_for_does_no_harm(form: str, tmp_path: Path) -> None:
+    twice = {
+        "table": lambda: pa.Table.from_arrays([pa.array([1.0])] * 3, names=["x", "x", "age"]),
+        "reader": lambda: pa.Table.from_arrays([pa.array([1.0])] * 3, names=["x", "x", "age"]).to_reader(),
+        "pandas": lambda: pd.DataFrame([[2.0, 3.0, 1.0]], columns=["x", "x", "age"]),
+        "csv": lambda: text(tmp_path, "x,x,age\n2,3,1\n"),
+        "parquet": lambda: written(
+            pa.Table.from_arrays([pa.array([1.0])] * 3, names=["x", "x", "age"]), tmp_path
+        ),
+        "relation": lambda: duckdb.connect().sql("SELECT 2 AS x, 3 AS x, 1 AS age"),
+    }[form]()
+    (batch,) = open_source(twice, ["age"], kinds={"age": "number"}).batches()
+    assert batch.to_pydict() == {"age": [1.0]}
+
+
+def test_the_request_itself_is_checked() -> None:
+    assert "several columns named 'age'" in str(refusal(wide(), ("age", "age")))
+    assert "no column was asked for" in str(refusal(wide(), ()))
+    with pytest.raises(SourceError, match="batch_rows"):
+        open_source(wide(), ["age"], batch_rows=0)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("nowhere.parquet", "no file or folder 'nowhere.parquet'"),
+        (Path("nowhere.csv"), "no file or folder 'nowhere.csv'"),
+        ("nowhere/*.parquet", "no file matches"),
+        (["nowhere.parquet"], "no file or folder"),
+        ([], "list of files is empty"),
+        ([1, 2.5], "a list must hold paths"),
+        ("s3://bucket/table.parquet", "'s3' addresses are not opened"),
+        (object(), "data of this type cannot be read"),
+        (None, "got NoneType"),
+        (iter([1]), "list_iterator"),
+    ],
+)
+def test_what_cannot_be_opened(data: object, words: str) -> None:
+    assert words in str(refusal(data))
+
+
+def test_files_of_unknown_or_mixed_formats(tmp_path: Path) -> None:
+    sheet = text(tmp_path, b"x", "table.xlsx")
+    assert "format of the file 'table.xlsx'" in str(refusal(sheet))
+    mixed = [written(wide(), tmp_path), text(tmp_path, "age\n1\n")]
+    assert "several formats; got csv, parquet" in str(refusal(mixed))
+    (tmp_path / "empty").mkdir()
+    assert "holds no Parquet file" in str(refusal(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "t.csv.gz"])
+def test_an_empty_file(name: str, tmp_path: Path) -> None:
+    assert "is empty: it has not even column names" in str(refusal(text(tmp_path, b"", name)))
+
+
+def test_an_empty_gzip_stream(tmp_path: Path) -> None:
+    assert "is empty" in str(refusal(text(tmp_path, gzip.compress(b""), "t.csv.gz")))
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
+def test_a_file_of_noise(name: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(3).bytes(5_000)
+    assert "t." in str(refusal(text(tmp_path, noise, name)))
+
+
+def big_table() -> pa.Table:
+    generator = np.random.default_rng(1)
+    return pa.table({"age": generator.uniform(size=50_000), "word": [SECRET] * 50_000})
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9, 0.9999])
+def test_a_truncated_parquet_file(keep: float, tmp_path: Path) -> None:
+    whole = written(big_table(), tmp_path).read_bytes()
+    cut = text(tmp_path, whole[: int(len(whole) * keep)], "cut.parquet")
+    assert "damaged, cut short, or not what its name says" in str(refusal(cut))
+
+
+@pytest.mark.parametrize("feeds", [0, 1, 2])
+def test_a_parquet_file_damaged_in_the_middle(feeds: int, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(big_table(), path, row_group_size=10_000, compression="zstd", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[200_000:240_000] = b"\xab" * 40_000
+    path.write_bytes(content)
+    assert "cannot be read" in str(refusal(path, feeds=feeds))
+
+
+def test_a_damaged_file_of_a_folder_is_named(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        pq.write_table(wide(), tmp_path / f"{name}.parquet")
+    text(tmp_path, (tmp_path / "b.parquet").read_bytes()[:-9], "b.parquet")
+    assert "b.parquet" in str(refusal(tmp_path))
+
+
+def test_a_file_of_a_folder_that_lacks_a_column_is_named(tmp_path: Path) -> None:
+    pq.write_table(wide(), tmp_path / "a.parquet")
+    pq.write_table(wide().drop_columns(["age"]), tmp_path / "b.parquet")
+    assert "the file 'b.parquet' has no column 'age'" in str(refusal(tmp_path))
+
+
+def test_a_file_that_vanishes_after_opening(tmp_path: Path) -> None:
+    source = open_source(written(wide(), tmp_path), ["age"])
+    (tmp_path / "table.parquet").unlink()
+    with pytest.raises(SourceError, match="is gone"):
+        list(source.batches())
+
+
+def zipped() -> bytes:
+    lines = "".join(f"{i}.5,{SECRET}\n" for i in range(100_000))
+    return gzip.compress(f"age,word\n{lines}".encode(), 1)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda z: z[: len(z) // 2], lambda z: z[:-6], lambda z: z[:3000] + b"\0" * 50 + z[3050:]]
+)
+def test_a_damaged_gzip_file_is_noticed_while_reading(
+    damage: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = text(tmp_path, damage(zipped()), "t.csv.gz")
+    assert "t.csv.gz" in str(refusal(path))
+
+
+@pytest.mark.parametrize("column", ["age", "word", "last"])
+@pytest.mark.parametrize("at", [5, 3_000, 5_999])
+@pytest.mark.parametrize("name", ["open.csv", "open.csv.gz"])
+def test_a_quote_that_would_swallow_rows_is_noticed(column: str, at: int, name: str, tmp_path: Path) -> None:
+    row = {"age": "30", "word": SECRET, "last": "z"}
+    broken = row | {column: '"' + row[column]}
+    lines = [",".join((broken if i == at else row).values()) for i in range(6_000)]
+    content = "\n".join(["age,word,last", *lines]).encode()
+    path = text(tmp_path, gzip.compress(content) if name.endswith("gz") else content, name)
+    assert f"{name}' ends inside a quoted cell" in str(refusal(path))
+
+
+@pytest.mark.parametrize(
+    "cell", ['5" pipe', 'x""y', '"closed" early', ' "padded"', '""""', '"', '"a""', '""b', '"two", three"']
+)
+def test_a_stray_quote_is_refused_with_its_line(cell: str, tmp_path: Path) -> None:
+    path = text(tmp_path, f'age,word,last\n1,"two\nlines",x\n2,{cell},{SECRET}\n3,c,x\n')
+    if cell == '""""':  # a doubled quote: well set
+        assert sum(batch.num_rows for batch in open_source(path, ["age"]).batches()) == 3
+    elif cell in ('"', '"a""'):
+        assert "ends inside a quoted cell" in str(refusal(path))
+    else:
+        assert f"a quote in line 4 of {str(path)!r} neither opens nor closes" in str(refusal(path))
+
+
+def test_well_set_quotes_are_read(tmp_path: Path) -> None:
+    words = ['5" pipe', '"', '""', "two\nlines", "a, b", ' "padded" ', "plain", 'end"', '"start']
+    path = tmp_path / "quoted.csv"
+    pl.DataFrame({"word": words, "age": range(len(words))}).write_csv(path)
+    (batch,) = open_source(path, ["age", "word"], kinds={"age": "number"}).batches()
+    assert batch.to_pydict() == {"age": [float(i) for i in range(len(words))], "word": words}
+
+
+def well_set(content: str) -> bool:
+    """The reference: a cell is plain without a quote, or opens with one and closes before a separator."""
+    cell = r'(?:[^",\n]*|"(?:[^"]|"")*")'
+    return re.fullmatch(rf"{cell}(?:[,\n]{cell})*", content) is not None
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.text('a,"\n', max_size=14), block=st.integers(1, 4), mark=st.booleans())
+def test_quotes_are_judged_as_a_grammar_does(
+    content: str, block: int, mark: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotes, "BLOCK", block)
+    path = text(tmp_path, b"\xef\xbb\xbf" * mark + content.encode())
+    try:
+        quotes.check_quotes(path, ",")
+        accepted = True
+    except SourceError:
+        accepted = False
+    assert accepted == well_set(content)
+
+
+def test_a_csv_file_without_header_does_not_show_its_first_row(tmp_path: Path) -> None:
+    path = text(tmp_path, f"{SECRET},31\nother,32\n")
+    error = refusal(path, ("secret4712", "age"))  # a near name, if cells were taken for names
+    assert "names none of the columns" in str(error)
+    assert "2 cells separated by commas" in str(error)
+
+
+def test_lines_of_wrong_length_follow_the_missing_policy(tmp_path: Path) -> None:
+    path = text(tmp_path, "word,age\na,1\nb\n\nc,3,4,5\nd,x\n\xff,6".encode("latin-1"))
+    (batch,) = open_source(path, ["age", "word"], kinds={"age": "number", "word": "text"}).batches()
+    assert batch.column("age").to_pylist() == [1.0, None, None, 3.0, None, 6.0]
+    assert batch.column("word").to_pylist() == ["a", "b", None, "c", "d", "\N{REPLACEMENT CHARACTER}"]
+
+
+@pytest.mark.parametrize("prefix", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_byte_order_marks_and_line_ends(prefix: bytes, end: bytes, tmp_path: Path) -> None:
+    path = text(tmp_path, prefix + end.join([b"age,word", b"1,a", b"2,b", b""]))
+    (batch,) = open_source(path, ["age", "word"], kinds={"age": "number"}).batches()
+    assert batch.to_pydict() == {"age": [1.0, 2.0], "word": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "data", [pa.table({"age": pa.array([], pa.float64())}), {"age": []}, np.empty((0, 1))]
+)
+def test_a_table_without_rows_is_no_error(data: object) -> None:
+    source = open_source(data, ["age"])
+    assert list(source.batches()) == []
+    assert [list(feed) for feed in source.feeds(2)] == [[], []]
+
+
+def test_files_without_rows_are_no_error(tmp_path: Path) -> None:
+    for path in (text(tmp_path, "age\n"), written(wide().slice(0, 0), tmp_path)):
+        assert list(open_source(path, ["age"]).batches()) == []
+
+
+def failing_stream() -> Iterator[pa.RecordBatch]:
+    yield wide().to_batches()[0]
+    raise ValueError(f"cannot convert {SECRET}")
+
+
+@pytest.mark.parametrize("feeds", [0, 1, 2])
+def test_a_stream_that_fails_midway(feeds: int) -> None:
+    reader = pa.RecordBatchReader.from_batches(wide().schema, failing_stream())
+    assert "cannot be read to its end" in str(refusal(reader, feeds=feeds))
+
+
+def test_a_stream_is_read_once() -> None:
+    source = open_source(wide().to_reader(), ["age"])
+    assert sum(batch.num_rows for batch in source.batches()) == 2
+    with pytest.raises(SourceError, match="was read already"):
+        list(source.batches())
+
+
+@pytest.mark.parametrize("feeds", [0, 2])
+def test_a_polars_query_that_fails_midway(feeds: int) -> None:
+    query = pl.from_arrow(wide()).lazy().with_columns(age=pl.col("smoker").cast(pl.Int64))
+    assert "the Polars query cannot be read" in str(refusal(query, feeds=feeds))
+
+
+def test_a_polars_query_that_cannot_be_planned(tmp_path: Path) -> None:
+    assert "the Polars query" in str(refusal(pl.scan_parquet(tmp_path / "none.parquet")))
+    assert "the Polars query" in str(refusal(pl.LazyFrame({"a": [1]}).select("b")))
+
+
+def test_an_object_whose_stream_is_no_table() -> None:
+    assert "'ChunkedArray'" in str(refusal(pa.chunked_array([[1.0]])))
+    assert "'Series'" in str(refusal(pl.Series([1.0])))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELEC 1", "syntax error"),
+        ("SELECT * FROM nowhere", "Table with name nowhere does not exist"),
+        ("SELECT nothing FROM range(3)", "BinderException"),
+        ("DROP TABLE people", "single SELECT; got DROP"),
+        ("SELECT 1 AS age; SELECT 2 AS age", "single SELECT; got SELECT and SELECT"),
+        ("INSERT INTO people VALUES (1) RETURNING *", "single SELECT; got INSERT"),
+        ("", "got no statement"),
+        (f"SELECT CAST(w AS INT) AS age FROM (VALUES ('1'), ('{SECRET}')) t(w)", "ConversionException"),
+    ],
+)
+def test_sql_errors(query: str, words: str) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 1 AS age")
+    assert words in str(refusal((connection, query)))
+    assert connection.sql("FROM people").fetchall() == [(1,)]  # nothing was changed, and it is free again
+
+
+def test_a_relation_that_fails_midway() -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        f"CREATE TABLE t AS SELECT CASE WHEN i < 90000 THEN '1' ELSE '{SECRET}' END AS w "
+        "FROM range(100000) r(i)"
+    )
+    relation = connection.sql("SELECT CAST(w AS INT) AS age FROM t")
+    assert "DuckDB cannot run the query to its end" in str(refusal(relation))
+
+
+def test_databases_that_cannot_be_opened(tmp_path: Path) -> None:
+    assert "no database file" in str(refusal((tmp_path / "none.db", "SELECT 1")))
+    assert not (tmp_path / "none.db").exists()
+    assert "DuckDB" in str(refusal((text(tmp_path, "noise" * 5_000, "bad.db"), "SELECT 1 AS age")))
+    assert "a database of type int" in str(refusal((1, "SELECT 1")))
+    assert "a query of type int" in str(refusal((":memory:", 1)))
+    assert "(database, query); got 3 items" in str(refusal((1, 2, 3)))
+    path = tmp_path / "busy.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1.0 AS age")
+        assert "(connection, query)" in str(refusal((path, "FROM t")))
+        (batch,) = open_source((connection, "FROM t"), ["age"]).batches()
+    assert batch.num_rows == 1
+
+
+def test_a_database_is_opened_for_reading_only(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute('CREATE TABLE t AS SELECT 1.0 AS "we""ird", 2 AS age')
+    before = path.read_bytes()
+    (batch,) = open_source((path, "FROM t"), ['we"ird', "age"]).batches()
+    assert batch.schema.names == ['we"ird', "age"]
+    assert path.read_bytes() == before
+
+
+def test_duckdb_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingExtra, match=r"dpgram\[duckdb\]"):
+        open_source((":memory:", "SELECT 1 AS age"), ["age"])
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (np.zeros(3), "two dimensions, rows and columns"),
+        (np.zeros((3, 2)), "got 2 columns; limit: 1 columns"),
+        (np.zeros((2, 1), complex), "complex128"),
+        ({"age": np.zeros((2, 2))}, "the column 'age' must have one dimension"),
+        ({"age": np.zeros(2, "m8[s]")}, "timedelta64"),
+        ({"age": 5}, "the column 'age' cannot be read"),
+        (np.zeros(2, [("age", float, (2,))]), "the column 'age' must have one dimension"),
+        (np.zeros((2, 2), [("age", float)]), "one dimension"),
+    ],
+)
+def test_arrays_of_the_wrong_shape_or_type(data: object, words: str) -> None:
+    assert words in str(refusal(data))
+
+
+def test_columns_of_unequal_length_are_named() -> None:
+    error = refusal({"age": [1, 2], "bmi": [1, 2, 3]}, ("age", "bmi"))
+    assert "'age' and 'bmi' differ in length" in str(error)
+
+
+def test_pandas_columns_that_arrow_cannot_hold() -> None:
+    frame = pd.DataFrame({"age": pd.array([1 + 2j, 2], dtype="complex128")})
+    assert "the column 'age' cannot be read" in str(refusal(frame))
+
+
+class StoppedError(Exception):
+    """A consumer's own failure."""
+
+
+def test_the_failure_of_a_consumer_ends_the_other_feeds() -> None:
+    source: Source = open_source({"age": np.zeros(10_000)}, ["age"], batch_rows=10)
+    first, second = source.feeds(2)
+    next(first)
+    next(second)
+    with pytest.raises(StoppedError):
+        first.throw(StoppedError)
+    assert len(list(second)) == 0
