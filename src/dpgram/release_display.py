@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from dpgram.release_parts import AdjacencyName
 
 _CHANGE: Final[dict[str, str]] = {
-    "add-remove": "adding or removing all the data of any one {who}",
-    "replace-one": "replacing all the data of any one {who} by anything else",
+    "add-remove": "adding or removing {who}",
+    "replace-one": "replacing {who} by anything else",
 }
 
 
 def in_words(*, epsilon: float, delta: float, adjacency: AdjacencyName, unit: str | None) -> str:
     """What (ε, δ) promises, for a reader who has never heard of differential privacy."""
-    who = "row of the table" if unit is None else f"value of {unit!r}"
+    who = "any one row of the table" if unit is None else f"all rows of any one {unit!r}"
     change = _CHANGE[adjacency].format(who=who)
     first = (
         f"Whatever anybody computes from this release, {change} changes the probability of any outcome "
