@@ -1,0 +1,98 @@
+"""The command line: thin commands over the same functions; one clear line and exit code 2 for an error."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from dpgram.cli import analyse, budget, curate, demonstrate
+from dpgram.errors import DpgramError
+
+USER_ERROR: Final = 2
+INTERRUPTED: Final = 130
+"""128 + SIGINT, as shells expect."""
+
+_COMMAND_LINE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[2]
+"""Root of every mistake on the command line itself (click's ClickException); typer has no name for it."""
+
+app = typer.Typer(
+    name="dpgram",
+    help="Publish one differentially private Gram matrix; run every regression on it.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("schema")(curate.schema)
+app.command("check")(curate.check)
+app.command("publish")(curate.publish)
+app.command("show")(analyse.show)
+app.command("regress")(analyse.regress)
+app.command("correlation")(analyse.correlation)
+app.add_typer(budget.app, name="ledger")
+app.command("demo")(demonstrate.demo)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(version("dpgram"))
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; no traceback for anything a person can mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        try:
+            code = typer.main.get_command(app).main(arguments, prog_name="dpgram", standalone_mode=False)
+        except DpgramError as problem:
+            return _refuse(str(problem))
+        except _COMMAND_LINE_ERROR as problem:
+            return _refuse(_usage(problem))
+        except (typer.Abort, KeyboardInterrupt):
+            typer.echo("dpgram: interrupted", err=True)
+            return INTERRUPTED
+        except BrokenPipeError:
+            # The reader (head, less) has gone: there is nobody to tell. Close quietly.
+            sys.stderr.close()
+            return 0
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(message: str) -> int:
+    typer.echo(f"dpgram: {' '.join(message.split())}", err=True)
+    return USER_ERROR
+
+
+def _usage(problem: BaseException) -> str:
+    context = getattr(problem, "ctx", None)
+    command = "dpgram" if context is None else context.command_path
+    message = getattr(problem, "format_message", problem.__str__)()
+    return f"{message.rstrip('.')}. See: {command} --help"
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"dpgram: warning: {' '.join(str(message).split())}", err=True)

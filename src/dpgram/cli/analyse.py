@@ -1,0 +1,128 @@
+"""The analyst's commands: show, regress, correlation, pca. They read a release and never a row."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, print_table, split_names
+
+if TYPE_CHECKING:
+    from dpgram.analysis.results import Regression
+
+
+def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
+    """What a release promises and holds: guarantee, columns, noise, noisy means.
+
+    \b
+    dpgram show insurance.dpgram.json
+    """
+    from dpgram.release import load
+
+    loaded = load(release)
+    means = loaded.mean() if loaded.schema.constant and loaded.count() > 0 else {}
+    if as_json:
+        told = loaded.guarantee
+        print_json(
+            {
+                "columns": loaded.columns,
+                "schema": loaded.schema.to_dict(),
+                "guarantee": {
+                    "epsilon": told.epsilon,
+                    "delta": told.delta,
+                    "mu": told.mu,
+                    "statement": told.statement,
+                },
+                "adjacency": loaded.adjacency,
+                "mechanism": loaded.mechanism.name,
+                "entropy": loaded.entropy,
+                "count": loaded.count() if loaded.schema.constant else None,
+                "mean": means,
+                "receipt": None if loaded.receipt is None else loaded.receipt.ledger_name,
+                "digest": loaded.digest,
+            }
+        )
+        return
+    typer.echo(str(loaded))
+    if means:
+        typer.echo("")
+        print_table([(name, f"{value:.5g}") for name, value in means.items()], ("column", "noisy mean"))
+
+
+def regress(
+    release: ReleaseFile,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to predict.")],
+    on: Annotated[
+        str | None, typer.Option(help="Columns to use, separated by commas; all by default.")
+    ] = None,
+    method: Annotated[
+        Literal["auto", "ols", "ridge", "lasso", "elastic-net"], typer.Option(help="How to fit.")
+    ] = "auto",
+    alpha: Annotated[float | None, typer.Option(help="The penalty, in encoded units.")] = None,
+    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")] = False,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    as_json: JsonFlag = False,
+) -> None:
+    """Fit any column on any others. It costs no privacy, however often it is done.
+
+    \b
+    dpgram regress insurance.dpgram.json charges --on age,bmi,smoker
+    """
+    from dpgram.release import load
+
+    fit = load(release).regress(
+        target, on=split_names(on), method=method, alpha=alpha, intercept=not no_intercept
+    )
+    if as_json:
+        print_json(_fit(fit, level))
+    else:
+        typer.echo(fit.summary(level))
+
+
+def correlation(
+    release: ReleaseFile,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to show, separated by commas; all by default.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The noisy correlations of all pairs of columns.
+
+    \b
+    dpgram correlation insurance.dpgram.json --columns age,bmi,charges
+    """
+    from dpgram.release import load
+
+    loaded = load(release)
+    every = list(loaded.columns[1:])
+    wanted = split_names(columns)
+    kept = (
+        list(range(len(every)))
+        if wanted is None
+        else [index - 1 for name in wanted for index in loaded.schema.indices(name)]
+    )
+    matrix = loaded.correlation()[kept][:, kept].tolist()
+    names = [every[index] for index in kept]
+    if as_json:
+        print_json({"columns": names, "correlation": matrix})
+        return
+    rows = [
+        [name, *("·" if math.isnan(value) else f"{value:+.2f}" for value in row)]
+        for name, row in zip(names, matrix, strict=True)
+    ]
+    print_table(rows, ["", *names])
+
+
+def _fit(fit: Regression, level: float) -> dict[str, object]:
+    """Coefficients with intervals, null where the noise makes an interval meaningless."""
+    frame = fit.to_frame(level)
+    return {
+        "target": fit.target,
+        "method": fit.method,
+        "penalty": fit.penalty,
+        "level": level,
+        "coefficients": frame.to_dicts(),
+        "cautions": fit.cautions,
+    }

@@ -1,0 +1,143 @@
+"""`dpgram ledger …`: create a budget, look at it, compare it with releases."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dpgram.cli.console import AdjacencyOption, JsonFlag, listed, print_facts, print_json
+
+if TYPE_CHECKING:
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.privacy.ledger_left import Left
+
+app = typer.Typer(
+    help="Budgets: how much privacy a data set may spend, and what was spent.", rich_markup_mode=None
+)
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file.")]
+
+
+@app.command()
+def create(
+    ledger: LedgerFile,
+    name: Annotated[str, typer.Option(help="Your name for the data set.")],
+    epsilon: Annotated[float, typer.Option(help="The total budget ε of all releases together.")],
+    delta: Annotated[float, typer.Option(help="The total δ; 0 for pure releases only.")],
+    adjacency: AdjacencyOption = "add-remove",
+    currency: Annotated[
+        Literal["mu2", "rho", "epsilon"] | None, typer.Option(help="What adds up; chosen from δ by default.")
+    ] = None,
+    reserve: Annotated[float, typer.Option(help="Share of δ kept for mechanisms that need their own.")] = 0.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Create a ledger for one data set. It never replaces a file.
+
+    \b
+    dpgram ledger create insurance.ledger --name insurance --epsilon 3 --delta 1e-5
+    """
+    from dpgram.privacy.ledger import Ledger
+
+    made = Ledger.create(
+        ledger,
+        name=name,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        currency=currency,
+        reserve=reserve,
+    )
+    if as_json:
+        print_json({"path": str(ledger), **_terms(made)})
+    else:
+        typer.echo(f"created {ledger}: {made.left()}")
+
+
+@app.command()
+def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
+    """The budget, every charge, and what is left.
+
+    \b
+    dpgram ledger show insurance.ledger
+    """
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.privacy.ledger_history import ledger_history
+
+    book = Ledger.open(ledger)
+    lines, left = ledger_history(book), book.left()
+    if as_json:
+        print_json({**_terms(book), "history": [asdict(line) for line in lines], "left": _left(left)})
+        return
+    typer.echo(f"{book.name}: {book.guarantee} for everything released together")
+    who = "one row" if book.unit is None else f"one {book.unit!r}"
+    print_facts({"neighbours": f"{book.adjacency}, {who}", "left": str(left)})
+    for line in lines:
+        typer.echo(str(line))
+    if not lines:
+        typer.echo("no charges yet")
+
+
+@app.command()
+def left(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
+    """What can still be spent.
+
+    \b
+    dpgram ledger left insurance.ledger
+    """
+    from dpgram.privacy.ledger import Ledger
+
+    rest = Ledger.open(ledger).left()
+    if as_json:
+        print_json(_left(rest))
+    else:
+        typer.echo(str(rest))
+
+
+@app.command()
+def verify(
+    ledger: LedgerFile,
+    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases made from it.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare the ledger with releases: finds edits, cut-off entries, old copies put back, unpaid releases.
+
+    \b
+    dpgram ledger verify insurance.ledger insurance.dpgram.json
+    """
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.release import load
+
+    found = Ledger.open(ledger).verify({str(path): load(path) for path in releases})
+    if as_json:
+        print_json({"releases": found.releases, "entries": found.entries, "unclaimed": list(found.unclaimed)})
+        return
+    typer.echo(f"the ledger is intact, and {found.releases} of its {found.entries} charges are shown here")
+    if found.unclaimed:
+        typer.echo(f"charged, but not shown here: entry {listed(found.unclaimed)}")
+
+
+def _terms(book: Ledger) -> dict[str, object]:
+    return {
+        "name": book.name,
+        "epsilon": book.guarantee.epsilon,
+        "delta": book.guarantee.delta,
+        "adjacency": book.adjacency,
+        "unit": book.unit,
+        "currency": book.currency,
+        "total": float(book.total),
+        "spent": float(book.spent),
+    }
+
+
+def _left(left: Left) -> dict[str, object]:
+    largest = left.largest
+    return {
+        "currency": left.currency,
+        "amount": float(left.amount),
+        "reserve": float(left.delta),
+        "largest_epsilon": None if largest is None else largest.epsilon,
+        "at_delta": None if largest is None else largest.delta,
+    }

@@ -1,0 +1,86 @@
+"""What the commands share: options with one meaning everywhere, JSON or text, tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from dpgram.errors import DpgramError
+
+JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
+SchemaFile: TypeAlias = Annotated[
+    Path, typer.Option("--schema", "-s", help="The schema, a TOML file of public facts.")
+]
+AdjacencyOption: TypeAlias = Annotated[
+    Literal["add-remove", "replace-one"],
+    typer.Option(help="Who is a neighbour; replace-one makes the number of rows public."),
+]
+
+
+def print_json(value: object) -> None:
+    """One JSON document; what is not a number (NaN) is null, as JSON has no word for it."""
+    typer.echo(json.dumps(_clean(value), ensure_ascii=False, indent=1))
+
+
+def print_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> None:
+    """Aligned columns: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in [header, *rows]:
+        first, *others = [
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        typer.echo("  ".join(["  " + first, *others]).rstrip())
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Names and values, aligned."""
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        typer.echo(f"  {name:<{width}}  {value}")
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """`a,b,c` → its names; nothing for nothing."""
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def require_writable(path: Path, *, overwrite: bool) -> None:
+    """Refuse an output path before anything is spent on what shall go there."""
+    if path.is_dir():
+        raise DpgramError(f"the output {path} is a folder", remedy="Name a file in it")
+    if path.exists() and not overwrite:
+        raise DpgramError(f"the output {path} exists already", remedy="Choose another, or add --overwrite")
+    probe = path.with_name(f".{path.name}.probe")
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as problem:
+        raise DpgramError(
+            f"the output {path} cannot be written",
+            got=problem.strerror or type(problem).__name__,
+            remedy="Choose a folder that exists and may be written",
+        ) from problem
+
+
+def listed(items: Iterable[object]) -> str:
+    """`a, b, c`."""
+    return ", ".join(map(str, items))
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _clean(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(inner) for inner in value]
+    return value
