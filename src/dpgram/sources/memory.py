@@ -185,7 +185,7 @@ def _unfit(name: str, got: str) -> SourceError:
 def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
     if dtype.kind in "cVm":
         raise SourceError(
-            f"{where} is of a type without an order on a line or a name",
+            f"{where} cannot be read as numbers, text or dates",
             got=f"{dtype}",
             remedy="Convert it before.",
         )
@@ -222,6 +222,10 @@ def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
         values = values.astype(np.float64)  # Arrow has no extended precision, and few kernels for halves
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
+    if values.dtype.kind in "iuf" and mask is None:
+        # The caller's memory as it is; `pa.array` would import pandas to see whether it is a series.
+        cells = pa.py_buffer(np.ascontiguousarray(values))
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, cells])
     return pa.array(values, mask=mask)
 
 
