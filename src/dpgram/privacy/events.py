@@ -24,13 +24,16 @@ def _checked(struct: msgspec.Struct, field: str, *, zero: bool = False, below: f
     value: Any = getattr(struct, field)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise GuaranteeError(f"{field} of an event must be a number", got=type(value).__name__)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     low_enough = number >= 0.0 if zero else number > 0.0
     if not (math.isfinite(number) and low_enough and number < below):
         end = "" if math.isinf(below) else f" and below {below:g}"
         raise GuaranteeError(
             f"{field} of an event is out of range",
-            got=value,
+            got=number,
             limit=f"finite, {'at least' if zero else 'above'} 0{end}",
         )
     msgspec.structs.force_setattr(struct, field, number)
