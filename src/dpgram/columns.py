@@ -137,16 +137,18 @@ class Numeric(SingleColumn):
     @property
     def centre(self) -> float:
         """(low + high) / 2, without overflow."""
-        low, high = self._bounds()
+        low, high = self.bounds
         return low / 2 + high / 2
 
     @property
     def half_width(self) -> float:
         """(high − low) / 2, without overflow."""
-        low, high = self._bounds()
+        low, high = self.bounds
         return high / 2 - low / 2
 
-    def _bounds(self) -> tuple[float, float]:
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Both bounds; refuses where they were left open."""
         if self.low is None or self.high is None:
             raise SchemaError(
                 f"column {self.name!r} has no bounds",

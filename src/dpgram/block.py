@@ -1,0 +1,202 @@
+"""Encodes rows block by block in memory of fixed size: one `BlockEncoder` serves one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpgram import kernel
+from dpgram.columns import Boolean, Categorical, DerivedColumn, Legendre, Numeric, Product
+from dpgram.encoding import Encoded, Encoder, PolicyCounts
+from dpgram.errors import DataError, DpgramError, SourceError
+from dpgram.kernel import Floats, Integers
+from dpgram.lattice import ROW_NORM
+from dpgram.reading import read_column
+from dpgram.schema import Schema
+from dpgram.sources import declared_kinds
+from dpgram.sources.cells import plain
+
+BLOCK_ROWS: Final = 4_000
+"""Rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power of
+two, so that the columns of a block do not compete for the same places of the cache."""
+
+BLOCK_CELLS: Final = 1 << 21
+"""Most cells of a block: wide schemas get shorter blocks."""
+
+
+@final
+class BlockEncoder:
+    """Working memory of one thread: raw columns in, lattice rows out, the same buffers each time."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        schema = encoder.schema
+        self._encoder = encoder
+        self._declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
+        self._kinds = declared_kinds(schema)
+        self._plan = _Plan(schema, encoder.radius)
+        self.rows = min(BLOCK_ROWS, max(256, BLOCK_CELLS // schema.width))
+        self._clips, self._drops = encoder.clips, encoder.missing == "drop"
+        self._no_rows = np.empty((0, len(self._declared)))
+        self._raw = np.empty((len(self._declared), self.rows))
+        self._out = np.empty((schema.width, self.rows))
+
+    def encode(
+        self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
+    ) -> Iterator[Encoded]:
+        """The rows of a record batch, block by block; each block is overwritten by the next."""
+        lines = self._read(batch)
+        units = _checked_units(unit_rows, batch.num_rows)
+        for start in range(0, batch.num_rows, self.rows):
+            stop = min(start + self.rows, batch.num_rows)
+            for line, target in zip(lines, self._raw, strict=True):
+                target[: stop - start] = line[start:stop]
+            yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop])
+
+    def encode_array(self, rows: Floats, *, first_row: int = 0) -> Iterator[Encoded]:
+        """The same for a writable C-contiguous float64 array of the source columns, none categorical."""
+        for start in range(0, len(rows), self.rows):
+            piece = rows[start : start + self.rows]
+            yield self._settle(piece, len(piece), first_row + start, _NO_UNITS)
+
+    def _read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
+        absent = [column.name for column in self._declared if batch.schema.get_field_index(column.name) < 0]
+        if absent:
+            raise SourceError(
+                f"the data has no column {absent[0]!r}, or several of that name",
+                remedy="Name the columns of the schema as the data does",
+            )
+        mended = plain(batch.select([column.name for column in self._declared]), self._kinds)
+        return [
+            read_column(cells, column) for cells, column in zip(mended.columns, self._declared, strict=True)
+        ]
+
+    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers) -> Encoded:
+        """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
+        plan = self._plan
+        counts = np.zeros(4, np.int64)
+        kept = kernel.encode_block(
+            rows,
+            self._raw,
+            size,
+            plan.sources,
+            plan.scales,
+            plan.derived,
+            plan.steps,
+            plan.constant,
+            self._clips,
+            self._drops,
+            units,
+            counts,
+            self._out,
+        )
+        clamped, missing, unknown, clipped = counts.tolist()
+        if self._encoder.strict and clamped + missing + unknown:
+            raise self._violation(rows.T if len(rows) else self._raw[:, :size], first_row)
+        return Encoded(
+            rows=self._out[:, :kept].T,
+            counts=PolicyCounts(
+                rows_read=size,
+                rows_used=kept,
+                rows_dropped=size - kept,
+                cells_clamped=clamped,
+                cells_missing=missing,
+                cells_unknown=unknown,
+                rows_clipped=clipped,
+            ),
+        )
+
+    def _violation(self, raw: Floats, first_row: int) -> DataError:
+        """The first row of the block that breaks the schema, and its first column that does."""
+        row, column, what = min(
+            (int(np.argmax(broken)), index, what)
+            for index, (line, declared) in enumerate(zip(raw, self._declared, strict=True))
+            for what, test in _BREACHES
+            if (broken := test(line, declared)).any()
+        )
+        return DataError(
+            what,
+            column=self._declared[column].name,
+            row=first_row + row,
+            limit="strict mode allows none (rows are counted from 0)",
+            remedy="Mend the data, or leave strict out to apply the policies",
+        )
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+def _is_missing(line: Floats, _declared: object) -> Mask:
+    return ~np.isfinite(line)
+
+
+def _is_outside(line: Floats, declared: object) -> Mask:
+    low, high = declared.bounds if isinstance(declared, Numeric) else (-np.inf, np.inf)
+    return np.logical_and(np.isfinite(line), np.logical_or(line < low, line > high))
+
+
+def _is_unknown(line: Floats, declared: object) -> Mask:
+    if isinstance(declared, Boolean):
+        return np.logical_and(np.isfinite(line), np.isin(line, (0.0, 1.0), invert=True))
+    return np.equal(line, kernel.UNKNOWN_CODE if isinstance(declared, Categorical) else np.nan)
+
+
+_BREACHES: Final[tuple[tuple[str, Callable[[Floats, object], Mask]], ...]] = (
+    ("a missing value or one that is not finite", _is_missing),
+    ("a value outside the declared bounds", _is_outside),
+    ("a value that is none of the declared levels", _is_unknown),
+)
+
+_NO_UNITS: Final[Integers] = np.empty(0, np.int64)
+
+
+def _checked_units(unit_rows: npt.NDArray[np.integer[Any]] | None, rows: int) -> Integers:
+    if unit_rows is None:
+        return _NO_UNITS
+    units = np.ascontiguousarray(unit_rows, dtype=np.int64)
+    if units.shape != (rows,) or (rows and units.min() < 1):
+        raise DpgramError(
+            "unit_rows must say, for each row, of how many rows of its unit it is one",
+            got=f"an array of shape {units.shape}",
+            limit=f"{rows} integers, each at least 1",
+        )
+    return units
+
+
+@final
+class _Plan:
+    """The schema as the arrays the compiled loops read (their rows and columns are named in `kernel`)."""
+
+    def __init__(self, schema: Schema, radius: float) -> None:
+        unit = ROW_NORM / radius
+        declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
+        derived = [column for column in schema.columns if isinstance(column, DerivedColumn)]
+        place = {column.name: position for position, column in enumerate(declared)}
+        self.constant = unit if schema.constant else 0.0
+        self.sources = np.zeros((3, len(declared)), np.int64)
+        self.scales = np.zeros((len(declared), 5))
+        for position, column in enumerate(declared):
+            targets = schema.indices(column.name)
+            self.sources[kernel.TARGET, position] = targets[0]
+            self.sources[kernel.SIZE, position] = len(targets)
+            self.scales[position, kernel.STEP] = column.weight * unit
+            if isinstance(column, Numeric):
+                self.sources[kernel.KIND, position] = kernel.NUMBER
+                low, high = column.bounds
+                self.scales[position, : kernel.STEP] = low, high, column.centre, 1 / column.half_width
+            else:
+                truth = isinstance(column, Boolean)
+                self.sources[kernel.KIND, position] = kernel.TRUTH if truth else kernel.LEVELS
+        self.derived = np.zeros((4, len(derived)), np.int64)
+        self.steps = np.array([column.weight * unit for column in derived])
+        for position, column in enumerate(derived):
+            (self.derived[kernel.RESULT, position],) = schema.indices(column.name)
+            self.derived[kernel.LEFT, position] = place[column.factors[0]]
+            if isinstance(column, Product):
+                self.derived[kernel.RIGHT, position] = place[column.right]
+            elif isinstance(column, Legendre):
+                self.derived[kernel.RIGHT, position] = -1
+                self.derived[kernel.DEGREE, position] = column.degree

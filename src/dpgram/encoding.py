@@ -1,0 +1,145 @@
+"""x ↦ q ∈ ℤ^d with |q|² ≤ 2^30: public bounds, whole-row clip to radius R, lattice of step R / 2^15.
+
+The encoded row a is scaled as a whole by min(1, R/|a|), multiplied by 2^15/R and rounded to the nearest
+integers; a row whose integer squared norm would pass 2^30 is truncated towards zero instead. So the
+sensitivity is a fact about integers. Whether encoding succeeds depends on declared types only, never on a
+value: missing cells and unknown levels follow a declared policy, values outside the bounds are clamped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import SchemaError
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:  # compilers and readers are loaded only where rows are encoded
+    from dpgram.block import BlockEncoder
+
+Missing = Literal["drop", "midpoint"]
+"""What happens to a row with a missing cell: left out, or the cell put at the middle of its range."""
+
+LEAST_RADIUS: Final = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyCounts:
+    """How many rows and cells each policy touched; adds up over batches. Exact, hence not private.
+
+    Cells are counted over all rows read, dropped ones included; rows clipped are among the rows used.
+    """
+
+    rows_read: int = 0
+    rows_used: int = 0
+    rows_dropped: int = 0
+    cells_clamped: int = 0
+    cells_missing: int = 0
+    cells_unknown: int = 0
+    rows_clipped: int = 0
+
+    def __add__(self, other: PolicyCounts) -> PolicyCounts:
+        return PolicyCounts(
+            rows_read=self.rows_read + other.rows_read,
+            rows_used=self.rows_used + other.rows_used,
+            rows_dropped=self.rows_dropped + other.rows_dropped,
+            cells_clamped=self.cells_clamped + other.cells_clamped,
+            cells_missing=self.cells_missing + other.cells_missing,
+            cells_unknown=self.cells_unknown + other.cells_unknown,
+            rows_clipped=self.rows_clipped + other.rows_clipped,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """Lattice rows (k × d integers held as float64) of a batch, and what the policies did to it."""
+
+    rows: npt.NDArray[np.float64]
+    counts: PolicyCounts
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Turns batches of a table into lattice rows by the schema and the policies. Holds public facts only.
+
+    `clip` is a public radius (none: the largest norm the schema allows, so that nothing is clipped). `strict`
+    raises at the first missing, unknown or out-of-range cell instead of following the policies; that it did
+    not raise is then an assumption the reader of a release must be told.
+    """
+
+    schema: Schema
+    _: KW_ONLY
+    clip: float | None = None
+    missing: Missing = "drop"
+    strict: bool = False
+    radius: float = field(init=False)
+    """R: every encoded row has norm at most R, which is 2^15 lattice units."""
+
+    def __post_init__(self) -> None:
+        if self.missing not in get_args(Missing):
+            raise SchemaError(
+                "the policy for missing values is unknown",
+                got=repr(self.missing),
+                limit=" or ".join(map(repr, get_args(Missing))),
+            )
+        if self.schema.unbounded:
+            raise SchemaError(
+                f"column {self.schema.unbounded[0]!r} has no bounds",
+                remedy=f"Give public ones: numeric({self.schema.unbounded[0]!r}, low, high)",
+            )
+        object.__setattr__(self, "radius", _radius(self.schema.max_norm_squared, self.clip))
+
+    @property
+    def clips(self) -> bool:
+        """Whether the radius is less than what the schema allows."""
+        return self.radius**2 < self.schema.max_norm_squared * (1 - 1e-12)
+
+    def blocks(self) -> BlockEncoder:
+        """Working memory for one thread, which encodes block after block."""
+        from dpgram.block import BlockEncoder
+
+        return BlockEncoder(self)
+
+    def encode(
+        self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
+    ) -> Encoded:
+        """All rows of a record batch that has the schema's source columns (others are ignored).
+
+        `first_row` is the number of the batch's first row, for messages. `unit_rows` says, for each row, of
+        how many rows of the same privacy unit it is one: m of them are weighted 1/√m and bounded by ⌊2^30/m⌋
+        each, so that together they weigh no more than one row.
+        """
+        parts = list(_copies(self.blocks().encode(batch, first_row=first_row, unit_rows=unit_rows)))
+        rows = [part.rows for part in parts] or [np.empty((0, self.schema.width))]
+        return Encoded(
+            rows=np.ascontiguousarray(np.concatenate(rows)),
+            counts=sum((part.counts for part in parts), PolicyCounts()),
+        )
+
+
+def _radius(max_norm_squared: float, clip: object) -> float:
+    largest = math.sqrt(max_norm_squared)
+    if clip is None:
+        return largest
+    if isinstance(clip, bool) or not isinstance(clip, Real):
+        raise SchemaError("the clip radius must be a number", got=repr(clip))
+    radius = float(clip)
+    if not (math.isfinite(radius) and radius >= LEAST_RADIUS):
+        raise SchemaError(
+            "the clip radius is out of range", got=radius, limit=f"at least {LEAST_RADIUS}, and finite"
+        )
+    return min(radius, largest)  # a larger radius would clip nothing and only make the noise larger
+
+
+def _copies(parts: Iterator[Encoded]) -> Iterator[Encoded]:
+    for part in parts:
+        yield Encoded(rows=part.rows.copy(), counts=part.counts)

@@ -1,0 +1,53 @@
+"""An engine maps encode + Gram over the parts of a table and merges the sums; it holds no privacy code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from dpgram.encoding import Encoder, Missing
+from dpgram.errors import DataError, DpgramWarning
+from dpgram.gram import ExactGram, GramSum
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Engine(Protocol):
+    """What every engine offers. All give the same bits: integer sums do not depend on order or grouping."""
+
+    def gram(
+        self,
+        data: object,
+        schema: Schema,
+        clip: float | None = None,
+        *,
+        missing: Missing = "drop",
+        strict: bool = False,
+    ) -> ExactGram:
+        """The exact Gram matrix of the encoded table. Not private."""
+
+
+def gram_of(encoder: Encoder, batches: Iterable[tuple[int, pa.RecordBatch]]) -> ExactGram:
+    """The Gram matrix of one part of a table: batches, each with the number of its first row."""
+    blocks, total = encoder.blocks(), GramSum(encoder.schema.width)
+    for first_row, batch in batches:
+        for block in blocks.encode(batch, first_row=first_row):
+            total.add(block)
+    return total.result()
+
+
+def finished(gram: ExactGram, *, strict: bool) -> ExactGram:
+    """`gram`, with a loud warning to the curator (an error in strict mode) where no row was usable.
+
+    A warning and not an error: whether a release succeeds must not depend on a single row.
+    """
+    if gram.rows == 0:
+        what = "no row of the data was usable: the release will hold noise alone"
+        remedy = "Check the column names, types, levels and missing values against the schema"
+        if strict:
+            raise DataError("no row of the data was usable", remedy=remedy)
+        warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
+    return gram

@@ -1,0 +1,359 @@
+"""q = round(a · min(1, R/|a|)) on the lattice, |q|² ≤ 2^30 exactly: the compiled loops behind the encoder.
+
+A block holds its rows by columns (one contiguous line of numbers for each column), so that every loop below
+runs over neighbouring numbers and the compiler can use the whole width of the machine's registers. Each value
+depends on its own row only, by a fixed sequence of IEEE operations (no fast-math), so neither the block size
+nor the place of a row in it can change a bit. Why this form: docs/adr/0002-fused-kernel.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# Kinds of source column, as the loops know them.
+NUMBER: Final = 0
+TRUTH: Final = 1
+LEVELS: Final = 2
+
+# Facts of a source column: its kind, the first encoded column it fills, how many it fills.
+KIND, TARGET, SIZE = range(3)
+# Its numbers: bounds, centre, 1/half_width, and weight · 2^15 / R.
+LOW, HIGH, CENTRE, INVERSE, STEP = range(5)
+# Facts of a derived column: two factors (the second is −1 for a polynomial), the degree, the column it fills.
+LEFT, RIGHT, DEGREE, RESULT = range(4)
+# Entries of the counts: cells clamped, missing and unknown, and rows clipped.
+CLAMPED, MISSING, UNKNOWN, CLIPPED = range(4)
+
+UNKNOWN_CODE: Final = -1.0
+"""In place of the number of a level: a value that is none of the declared ones."""
+
+_TILE_CELLS: Final = 1 << 14  # cells worked on at a time: with their sources they fit a core's own cache
+_LIMIT: Final = float(ROW_NORM_SQUARED)
+_NORM: Final = float(ROW_NORM)
+
+
+def _compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile on first use, to run without the interpreter's lock; keep the code on disk where that works."""
+    try:
+        compiled: Callable[_P, _R] = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
+        compiled = numba.njit(nogil=True)(function)
+    return compiled
+
+
+@_compiled
+def _transpose(rows: Floats, raw: Floats) -> None:
+    """raw = rowsᵀ, eight rows at a time: reads go along the rows, each write fills a cache line."""
+    count, width = rows.shape
+    even = count - count % 8
+    for first in range(0, even, 8):
+        r0, r1, r2, r3 = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
+        r4, r5, r6, r7 = rows[first + 4], rows[first + 5], rows[first + 6], rows[first + 7]
+        for j in range(width):
+            line = raw[j, first : first + 8]
+            line[0], line[1], line[2], line[3] = r0[j], r1[j], r2[j], r3[j]
+            line[4], line[5], line[6], line[7] = r4[j], r5[j], r6[j], r7[j]
+    for i in range(even, count):
+        for j in range(width):
+            raw[j, i] = rows[i, j]
+
+
+@_compiled
+def _numbers(x: Floats, scale: Floats, missing: Bytes, counts: Integers, a: Floats) -> None:
+    """a = step · (clamp(x) − centre) / half_width; 0 where x is not finite."""
+    low, high, centre, inverse, step = scale[LOW], scale[HIGH], scale[CENTRE], scale[INVERSE], scale[STEP]
+    moved = 0
+    for i in range(x.shape[0]):
+        y = max(low, x[i])  # a NaN fails every comparison, so it is moved too
+        y = min(high, y)
+        moved += y != x[i]
+        a[i] = (y - centre) * inverse * step
+    if moved == 0:
+        return
+    lost = 0
+    for i in range(x.shape[0]):
+        lost += x[i] - x[i] != 0.0  # NaN or ±inf
+    counts[CLAMPED] += moved - lost
+    if lost == 0:
+        return
+    counts[MISSING] += lost
+    for i in range(x.shape[0]):
+        if x[i] - x[i] != 0.0:
+            a[i] = 0.0
+            missing[i] = 1
+
+
+@_compiled
+def _truths(x: Floats, step: float, missing: Bytes, counts: Integers, a: Floats) -> None:
+    """a = +step for 1, −step for 0, and 0 for anything else."""
+    for i in range(x.shape[0]):
+        if x[i] == 1.0:
+            a[i] = step
+        elif x[i] == 0.0:
+            a[i] = -step
+        else:
+            a[i] = 0.0
+            missing[i] = 1
+            counts[MISSING if x[i] - x[i] != 0.0 else UNKNOWN] += 1
+
+
+@_compiled
+def _levels(
+    x: Floats,
+    step: float,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+    target: int,
+    levels: int,
+    first: int,
+) -> None:
+    """a[level] = step where the row has the level, else 0; step/levels everywhere where it has none."""
+    for level in range(target, target + levels):
+        out[level, first : first + x.shape[0]] = 0.0
+    for i in range(x.shape[0]):
+        if x[i] >= 0.0:
+            out[target + int(x[i]), first + i] = step
+        else:
+            missing[i] = 1
+            counts[UNKNOWN if x[i] == UNKNOWN_CODE else MISSING] += 1
+            for level in range(target, target + levels):
+                out[level, first + i] = step / levels
+
+
+@_compiled
+def _product(
+    left: Floats, right: Floats, unit_left: float, unit_right: float, step: float, a: Floats
+) -> None:
+    """a = step · z_left · z_right."""
+    for i in range(a.shape[0]):
+        z = (left[i] * unit_left) * (right[i] * unit_right)
+        z = max(-1.0, z)
+        z = min(1.0, z)
+        a[i] = step * z
+
+
+@_compiled
+def _legendre(factor: Floats, unit: float, degree: int, step: float, a: Floats) -> None:
+    """a = step · P_degree(z) by (m+1) P_{m+1} = (2m+1) z P_m − m P_{m−1}."""
+    for i in range(a.shape[0]):
+        z = factor[i] * unit
+        before, now = 1.0, z
+        for m in range(1, degree):
+            before, now = now, ((2 * m + 1) * z * now - m * before) / (m + 1)
+        now = max(-1.0, now)
+        now = min(1.0, now)
+        a[i] = step * now
+
+
+@_compiled
+def _add_squares(a: Floats, total: Floats) -> None:
+    for i in range(a.shape[0]):
+        total[i] += a[i] * a[i]
+
+
+@_compiled
+def _add_rounded_squares(a: Floats, total: Floats) -> None:
+    for i in range(a.shape[0]):
+        q = np.rint(a[i])
+        total[i] += q * q
+
+
+@_compiled
+def _scale(a: Floats, factor: Floats) -> None:
+    for i in range(a.shape[0]):
+        a[i] *= factor[i]
+
+
+@_compiled
+def _round(a: Floats) -> None:
+    for i in range(a.shape[0]):
+        a[i] = np.rint(a[i])
+
+
+@_compiled
+def _round_or_truncate(a: Floats, over: Bytes) -> None:
+    for i in range(a.shape[0]):
+        rounded, truncated = np.rint(a[i]), np.trunc(a[i])
+        a[i] = truncated if over[i] else rounded
+
+
+@_compiled
+def _shorten(out: Floats, row: int, limit: float) -> None:
+    """Take single units off the largest cells until |q|² ≤ limit: needed after rounding errors only."""
+    width = out.shape[0]
+    total = 0.0
+    for j in range(width):
+        total += out[j, row] * out[j, row]
+    while total > limit:
+        largest = 0
+        for j in range(1, width):
+            if abs(out[j, row]) > abs(out[largest, row]):
+                largest = j
+        total -= 2.0 * abs(out[largest, row]) - 1.0
+        out[largest, row] -= np.sign(out[largest, row])
+
+
+@_compiled
+def _shrink(
+    out: Floats,
+    first: int,
+    last: int,
+    clip: bool,
+    units: Integers,
+    factor: Floats,
+    unused: Bytes,
+    counts: Integers,
+) -> None:
+    """Scale each row by min(1, 2^15/|a|) where `clip`, and by 1/√m where it is one of m rows of a unit."""
+    factor[:] = 0.0
+    for j in range(out.shape[0]):
+        _add_squares(out[j, first:last], factor)
+    for i in range(factor.shape[0]):
+        over = clip and factor[i] > _LIMIT
+        counts[CLIPPED] += over and not unused[i]
+        factor[i] = _NORM / np.sqrt(factor[i]) if over else 1.0
+    for i in range(units.shape[0]):
+        factor[i] /= np.sqrt(np.float64(units[i]))
+    for j in range(out.shape[0]):
+        _scale(out[j, first:last], factor)
+
+
+@_compiled
+def _settle(out: Floats, first: int, last: int, units: Integers, total: Floats, over: Bytes) -> None:
+    """Round to integers; truncate towards zero the rows whose squared norm would pass their limit."""
+    width, rows = out.shape[0], last - first
+    total[:] = 0.0
+    for j in range(width):
+        _add_rounded_squares(out[j, first:last], total)
+    count = 0
+    for i in range(rows):
+        limit = float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT
+        over[i] = total[i] > limit
+        count += over[i]
+    if count == 0:
+        for j in range(width):
+            _round(out[j, first:last])
+        return
+    for j in range(width):
+        _round_or_truncate(out[j, first:last], over)
+    for i in range(rows):
+        if over[i]:
+            _shorten(out, first + i, float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
+
+
+@_compiled
+def _keep(out: Floats, missing: Bytes, first: int, kept: int) -> int:
+    """Move the rows of a tile that begins at `first` to `kept`, leaving out those with a missing cell."""
+    end = kept
+    for j in range(out.shape[0]):
+        end = kept
+        line = out[j]
+        for i in range(missing.shape[0]):
+            if missing[i] == 0:
+                line[end] = line[first + i]
+                end += 1
+    return end
+
+
+@_compiled
+def _fill(
+    raw: Floats,
+    start: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+    first: int,
+    last: int,
+) -> None:
+    """a into places first … last−1 of the lines of `out`, from places start, start+1, … of those of `raw`."""
+    if constant > 0.0:
+        out[0, first:last] = constant
+    for s in range(raw.shape[0]):
+        x = raw[s, start : start + last - first]
+        kind, target = sources[KIND, s], sources[TARGET, s]
+        if kind == NUMBER:
+            _numbers(x, scales[s], missing, counts, out[target, first:last])
+        elif kind == TRUTH:
+            _truths(x, scales[s, STEP], missing, counts, out[target, first:last])
+        else:
+            _levels(x, scales[s, STEP], missing, counts, out, target, sources[SIZE, s], first)
+    for k in range(derived.shape[1]):
+        left, right = derived[LEFT, k], derived[RIGHT, k]
+        z_left, unit_left = out[sources[TARGET, left], first:last], 1.0 / scales[left, STEP]
+        a = out[derived[RESULT, k], first:last]
+        if right < 0:
+            _legendre(z_left, unit_left, derived[DEGREE, k], steps[k], a)
+        else:
+            z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, STEP]
+            _product(z_left, z_right, unit_left, unit_right, steps[k], a)
+
+
+@_compiled
+def encode_block(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    clip: bool,
+    drop: bool,
+    units: Integers,
+    counts: Integers,
+    out: Floats,
+) -> int:
+    """Encode `count` rows into the lines of `out` (one line a column); gives how many of them were kept.
+
+    The source cells are in the lines of `raw`, or, if `rows` is not empty, in its rows (`raw` is then
+    scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown level. The
+    rows kept come first in `out`, in their order. `units` is empty, or says of how many rows of one privacy
+    unit each row is one. `counts` is added to.
+    """
+    tile = max(64, _TILE_CELLS // out.shape[0])
+    missing, over, nothing = np.empty(tile, np.uint8), np.empty(tile, np.uint8), np.zeros(tile, np.uint8)
+    total = np.empty(tile, np.float64)
+    kept = 0
+    for first in range(0, count, tile):
+        last = min(first + tile, count)
+        size = last - first
+        absent = missing[:size]
+        absent[:] = 0
+        start = first
+        if rows.shape[0]:
+            _transpose(rows[first:last], raw)
+            start = 0
+        _fill(raw, start, sources, scales, derived, steps, constant, absent, counts, out, first, last)
+        own = units[first:last]
+        if clip or own.shape[0]:
+            unused = absent if drop else nothing[:size]
+            _shrink(out, first, last, clip, own, total[:size], unused, counts)
+        _settle(out, first, last, own, total[:size], over[:size])
+        if drop and absent.any():
+            kept = _keep(out, absent, first, kept)
+        elif kept == first:
+            kept = last
+        else:  # rows were dropped before: close the gap
+            kept = _keep(out, nothing[:size], first, kept)
+    return kept
