@@ -68,6 +68,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         ("guarantee", f"{_numbers(release)}. {release.guarantee.statement}"),
         ("mechanism", f"{release.mechanism.name} ({release.mechanism.choice})"),
         ("noise", _noise(release)),
+        ("radius", _radius(release)),
         ("rows", _rows(release)),
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
@@ -95,13 +96,25 @@ def _rows(release: Release) -> str:
     told = "" if release.public_rows is None else f"; {release.public_rows:,} were read (public)"
     if not release.schema.constant or release.published.kind != "gram":
         return "no constant column, so no count" + told
-    return f"about {release.count():,.0f} (noisy)" + told
+    weighted = " in weight" if _clipped(release) else ""
+    return f"about {release.count():,.0f}{weighted} (noisy)" + told
+
+
+def _radius(release: Release) -> str:
+    allowed = math.sqrt(release.schema.max_norm_squared)
+    if _clipped(release):
+        return f"{release.radius:.4g}, below the {allowed:.4g} the schema allows: long rows count less"
+    return f"{release.radius:.4g}, so that no row is clipped"
+
+
+def _clipped(release: Release) -> bool:
+    return release.radius**2 < release.schema.max_norm_squared * (1 - 1e-9)
 
 
 def _policy(release: Release) -> str:
     missing = {
         "drop": "rows with a missing value are left out",
-        "midpoint": "missing values count as midpoint",
+        "midpoint": "a missing number counts as the middle of its range",
     }
     strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
     return missing[release.policy.missing] + strict

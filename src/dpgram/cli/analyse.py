@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
-    """What a release promises and holds: guarantee, columns, noise, noisy means.
+    """Tell what a release promises and holds.
 
     \b
-    dpgram show insurance.dpgram.json
+    Example:
+      dpgram show insurance.dpgram.json
     """
     from dpgram.release import load
 
@@ -65,10 +66,14 @@ def regress(
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fit any column on any others. It costs no privacy, however often it is done.
+    """Fit any column on any others.
+
+    It costs no privacy, however often it is done.
 
     \b
-    dpgram regress insurance.dpgram.json charges --on age,bmi,smoker
+    Examples:
+      dpgram regress insurance.dpgram.json charges --on age,bmi,smoker
+      dpgram regress insurance.dpgram.json bmi --method ols --json
     """
     from dpgram.release import load
 
@@ -88,10 +93,11 @@ def correlation(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """The noisy correlations of all pairs of columns.
+    """Tell the noisy correlations of columns.
 
     \b
-    dpgram correlation insurance.dpgram.json --columns age,bmi,charges
+    Example:
+      dpgram correlation insurance.dpgram.json --columns age,bmi,charges
     """
     from dpgram.release import load
 

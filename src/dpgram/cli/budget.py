@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.ledger_left import Left
 
-app = typer.Typer(
-    help="Budgets: how much privacy a data set may spend, and what was spent.", rich_markup_mode=None
-)
+app = typer.Typer(help="Budgets: what a data set may spend, and has.", rich_markup_mode=None)
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file.")]
 
@@ -34,10 +32,13 @@ def create(
     reserve: Annotated[float, typer.Option(help="Share of δ kept for mechanisms that need their own.")] = 0.0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Create a ledger for one data set. It never replaces a file.
+    """Create the ledger of one data set.
+
+    It never replaces a file.
 
     \b
-    dpgram ledger create insurance.ledger --name insurance --epsilon 3 --delta 1e-5
+    Example:
+      dpgram ledger create insurance.ledger --name insurance --epsilon 3 --delta 1e-5
     """
     from dpgram.privacy.ledger import Ledger
 
@@ -58,10 +59,11 @@ def create(
 
 @app.command()
 def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
-    """The budget, every charge, and what is left.
+    """Tell the budget and every charge.
 
     \b
-    dpgram ledger show insurance.ledger
+    Example:
+      dpgram ledger show insurance.ledger
     """
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.ledger_history import ledger_history
@@ -82,10 +84,11 @@ def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def left(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
-    """What can still be spent.
+    """Tell what can still be spent.
 
     \b
-    dpgram ledger left insurance.ledger
+    Example:
+      dpgram ledger left insurance.ledger
     """
     from dpgram.privacy.ledger import Ledger
 
@@ -102,10 +105,13 @@ def verify(
     releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases made from it.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare the ledger with releases: finds edits, cut-off entries, old copies put back, unpaid releases.
+    """Compare a ledger with its releases.
+
+    Finds edited and cut-off entries, an older copy put back, and releases that were never paid for.
 
     \b
-    dpgram ledger verify insurance.ledger insurance.dpgram.json
+    Example:
+      dpgram ledger verify insurance.ledger insurance.dpgram.json
     """
     from dpgram.privacy.ledger import Ledger
     from dpgram.release import load

@@ -47,12 +47,14 @@ def schema(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a starter schema: names and types of the columns only, for you to fill in.
+    """Write a starter schema for a table.
 
-    No value is read: bounds and levels must come from public knowledge.
+    It holds names and types of the columns only, for you to fill in. No value is read: bounds and levels must
+    come from public knowledge.
 
     \b
-    dpgram schema insurance.parquet -o insurance.toml
+    Example:
+      dpgram schema insurance.parquet -o insurance.toml
     """
     from dpgram.schema import starter_toml
     from dpgram.sources import column_types
@@ -78,13 +80,14 @@ def check(
     threads: Threads = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Dry run for the curator: read everything, say what the schema does to it. Spends and writes nothing.
+    """Dry run: what a schema does to a table.
 
-    The counts are exact, hence sensitive: they are for you, not for publication, and a schema that is changed
-    because of them is no longer made of public facts alone.
+    Reads everything, spends and writes nothing. The counts are exact, hence sensitive: they are for you, not
+    for publication, and a schema that is changed because of them is no longer made of public facts alone.
 
     \b
-    dpgram check insurance.parquet --schema insurance.toml
+    Example:
+      dpgram check insurance.parquet --schema insurance.toml
     """
     from dpgram.encoding import Encoder
     from dpgram.engines.local import gram
@@ -138,11 +141,16 @@ def publish(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Publish the private matrix of a table: the only step that reads it and the only one that costs budget.
+    """Publish a table's private matrix.
+
+    The only step that reads rows for analysts, and the only one that costs budget. Without --ledger nothing
+    keeps count of what the data set has spent.
 
     \b
-    dpgram publish insurance.parquet --schema insurance.toml --epsilon 1 --delta 1e-6 \\
-        --ledger insurance.ledger -o insurance.dpgram.json
+    Examples:
+      dpgram publish insurance.parquet --schema insurance.toml --epsilon 1 --delta 1e-6 \\
+          --ledger insurance.ledger -o insurance.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 -o pure.dpgram.json
     """
     from dpgram.curator import publish as run
     from dpgram.privacy.ledger import Ledger

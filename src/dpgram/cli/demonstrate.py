@@ -20,10 +20,13 @@ def demo(
     ] = 50_000,
     as_json: JsonFlag = False,
 ) -> None:
-    """The whole story in under a minute: budget, release, regressions beside the truth, a refusal, a figure.
+    """See the whole story in under a minute.
+
+    A budget, a release, regressions beside the truth, a refusal and a figure, on bundled data.
 
     \b
-    dpgram demo
+    Example:
+      dpgram demo
     """
     from dpgram.demo import run
 

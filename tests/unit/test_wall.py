@@ -1,0 +1,135 @@
+"""The wall: analysts import nothing that reads data or spends budget; `import dpgram` is quick."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+SOURCE = PROJECT / "src" / "dpgram"
+
+CURATOR_SIDE = (
+    "dpgram.audit", "dpgram.block", "dpgram.choice", "dpgram.cli", "dpgram.curator", "dpgram.encoding",
+    "dpgram.engines", "dpgram.gram", "dpgram.kernel", "dpgram.mechanisms", "dpgram.privacy.accountant",
+    "dpgram.privacy.ledger", "dpgram.reading", "dpgram.sources",
+)  # fmt: skip
+HEAVY = (
+    "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "randomgen", "matplotlib", "dask", "pyspark",
+    "duckdb", "sqlite3", "typer", "rich", "dp_accounting",
+)  # fmt: skip
+"""Packages an analyst's work must not load by itself."""
+
+ALLOWED_UPSTREAM = {
+    "canonical_json", "columns", "descriptive", "errors", "lattice", "noise", "release", "release_checks",
+    "release_display", "release_parts", "schema", "privacy.entropy", "privacy.events", "privacy.receipt", "privacy.spectral",
+}  # fmt: skip
+"""What the analyst's side may import of the rest of dpgram, even inside functions."""
+
+
+def modules_after(code: str) -> set[str]:
+    program = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=PROJECT
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def loaded(modules: set[str], names: tuple[str, ...]) -> list[str]:
+    return [n for n in names if any(module == n or module.startswith(f"{n}.") for module in modules)]
+
+
+GOLDEN = PROJECT / "tests" / "golden" / "insurance-gaussian-v1.dpgram.json"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import dpgram.release",
+        "import dpgram.analysis",
+        f"import dpgram; r = dpgram.load({str(GOLDEN)!r}); print(r); r.mean(); r.correlation()",
+        f"import dpgram; f = dpgram.load({str(GOLDEN)!r}).regress('charges'); f.summary(); f.conf_int()",
+    ],
+    ids=["import release", "import analysis", "describe", "regress"],
+)
+def test_the_analyst_loads_nothing_of_the_curator(code: str) -> None:
+    modules = modules_after(code)
+    assert loaded(modules, CURATOR_SIDE) == []
+    assert loaded(modules, HEAVY) == []
+
+
+def test_the_test_would_see_it() -> None:
+    modules = modules_after("import dpgram; dpgram.publish")
+    assert "dpgram.curator" in loaded(modules, CURATOR_SIDE)
+
+
+def test_import_alone_loads_neither_side() -> None:
+    modules = modules_after("import dpgram")
+    assert loaded(modules, (*CURATOR_SIDE, *HEAVY, "numpy", "msgspec", "scipy")) == []
+
+
+def test_import_is_quick() -> None:
+    """Under half a second, the interpreter's own start included; the best of five, for a busy machine."""
+    best = float("inf")
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import dpgram"], check=True)
+        best = min(best, time.perf_counter() - started)
+    assert best < 0.5
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of dpgram that a file imports at run time, those inside functions included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "dpgram":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpgram."):
+            found.add((node.module or "").removeprefix("dpgram."))
+        elif isinstance(node, ast.Import):
+            found |= {a.name.removeprefix("dpgram.") for a in node.names if a.name.startswith("dpgram")}
+    return found
+
+
+ANALYST_FILES = [
+    *sorted((SOURCE / "analysis").rglob("*.py")),
+    *sorted((SOURCE / "noise").rglob("*.py")),
+    *(
+        SOURCE / name
+        for name in ("release.py", "release_checks.py", "release_display.py", "release_parts.py")
+    ),
+    *(
+        SOURCE / name
+        for name in ("descriptive.py", "canonical_json.py", "schema.py", "columns.py", "lattice.py")
+    ),
+]
+
+
+@pytest.mark.parametrize("path", ANALYST_FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_the_wall_holds_inside_functions_too(path: Path) -> None:
+    beyond = {
+        name
+        for name in imports(path)
+        if name not in ALLOWED_UPSTREAM and name.split(".")[0] not in ("analysis", "noise")
+    }
+    assert beyond == set()
+
+
+def test_public_names_are_those_listed() -> None:
+    import dpgram
+
+    assert dpgram.__all__ == sorted(dpgram.__all__)
+    for name in dpgram.__all__:
+        assert getattr(dpgram, name) is not None
+    assert set(dpgram.__all__) <= set(dir(dpgram))
+    with pytest.raises(AttributeError, match="no attribute 'publsh'"):
+        _ = dpgram.publsh
