@@ -249,7 +249,7 @@ def _follow(connection: sqlite3.Connection, path: Path, known: Tip) -> tuple[tup
     rows = query(
         connection,
         "SELECT number, record, head FROM entries WHERE number >= ? ORDER BY number",
-        (max(known.entries, 1),),
+        (known.entries or -(1 << 63),),
     )
     if known.entries:
         if not rows or rows[0][0] != known.entries or rows[0][2] != known.head:
