@@ -136,7 +136,7 @@ def audit(
     *,
     runs: int,
     delta: float = 0.0,
-    statistic: Callable[[Output], Sequence[float] | Scores],
+    statistic: Callable[[Sequence[Output]], npt.ArrayLike],
     names: Sequence[str] | None = None,
     confidence: float = 0.999,
     workers: int = 1,
@@ -144,12 +144,12 @@ def audit(
 ) -> AuditResult:
     """Bound ε (at `delta`) and μ from below by `runs` draws of each of two neighbours.
 
-    `statistic` maps an output to one or several numbers; their best linear combination is tried as well. With
-    several workers everything passed here must be picklable.
+    `statistic` maps a list of outputs to one number each, or to one row of numbers each; the best linear
+    combination of the numbers is tried as well. With several workers everything given must be picklable.
     """
     _check(runs, delta, confidence)
     source = SystemEntropy() if entropy is None else entropy
-    a, b = _collected(run_a, run_b, partial(_scored, statistic), runs, source, workers)
+    a, b = _collected(run_a, run_b, statistic, runs, source, workers)
     labels = list(names) if names is not None else [f"statistic {k}" for k in range(a.shape[1])]
     if len(labels) != a.shape[1]:
         raise GuaranteeError("names and statistics differ in number", got=len(labels), limit=f"{a.shape[1]}")
@@ -276,15 +276,15 @@ def _discriminant(a: Scores, b: Scores) -> Scores:
 def _collected(
     run_a: Callable[[Entropy], Output],
     run_b: Callable[[Entropy], Output],
-    score: Callable[[Output], Scores],
+    statistic: Callable[[Sequence[Output]], npt.ArrayLike],
     runs: int,
     entropy: Entropy,
     workers: int,
 ) -> tuple[Scores, Scores]:
     sizes = [min(_CHUNK, runs - start) for start in range(0, runs, _CHUNK)]
     sources = entropy.split(2 * len(sizes))
-    jobs = [(run_a, score, size, source) for size, source in zip(sizes, sources[::2], strict=True)]
-    jobs += [(run_b, score, size, source) for size, source in zip(sizes, sources[1::2], strict=True)]
+    jobs = [(run_a, statistic, size, source) for size, source in zip(sizes, sources[::2], strict=True)]
+    jobs += [(run_b, statistic, size, source) for size, source in zip(sizes, sources[1::2], strict=True)]
     if workers == 1:
         parts = [_chunk(*job) for job in jobs]
     else:
@@ -295,13 +295,13 @@ def _collected(
 
 
 def _chunk(
-    run: Callable[[Entropy], Output], score: Callable[[Output], Scores], runs: int, entropy: Entropy
+    run: Callable[[Entropy], Output],
+    statistic: Callable[[Sequence[Output]], npt.ArrayLike],
+    runs: int,
+    entropy: Entropy,
 ) -> Scores:
-    return np.stack([score(run(entropy)) for _ in range(runs)])
-
-
-def _scored(statistic: Callable[[Output], Sequence[float] | Scores], output: Output) -> Scores:
-    return np.atleast_1d(np.asarray(statistic(output), dtype=np.float64))
+    scores: Scores = np.asarray(statistic([run(entropy) for _ in range(runs)]), dtype=np.float64)
+    return scores.reshape(runs, -1)
 
 
 def _check(runs: int, delta: float, confidence: float) -> None:

@@ -7,15 +7,16 @@ an off-diagonal variance that is too small); under replace-one two orthogonal fu
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.audit import AuditResult, Claim, audit
+from dpgram.audit import AuditResult, Claim, Scores, audit
 from dpgram.errors import MechanismError
-from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.entropy import Entropy, SystemEntropy
@@ -49,30 +50,22 @@ class Neighbours:
         cells = [f"cell {i},{j}" for i in range(len(self.a)) for j in range(i + 1)]
         return (*_MATRIX_STATISTICS, *cells)
 
-    def measure(self, drawn: Drawn) -> npt.NDArray[np.float64]:
-        """Statistics of one noisy matrix M, in units of a full row's square.
+    def measure(self, drawn: Sequence[Drawn]) -> Scores:
+        """Statistics of each noisy matrix M, in units of a full row's square.
 
         The inner product of M − b with a − b, whole and by parts, is the likelihood ratio of symmetric
         Gaussian noise and shows a wrong shape; the difference of nuclear norms is nearly that of matrix
         Laplace noise; one-sided noise gives itself away in the sign of an outer eigenvalue. Then the cells.
         """
-        if drawn.kind != "gram":
-            raise MechanismError(
-                "only a noisy Gram matrix can be measured here",
-                got=drawn.kind,
-                limit="kind 'gram'",
-                remedy="Give dpgram.audit.audit a statistic of your own.",
-            )
-        noisy = drawn.cells.astype(np.float64) * math.ldexp(1.0, drawn.exponent)
-        from_b = (noisy - self.b) / ROW_NORM_SQUARED
+        from_b = np.stack([_floats(one) for one in drawn]) - self.b / ROW_NORM_SQUARED
         step = (self.a - self.b) / ROW_NORM_SQUARED
         products = from_b * step
-        whole, diagonal = float(products.sum()), float(np.trace(products))
+        whole, diagonal = products.sum(axis=(1, 2)), np.einsum("nii->n", products)
         values_a, values_b = np.linalg.eigvalsh(from_b - step), np.linalg.eigvalsh(from_b)
-        nuclear = float(np.abs(values_b).sum() - np.abs(values_a).sum())
-        outer = (values_a[0], values_a[-1], values_b[0], values_b[-1])
-        whole_matrix = [whole, diagonal, whole - diagonal, nuclear, *outer]
-        return np.concatenate([whole_matrix, from_b[np.tril_indices(len(step))]])
+        nuclear = np.abs(values_b).sum(axis=1) - np.abs(values_a).sum(axis=1)
+        outer = (values_a[:, 0], values_a[:, -1], values_b[:, 0], values_b[:, -1])
+        cells = from_b[:, np.tri(len(step), dtype=np.bool_)]
+        return np.column_stack([whole, diagonal, whole - diagonal, nuclear, *outer, cells])
 
 
 def worst_neighbours(facts: Facts, common: Cells | None = None) -> tuple[Neighbours, ...]:
@@ -82,20 +75,20 @@ def worst_neighbours(facts: Facts, common: Cells | None = None) -> tuple[Neighbo
     """
     width = facts.width
     rest = np.zeros((width, width), dtype=np.int64) if common is None else common
-    axis, spread = np.zeros((2, width), dtype=np.int64)
-    axis[0] = ROW_NORM
-    spread[:] = math.isqrt(ROW_NORM_SQUARED // width)
-    rows = {"one column": axis, "all columns": spread} if width > 1 else {"one column": axis}
-    if isinstance(facts.adjacency, AddRemove) or width == 1:
-        return tuple(Neighbours(name=name, a=rest + _square(row), b=rest) for name, row in rows.items())
-    other_axis, other_spread = np.roll(axis, 1), spread.copy()
-    other_spread[1::2] *= -1
-    if width % 2:
-        # an even number of columns, so that the two spread rows are orthogonal
-        spread[-1] = other_spread[-1] = 0
+    axis = _row(width, 1)
+    if width == 1:
+        return (Neighbours(name="one column", a=rest + _square(axis), b=rest),)
+    if isinstance(facts.adjacency, AddRemove):
+        spread = _row(width, width)
+        return (
+            Neighbours(name="one column", a=rest + _square(axis), b=rest),
+            Neighbours(name="all columns", a=rest + _square(spread), b=rest),
+        )
+    # An even number of columns, so that the row and the one with alternating signs are orthogonal.
+    spread = _row(width, width - width % 2)
     return (
-        Neighbours(name="one column", a=rest + _square(axis), b=rest + _square(other_axis)),
-        Neighbours(name="all columns", a=rest + _square(spread), b=rest + _square(other_spread)),
+        Neighbours(name="one column", a=rest + _square(axis), b=rest + _square(np.roll(axis, 1))),
+        Neighbours(name="all columns", a=rest + _square(spread), b=rest + _square(_alternating(spread))),
     )
 
 
@@ -169,6 +162,31 @@ def audit_mechanism(
     return MechanismAudit(results=tuple(zip([pair.name for pair in pairs], results, strict=True)))
 
 
-def _square(row: npt.NDArray[np.int64]) -> Cells:
+def _floats(drawn: Drawn) -> Scores:
+    """The noisy matrix in units of a full row's square."""
+    if drawn.kind != "gram":
+        raise MechanismError(
+            "only a noisy Gram matrix can be measured here",
+            got=drawn.kind,
+            limit="kind 'gram'",
+            remedy="Give dpgram.audit.audit a statistic of your own.",
+        )
+    return drawn.cells.astype(np.float64) * (math.ldexp(1.0, drawn.exponent) / ROW_NORM_SQUARED)
+
+
+def _row(width: int, columns: int) -> Cells:
+    """As long a row as there can be, spread evenly over the first `columns` columns."""
+    row: Cells = np.zeros(width, dtype=np.int64)
+    row[:columns] = math.isqrt(ROW_NORM_SQUARED // columns)
+    return row
+
+
+def _alternating(row: Cells) -> Cells:
+    signed = row.copy()
+    signed[1::2] *= -1
+    return signed
+
+
+def _square(row: Cells) -> Cells:
     square: Cells = np.outer(row, row)
     return square

@@ -20,6 +20,21 @@ IntegerMatrix = npt.NDArray[np.object_]
 """A square matrix of Python integers: cells may pass 2^63 once noise is added."""
 
 
+def symmetric(diagonal: npt.NDArray[np.object_], below: npt.NDArray[np.object_]) -> IntegerMatrix:
+    """The symmetric matrix with this diagonal and, row by row, these cells below it."""
+    width = len(diagonal)
+    matrix: IntegerMatrix = np.zeros((width, width), dtype=object)
+    matrix[strictly_below(width)] = below
+    matrix += matrix.T
+    matrix[np.diag_indices(width)] = diagonal
+    return matrix
+
+
+def strictly_below(width: int) -> npt.NDArray[np.bool_]:
+    """Which cells are below the diagonal. Only these and the diagonal of a Gram matrix are ever read."""
+    return np.tri(width, k=-1, dtype=np.bool_)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Final, Self, final
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, IntegerMatrix, Mechanism
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import Event, GaussianEvent
 from dpgram.privacy.calibrate import discrete_gaussian_sigma
@@ -84,14 +83,13 @@ class Gaussian(Mechanism):
         return GaussianEvent(mu=self._mu_at_least(facts))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Noise on every cell of the lower triangle, mirrored; the lower triangle of `gram` is read."""
+        """Independent noise on the diagonal and on every cell below it, mirrored."""
         width = len(gram)
-        below = np.tril_indices(width, -1)
-        noise: IntegerMatrix = np.zeros((width, width), dtype=object)
-        noise[np.diag_indices(width)] = entropy.discrete_gaussian(self.sigma, width)
-        noise[below] = entropy.discrete_gaussian(offdiagonal_scale_at_least(self.sigma), len(below[0]))
-        lower = np.tril(gram).astype(object) + noise
-        cells = lower + np.tril(lower, -1).T
+        below = gram[strictly_below(width)]
+        cells = symmetric(
+            gram.diagonal() + entropy.discrete_gaussian(self.sigma, width),
+            below + entropy.discrete_gaussian(offdiagonal_scale_at_least(self.sigma), len(below)),
+        )
         return Drawn(cells=cells, noise=self.law(width))
 
     def _mu_at_least(self, facts: Facts) -> float:
@@ -99,13 +97,8 @@ class Gaussian(Mechanism):
 
 
 def offdiagonal_scale_at_least(sigma: float) -> float:
-    """The least float not below σ/√2: an off-diagonal change counts twice in |ΔG|_F, so less would leak."""
-    scale = sigma / math.sqrt(2.0)
-    while 2 * Fraction(scale) ** 2 < Fraction(sigma) ** 2:
-        scale = math.nextafter(scale, math.inf)
-    while 2 * Fraction(below := math.nextafter(scale, 0.0)) ** 2 >= Fraction(sigma) ** 2:
-        scale = below
-    return scale
+    """σ/√2, rounded up: an off-diagonal change counts twice in |ΔG|_F, so any less would leak."""
+    return up(sigma / math.sqrt(2.0))
 
 
 def _sensitivity(facts: Facts) -> float:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpgram import noise
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
 from dpgram.privacy.accountant import Event, PureEvent
 from dpgram.privacy.curves import PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
@@ -62,8 +62,9 @@ class MatrixLaplace(Mechanism):
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """Rounded noise on integers is rounding after noise: the pure guarantee survives it."""
         width = len(gram)
-        lower = np.tril(gram).astype(object) + np.tril(entropy.matrix_laplace(width, self.theta))
-        cells = lower + np.tril(lower, -1).T
+        drawn = entropy.matrix_laplace(width, self.theta)
+        below = strictly_below(width)
+        cells = symmetric(drawn.diagonal() + gram.diagonal(), drawn[below] + gram[below])
         return Drawn(cells=cells, noise=self.law(width))
 
     def _epsilon(self, facts: Facts) -> float:
