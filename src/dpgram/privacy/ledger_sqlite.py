@@ -138,7 +138,8 @@ def _plain_words(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # A damaged name makes SQLite's own message undecodable.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         # The low byte is the kind of fault; the rest of the code narrows it down.
         what, remedy = _FAULTS.get(code) or _FAULTS.get(code & 0xFF) or ("the ledger failed", ALTERED)
