@@ -8,6 +8,7 @@ what a fit needs. In lattice units, as everywhere; a row's trace is at most `ROW
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal, final
 
 import msgspec
@@ -33,14 +34,52 @@ class SampledLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise TypeError(f"{type(self).__name__} cannot redraw a {gram.shape} matrix with {generator}")
 
     @final
-    def near(self, gram: Matrix, generator: np.random.Generator) -> SymmetricGaussian:
-        """The symmetric Gaussian law with the same E|M − c·I − G|²_F at G = `gram`."""
-        width = len(gram)
-        values, vectors = np.linalg.eigh(gram)
-        centre = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    def near(self, published: Matrix, generator: np.random.Generator) -> StandIn:
+        """The stand-in with the same E|M − c·I − G|²_F, at the G that `published` tells of."""
+        width = len(published)
         shift = self.mean_diagonal * np.eye(width)
+        values, vectors = np.linalg.eigh(published - shift)
+        centre = (vectors * np.maximum(values, 0.0)) @ vectors.T
         errors = [np.sum((self.redraw(centre, generator) - shift - centre) ** 2) for _ in range(REDRAWS)]
-        return SymmetricGaussian(sigma=math.sqrt(2.0 * float(np.mean(errors)) / (width * (width + 1))))
+        sigma = math.sqrt(2.0 * float(np.mean(errors)) / (width * (width + 1)))
+        return StandIn(law=self, additive=SymmetricGaussian(sigma=sigma))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """A sampled law seen from one matrix: sized as a symmetric Gaussian, redrawn as it really is."""
+
+    law: SampledLaw
+    additive: SymmetricGaussian
+
+    @property
+    def diagonal_sd(self) -> float:
+        """σ of the stand-in."""
+        return self.additive.diagonal_sd
+
+    @property
+    def offdiagonal_sd(self) -> float:
+        """σ/√2 of the stand-in."""
+        return self.additive.offdiagonal_sd
+
+    @property
+    def mean_diagonal(self) -> float:
+        """c of the sampled law."""
+        return self.law.mean_diagonal
+
+    def expected_norm(self, width: int) -> float:
+        """E‖N‖ of the stand-in."""
+        return self.additive.expected_norm(width)
+
+    def sample(self, width: int, generator: np.random.Generator) -> Matrix:
+        """Noise of the stand-in."""
+        return self.additive.sample(width, generator)
+
+    def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
+        """The sampled law itself; a matrix with negative eigenvalues is no Gram matrix and loses them."""
+        values, vectors = np.linalg.eigh(gram)
+        return self.law.redraw((vectors * np.maximum(values, 0.0)) @ vectors.T, generator)
 
 
 @final
