@@ -32,7 +32,8 @@ def symmetric(diagonal: npt.NDArray[np.object_], below: npt.NDArray[np.object_])
 
 def strictly_below(width: int) -> npt.NDArray[np.bool_]:
     """Which cells are below the diagonal. Only these and the diagonal of a Gram matrix are ever read."""
-    return np.tri(width, k=-1, dtype=np.bool_)
+    index = np.arange(width)
+    return np.greater.outer(index, index)
 
 
 @final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from dpgram.privacy.curves import GaussianCurve, PrivacyCurve
 from dpgram.privacy.entropy import LARGEST_SCALE, Entropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.rounding import up
-
-LEAST_CALIBRATED_SIGMA: Final = 2.0**27
-"""From here on discreteness costs less than the slack of the calibration (proofs/gaussian.md)."""
 
 
 @final
@@ -60,13 +57,6 @@ class Gaussian(Mechanism):
         sigma = discrete_gaussian_sigma(
             epsilon=guarantee.epsilon, delta=guarantee.delta, sensitivity=_sensitivity(facts)
         )
-        if sigma < LEAST_CALIBRATED_SIGMA:
-            raise MechanismError(
-                "integer noise this small is not proven to follow the exact Gaussian curve",
-                got=f"epsilon = {guarantee.epsilon:g}",
-                limit="epsilon up to about 50",
-                remedy="Ask for a smaller epsilon: above 10 there is little privacy left anyway.",
-            )
         return cls(sigma=sigma)
 
     def law(self, width: int) -> SymmetricGaussian:
