@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from dpgram.noise.additive import EntrywiseLaplace, Matrix, MatrixLaplace, SymmetricGaussian
+from dpgram.noise.additive import AdditiveWishart, EntrywiseLaplace, Matrix, MatrixLaplace, SymmetricGaussian
 from dpgram.noise.sampled import (
     Deflation,
     EigenvectorSampling,
@@ -17,6 +17,7 @@ from dpgram.noise.sampled import (
 )
 
 __all__ = [
+    "AdditiveWishart",
     "Deflation",
     "EigenvectorSampling",
     "EntrywiseLaplace",

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.noise.additive import Matrix, SymmetricGaussian
+from dpgram.noise.additive import Matrix, SymmetricGaussian, bartlett_factor
 
 REDRAWS = 24
 """Redraws behind `near`: its σ is then good to about 5% for ten columns, and better for more."""
@@ -192,15 +192,6 @@ def with_ridge(gram: Matrix, ridge: float) -> Matrix:
     shifted = np.array(gram, dtype=np.float64)
     shifted.flat[:: len(gram) + 1] += ridge
     return shifted
-
-
-def bartlett_factor(width: int, degrees: int, generator: np.random.Generator) -> Matrix:
-    """T lower trapezoidal with TTᵀ ~ Wishart_d(I, degrees): √χ² on the diagonal, normals below it."""
-    columns = min(width, degrees)
-    factor = np.tril(generator.standard_normal((width, columns)), -1)
-    squares = generator.chisquare(degrees - np.arange(columns, dtype=np.float64))
-    factor[np.arange(columns), np.arange(columns)] = np.sqrt(squares)
-    return factor
 
 
 def wishart(scale: Matrix, degrees: int, generator: np.random.Generator) -> Matrix:
