@@ -42,8 +42,9 @@ class MatrixLaplace(Mechanism):
     def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
         """θ = ε/(steps·2^30), rounded down; δ is not used."""
         theta = guarantee.epsilon / _trace(facts)
-        # A division by a power of two is exact, except among the subnormal numbers.
-        if Fraction(theta) * _trace(facts) > Fraction(guarantee.epsilon):
+        # A division by a power of two is exact, except among the subnormal numbers; but the float of 0.1 lies
+        # above one tenth, and ten such releases shall fit into a ledger of ε = 1.
+        if Fraction(theta) * _trace(facts) > Fraction(repr(float(guarantee.epsilon))):
             theta = math.nextafter(theta, 0.0)
         return cls(theta=theta)
 

@@ -133,7 +133,8 @@ def capacity(guarantee: Guarantee, currency: Currency, reserve: float = 0.0) -> 
             remedy="Give a larger delta or a smaller reserve, or count in epsilon",
         )
     if currency == "epsilon":
-        return units_down(Fraction(guarantee.epsilon))
+        # 0.3 is written for three tenths, and its float lies a little below: three times 0.1 shall fit.
+        return units_down(max(Fraction(guarantee.epsilon), Fraction(repr(guarantee.epsilon))))
     if currency == "rho":
         return units_down(Fraction(rho_at_most(guarantee.epsilon, float_down(left))))
     epsilon = guarantee.epsilon - _DISCRETE_SLACK * min(1.0, guarantee.epsilon)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms import Facts, MatrixLaplace
 from dpgram.privacy import ledger_file
 from dpgram.privacy.accountant import (
     ApproximateEvent,
@@ -180,6 +181,17 @@ class TestCharging:
         sensitivity = relation.gram_frobenius(float(ROW_NORM_SQUARED))
         sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         pay(ledger, GaussianEvent(math.nextafter(sensitivity / sigma, math.inf)))
+
+    @pytest.mark.parametrize(("total", "parts"), [(0.3, [0.1] * 3), (0.3, [0.25, 0.05]), (1.0, [0.1] * 10)])
+    def test_decimal_shares_fill_a_pure_ledger(
+        self, tmp_path: Path, total: float, parts: list[float]
+    ) -> None:
+        """0.1 + 0.1 + 0.1 is above 0.3 in floats; a curator may well expect it to fit, and it does."""
+        ledger = Ledger.create(tmp_path / "a", name="x", epsilon=total, delta=0.0)
+        facts = Facts(width=4, adjacency=AddRemove())
+        for part in parts:
+            pay(ledger, MatrixLaplace.calibrated(Guarantee(part), facts).event(facts))
+        assert 0 <= ledger.left().amount < Fraction(1, 10**14)
 
     def test_reserve(self, tmp_path: Path) -> None:
         ledger = Ledger.create(
