@@ -71,6 +71,8 @@ _FARTHEST_EXPONENT: Final = 700.0
 _ROUNDING: Final = 2.0**-48
 _DISCRETE_SLACK: Final = 1e-9
 """Kept free in a μ² ledger for what discrete and continuous Gaussians differ by (proofs/filters.md)."""
+_COVERED_SQUARES: Final = 60.0
+"""The Σ μ² whose discreteness that slack covers, for releases of up to 10⁸ cells."""
 
 
 @final
@@ -137,9 +139,19 @@ def capacity(guarantee: Guarantee, currency: Currency, reserve: float = 0.0) -> 
         return units_down(max(Fraction(guarantee.epsilon), Fraction(repr(guarantee.epsilon))))
     if currency == "rho":
         return units_down(Fraction(rho_at_most(guarantee.epsilon, float_down(left))))
-    epsilon = guarantee.epsilon - _DISCRETE_SLACK * min(1.0, guarantee.epsilon)
-    mu = gdp_mu_at_most(epsilon, float_down(left) * (1.0 - _DISCRETE_SLACK))
-    return units_down(Fraction(mu) ** 2)
+    delta = float_down(left)
+    slack = _discrete_slack(guarantee.epsilon, delta)
+    return units_down(Fraction(gdp_mu_at_most(guarantee.epsilon - slack, delta * (1.0 - slack))) ** 2)
+
+
+def _discrete_slack(epsilon: float, delta: float) -> float:
+    """What a μ² ledger keeps free, in ε and relatively in δ, for the discreteness of integer noise.
+
+    10⁻⁹·min(1, ε), and more where so much fits that the integers could use it (proofs/filters.md).
+    """
+    squares = gdp_mu_at_most(epsilon, delta) ** 2
+    slack = _DISCRETE_SLACK * max(min(1.0, epsilon), squares / _COVERED_SQUARES)
+    return min(slack, 0.5 * epsilon, 0.5)
 
 
 def curve_of(event: Event) -> PrivacyCurve:
