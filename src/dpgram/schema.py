@@ -333,6 +333,11 @@ _STARTERS: Final[Mapping[str, tuple[str, str]]] = {
         ("categorical", 'levels = []  # fill in\n# other = "other"\n'),
     ),
     "bool": ("boolean", ""),
+    # Text files: the type would have to come from the values, so a person says what it is.
+    "unknown": (
+        "numeric",
+        '# low = \n# high = \n# or kind = "categorical" and levels = [], or kind = "boolean"\n',
+    ),
 }
 """First word of an Arrow type → the kind to start with, and the lines a person must fill in."""
 

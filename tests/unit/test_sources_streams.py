@@ -230,6 +230,12 @@ def test_column_types_come_from_metadata(form: str, tmp_path: Path) -> None:
     assert SECRET not in starter_toml(types)
 
 
+def test_a_starter_schema_lists_the_columns_of_a_csv_file(tmp_path: Path) -> None:
+    starter = starter_toml(column_types(csv_of(tmp_path)))
+    assert 'kind = "numeric"\nname = "age"' in starter
+    assert 'name = "smoker"' in starter
+
+
 def test_column_types_leave_a_stream_unread() -> None:
     reader = TYPED.to_reader()
     column_types(reader)

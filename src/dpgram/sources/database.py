@@ -80,6 +80,7 @@ def _relation(data: tuple[Any, str]) -> Generator[Any, None, None]:
     duckdb = _duckdb()
     inside = str(database) == IN_MEMORY
     with duckdb.connect() if inside else duckdb.connect(str(database), read_only=True) as connection:
+        connection.execute("SET enable_progress_bar = false")  # it would write to standard output
         yield connection.sql(query)
 
 
