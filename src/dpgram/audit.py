@@ -301,6 +301,10 @@ def _chunk(
     entropy: Entropy,
 ) -> Scores:
     scores: Scores = np.asarray(statistic([run(entropy) for _ in range(runs)]), dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise GuaranteeError(
+            "a statistic is not a finite number", remedy="Cut infinite values off at a large finite one."
+        )
     return scores.reshape(runs, -1)
 
 

@@ -184,11 +184,11 @@ def test_one_sided_wishart_noise_is_caught(relation: str, width: int) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("relation", ADJACENCIES)
 def test_the_default_guarantee_at_length(relation: str) -> None:
-    """(1, 10⁻⁶) and five columns: μ = 0.237 needs many runs before a fifth less noise shows."""
-    guarantee, where = Guarantee(1.0, 1e-6), facts(relation, width=5)
+    """(1, 10⁻⁶) and three columns: μ = 0.237 needs many runs before a fifth less noise shows."""
+    guarantee, where = Guarantee(1.0, 1e-6), facts(relation, width=3)
     mechanism = Gaussian.calibrated(guarantee, where)
-    assert run(mechanism, where, 150_000, delta=1e-6).passes(mechanism.curve(where))
-    assert not run(TooQuiet(mechanism), where, 150_000, delta=1e-6).passes(mechanism.curve(where))
+    assert run(mechanism, where, 90_000, delta=1e-6).passes(mechanism.curve(where))
+    assert not run(TooQuiet(mechanism), where, 90_000, delta=1e-6).passes(mechanism.curve(where))
 
 
 @pytest.mark.full
@@ -306,6 +306,8 @@ def test_refusals() -> None:
             statistic=list,
             names=["one", "two"],
         )
+    with pytest.raises(GuaranteeError, match="finite"):
+        audit(lambda entropy: math.nan, lambda entropy: 0.0, runs=200, statistic=list)
     inverse = Drawn(
         cells=np.zeros((2, 2), dtype=object), noise=noise.SymmetricGaussian(sigma=1.0), kind="inverse"
     )

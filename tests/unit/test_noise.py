@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgram.noise import MatrixLaplace, NoiseLaw, SymmetricGaussian
+from dpgram.noise import MatrixLaplace, NoiseLaw, SymmetricGaussian, additive
 from dpgram.privacy.entropy import simulation
 
 LAWS = {
@@ -102,6 +103,12 @@ def test_expected_norm_of_wide_tables(kind: str, width: int) -> None:
     law = SymmetricGaussian(sigma=1.0) if kind == "gaussian" else MatrixLaplace(theta=1.0, width=width)
     mean, error = simulated_norm(law, width, 24_000 // width, seed=width)
     assert abs(law.expected_norm(width) - mean) < 0.01 * mean + 4.0 * error
+
+
+def test_the_coefficients_are_those_of_the_benchmark() -> None:
+    result = Path(__file__).parents[2] / "benchmarks" / "results" / "noise_norms.md"
+    tail = result.read_text(encoding="utf-8").split("Coefficients")[1].splitlines()[2:5]
+    assert tuple(tuple(float(x) for x in line.split(",")) for line in tail) == additive._SHORTFALL
 
 
 def test_matrix_laplace_has_the_larger_norm_at_equal_deviation() -> None:
