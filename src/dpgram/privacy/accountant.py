@@ -67,8 +67,6 @@ __all__ = [
 Currency: TypeAlias = Literal["mu2", "rho", "epsilon"]
 """What a ledger adds up: μ² of Gaussian DP, ρ of zero-concentrated DP, or ε."""
 
-_FARTHEST_EXPONENT: Final = 700.0
-_ROUNDING: Final = 2.0**-48
 _DISCRETE_SLACK: Final = 1e-9
 """Kept free in a μ² ledger for what discrete and continuous Gaussians differ by (proofs/filters.md)."""
 _COVERED_SQUARES: Final = 60.0
@@ -254,22 +252,11 @@ def _mu_squared(part: Part) -> Fraction:
         case GaussianEvent():
             return Fraction(part.mu) ** 2
         case PureEvent() | ApproximateEvent():
-            return Fraction(_response_mu(part.epsilon)) ** 2
+            return _response(part.epsilon, lambda epsilon: Fraction(pure_mu_at_least(epsilon)) ** 2)
         case ZcdpEvent():
             raise _refusal(part, "mu2", "ρ-zCDP alone bounds no μ", 'Create the ledger with currency="rho"')
         case _:
             assert_never(part)
-
-
-def _response_mu(epsilon: float) -> float:
-    """μ = −2Φ⁻¹(1/(1 + e^ε)), rounded up: what an ε-DP part costs in Gaussian DP."""
-    if epsilon == 0.0:
-        return 0.0
-    if epsilon > _FARTHEST_EXPONENT:
-        # Φ(−x) ≤ e^{−x²/2}/2, so x = √(2ε) is beyond the quantile; e^ε itself would overflow.
-        return math.sqrt(8.0 * epsilon) * (1.0 + _ROUNDING)
-    # 1/(1 + e^ε) is only known to 2⁻⁵⁴, which near 1/2 is an absolute error of the quantile.
-    return pure_mu_at_least(epsilon) + _ROUNDING
 
 
 def _rho(part: Part) -> Fraction:
@@ -279,16 +266,14 @@ def _rho(part: Part) -> Fraction:
         case ZcdpEvent():
             return Fraction(part.rho)
         case PureEvent() | ApproximateEvent():
-            return _response_rho(part.epsilon)
+            return _response(part.epsilon, lambda epsilon: Fraction(pure_rho_at_least(epsilon)))
         case _:
             assert_never(part)
 
 
-def _response_rho(epsilon: float) -> Fraction:
-    """ρ = ε·tanh(ε/2), rounded up, and at least one unit where the product underflows."""
-    if epsilon == 0.0:
-        return Fraction(0)
-    return max(Fraction(pure_rho_at_least(epsilon)), Fraction(1, UNITS))
+def _response(epsilon: float, cost: Callable[[float], Fraction]) -> Fraction:
+    """The cost of a part that is ε-DP: nothing at ε = 0, and at least one unit where a product underflows."""
+    return max(cost(epsilon), Fraction(1, UNITS)) if epsilon else Fraction(0)
 
 
 def _epsilon(part: Part) -> Fraction:

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Final, Self, final
 
-from scipy.special import ndtri
+from scipy.special import erfinv, ndtri_exp
 
 from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.privacy.curves import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
@@ -138,7 +138,10 @@ def rho_at_most(epsilon: float, delta: float) -> float:
 def pure_mu_at_least(epsilon: float) -> float:
     """μ = −2Φ⁻¹(1/(1 + e^ε)), rounded up: the least μ for which every ε-DP mechanism is μ-GDP."""
     check_epsilon(epsilon)
-    return up(-2.0 * float(ndtri(1.0 / (1.0 + math.exp(epsilon)))))
+    if epsilon < 2.0:
+        # 1/(1 + e^ε) = (1 − tanh(ε/2))/2: near 1/2 the quantile needs the difference, not the probability.
+        return up(2.0 * math.sqrt(2.0) * float(erfinv(math.tanh(0.5 * epsilon))))
+    return up(-2.0 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon)))))
 
 
 def pure_rho_at_least(epsilon: float) -> float:
