@@ -1,8 +1,11 @@
-"""Parametric bootstrap: pretend the corrected estimate is the truth, publish it again and again, refit.
+"""Parametric bootstrap: pretend that a corrected estimate is the truth, publish it again and again, refit.
 
-Works for every mechanism that can redraw its release. Each replicate gives t* = (β* − β̂)/se*; the interval is
-β̂ ± q·se with q the quantile of |t*|, so a skewed or heavy-tailed noise shows in q while the standard error
-stays the closed form's. `kind="population"` also draws a new table: Xᵀε ~ N(0, s²XᵀX), |ε|² ~ s²χ²_n.
+Works for every mechanism that can redraw its release. Each replicate gives t* = (β* − β₀)/se*, β₀ being the
+pretended truth; the interval is the closed form's with q, the quantile of |t*|, in the place of 1.96, so a
+skewed or heavy-tailed noise shows in q. `kind="population"` also draws a new table:
+Xᵀε ~ N(0, s²XᵀX), |ε|² ~ s²χ²_n. The estimate itself would be too noisy a truth: R and θ̂ are more spread than
+A⁻¹ and θ. So the eigenvalues of R are drawn to their mean until tr R² falls by κ, and θ̂ to zero until
+|t|² + |θ̂|² does.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class Bootstrap:
     replicates: Matrix
     """One row for each simulated release."""
     ratios: Matrix
-    """t* of each replicate and coefficient."""
+    """t* of each replicate and coefficient: the pivot at the pretended truth."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,12 +49,10 @@ class Bootstrap:
         return np.asarray(self.replicates.std(axis=0, ddof=1))
 
     def conf_int(self, level: float = 0.95) -> Matrix:
-        """β̂ ± q·se, q the bootstrap quantile of |t*|; one row for each coefficient."""
+        """The closed form with the bootstrap quantile of |t*|; one row for each coefficient."""
         if not 0.0 < level < 1.0:
             raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        quantile = np.quantile(np.abs(self.ratios), level, axis=0)
-        reach = quantile * self.inference.std_errors
-        return np.column_stack([self.inference.estimate - reach, self.inference.estimate + reach])
+        return self.inference.ends(np.quantile(np.abs(self.ratios), level, axis=0))
 
 
 def bootstrap(
@@ -61,37 +62,38 @@ def bootstrap(
     if draws < 20:
         raise AnalysisError("too few bootstrap draws", got=draws, limit="at least 20")
     inference = infer(moments, design, kind)
-    errors = inference.std_errors  # refuses where the noise makes inference meaningless
+    width = len(inference.std_errors)  # refuses where the noise makes inference meaningless
     solution = unshrunken(moments, design)
     generator = simulation(seed)
     truth = _Truth.of(moments, design, solution)
-    replicates = np.empty((draws, len(errors)))
+    known = design.coefficients(design.from_encoded(truth.function, moments))
+    replicates = np.empty((draws, width))
     ratios = np.empty_like(replicates)
     for i in range(draws):
         gram = truth.sampled(generator) if kind == "population" else truth.gram()
         again = infer(replace(moments, gram=moments.noise.redraw(gram, generator)), design, kind)
         replicates[i] = again.estimate
-        ratios[i] = (again.estimate - inference.estimate) / np.sqrt(np.diagonal(again.covariance))
+        ratios[i] = again.ratios(known)
     return Bootstrap(inference=inference, replicates=replicates, ratios=ratios)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Truth:
-    """A Gram matrix whose exact regression is the corrected estimate, on the span of features and target."""
+    """A Gram matrix on the span of features and target, and its exact regression."""
 
     span: Matrix
     """Orthonormal: the features' coordinates, then the target's own direction."""
     block: Matrix
     features: Matrix
-    """R⁻¹, the Gram matrix of the features."""
+    """The Gram matrix of the features."""
     scores: Matrix
     """A square root of it."""
     theta: Vector
     error_variance: float
     degrees: float
-    size: float
-    """The target's length outside the features."""
+    function: Vector
+    """The exact regression as a function of the encoded row."""
 
     @classmethod
     def of(cls, moments: Moments, design: Design, solution: Unshrunken) -> _Truth:
@@ -99,24 +101,25 @@ class _Truth:
         inside = solution.basis.T @ target
         outside = target - solution.basis @ inside
         size = float(np.linalg.norm(outside))
-        features = np.asarray(np.linalg.inv(solution.resolvent), dtype=np.float64)
-        theta = (solution.theta - inside) / size
+        values, vectors = np.linalg.eigh(solution.resolvent)
+        values = _drawn_together(values, solution.inflation)
+        features = (vectors / values) @ vectors.T
+        theta = solution.slopes / size * _drawn_to_zero(solution.slopes / size, solution.inflation)
         degrees = residual_degrees(moments, design) or 1.0
         residual = max(solution.residual_sum, 0.0) / size**2
         toward = features @ theta
         block = np.block(
             [[features, toward[:, None]], [toward[None, :], np.array([[theta @ toward + residual]])]]
         )
-        values, vectors = np.linalg.eigh(features)
         return cls(
             span=np.column_stack([solution.basis, outside / size]),
             block=block,
             features=features,
-            scores=vectors * np.sqrt(np.maximum(values, 0.0)),
+            scores=vectors / np.sqrt(values),
             theta=theta,
             error_variance=residual / max(degrees, 1.0),
             degrees=max(degrees, 1.0),
-            size=size,
+            function=solution.basis @ (inside + size * theta),
         )
 
     def gram(self) -> Matrix:
@@ -134,3 +137,20 @@ class _Truth:
         block[-1, :-1] += scores
         block[-1, -1] = self.theta @ self.features @ self.theta + 2.0 * self.theta @ scores + squares
         return np.asarray(self.span @ block @ self.span.T)
+
+
+def _drawn_together(values: Vector, inflation: float) -> Vector:
+    """r̄ + c(r_i − r̄) with Σ of squares 1/κ of what it was; not below a hundredth of the smallest."""
+    mean = float(values.mean())
+    spread = float(np.sum((values - mean) ** 2))
+    if spread == 0.0:
+        return values
+    wanted = float(values @ values) / inflation - len(values) * mean**2
+    drawn = mean + np.sqrt(max(wanted, 0.0) / spread) * (values - mean)
+    return np.asarray(np.maximum(drawn, 0.01 * values.min()))
+
+
+def _drawn_to_zero(theta: Vector, inflation: float) -> float:
+    """s with 1 + |sθ|² = (1 + |θ|²)/κ, or 0."""
+    size = float(theta @ theta)
+    return float(np.sqrt(max((1.0 + size) / inflation - 1.0, 0.0) / size)) if size > 0.0 else 0.0

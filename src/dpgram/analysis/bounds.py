@@ -60,7 +60,7 @@ def error_bound(
         raise AnalysisError("a confidence is a probability", got=confidence, limit="0 < confidence < 1")
     basis = orthonormal(moments.project(design.vectors))
     target = moments.project(design.target_vector)
-    gram = moments.consistent_gram()
+    gram = moments.consistent_gram
     A = basis.T @ gram @ basis
     b = basis.T @ (gram @ target)
     penalty = moments.noise.expected_norm(len(b)) if ridge is None else ridge

@@ -12,14 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
-from dpgram.noise import NoiseLaw
+from dpgram.noise import NoiseLaw, SampledLaw
+from dpgram.noise.sampled import StandIn
+from dpgram.privacy.entropy import simulation
 from dpgram.schema import Categorical, Product, Schema
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ CLIP_SLACK = 1e-9
 class NoisePart:
     """One independent noise: a law in lattice units and the size of a lattice unit in encoded units."""
 
-    law: NoiseLaw
+    law: NoiseLaw | StandIn
     unit: float
 
 
@@ -49,7 +51,7 @@ class EncodedNoise:
     parts: tuple[NoisePart, ...]
 
     @classmethod
-    def of(cls, law: NoiseLaw, unit: float = 1.0) -> Self:
+    def of(cls, law: NoiseLaw | StandIn, unit: float = 1.0) -> Self:
         """One law, `unit` encoded units to each of its own."""
         return cls(parts=(NoisePart(law=law, unit=unit),))
 
@@ -103,9 +105,12 @@ class EncodedNoise:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Moments:
-    """One noisy Gram matrix in encoded units, with the public facts needed to use it."""
+    """One noisy Gram matrix in encoded units, with the public facts needed to use it.
+
+    Without slots, so that what every analysis starts from is computed once.
+    """
 
     gram: Matrix
     schema: Schema
@@ -120,16 +125,13 @@ class Moments:
         """The moments of a release (or themselves)."""
         if isinstance(source, Moments):
             return source
-        if source.published.kind != "gram":
-            raise AnalysisError(
-                "this release holds an inverse matrix, not second moments",
-                remedy="Use the analyses made for that mechanism, or ask for a release of the Gram matrix.",
-            )
-        unit = cell_unit(source.radius) * 2.0**source.published.exponent
+        unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
+        # A law that depends on the matrix is looked at from the published one, always with the same seed.
+        seen = law.near(gram / unit, simulation(0)) if isinstance(law, SampledLaw) else law
         return cls(
-            gram=source.matrix(),
+            gram=gram,
             schema=source.schema,
-            noise=EncodedNoise.of(source.noise, unit),
+            noise=EncodedNoise.of(seen, unit),
             radius=source.radius,
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
@@ -140,11 +142,12 @@ class Moments:
         """Whether the radius is below the largest norm the schema allows, so that long rows count less."""
         return self.radius**2 < self.schema.max_norm_squared * (1.0 - CLIP_SLACK)
 
-    @property
+    @cached_property
     def weights(self) -> Vector:
         """The weight of every encoded column."""
         return np.array([column.weight for column in self.schema.encoded])
 
+    @cached_property
     def known_null_space(self) -> Matrix:
         """Orthonormal columns u with G·u = 0 in every table: a group's levels add up to the constant."""
         schema, width = self.schema, self.schema.width
@@ -160,11 +163,15 @@ class Moments:
             ones = ones[:, 1:] - ones[:, :1]
         return np.asarray(np.linalg.qr(ones)[0])
 
-    def consistent_gram(self, *, keep_mean: bool = False) -> Matrix:
+    @cached_property
+    def consistent_gram(self) -> Matrix:
         """P (G̃ − E N) P: unbiased for G, with the noise along the known null space removed."""
-        mean = 0.0 if keep_mean else self.noise.mean_diagonal
+        return self.projected_gram(self.noise.mean_diagonal)
+
+    def projected_gram(self, mean: float) -> Matrix:
+        """P (G̃ − mean·I) P."""
         gram = self.gram - mean * np.eye(len(self.gram))
-        null = self.known_null_space()
+        null = self.known_null_space
         if null.shape[1] == 0:
             return gram
         gram = gram - null @ (null.T @ gram)
@@ -173,7 +180,7 @@ class Moments:
 
     def project(self, vectors: Matrix) -> Matrix:
         """P v for each column v."""
-        null = self.known_null_space()
+        null = self.known_null_space
         return np.asarray(vectors - null @ (null.T @ vectors))
 
     def constant_vector(self) -> Vector | None:
@@ -190,12 +197,13 @@ class Moments:
                     return vector
         return None
 
+    @cached_property
     def rows(self) -> float | None:
         """The noisy number of rows (under a clip: their total weight); the public one when no cell tells."""
         constant = self.constant_vector()
         if constant is None:
             return None if self.public_rows is None else float(self.public_rows)
-        return float(constant @ self.consistent_gram() @ constant)
+        return float(constant @ self.consistent_gram @ constant)
 
 
 def scale_factors(schema: Schema) -> Mapping[str, float]:

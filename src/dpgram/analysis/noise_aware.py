@@ -1,21 +1,23 @@
-"""θ_i = p α_i u_i / (p α_i² + v): the default regression from noisy normal equations A θ = b.
+"""θ_i = Σ_m π_m · p_m α_i u_i / (p_m α_i² + v_m): the default regression from noisy normal equations A θ = b.
 
 In the eigenbasis of A, with eigenvalues w and u the coordinates of b:
 
-    α_i = the eigenvalue that remains of w_i without the noise: positive, and close to w_i where w_i is large,
-    p   = 2·c/Σα, the prior variance of every coefficient; c is yᵀy, held away from zero by its noise,
-    v   = o²(|y|² + (d + 1)p), the variance of b − A θ by the noise alone; o is the noise's off-diagonal sd.
+    α_i = what remains of w_i without the noise: positive, and close to w_i where w_i is large,
+    p_m = m·c/Σα, the prior variance of each coefficient when the expected θᵀAθ is m·yᵀy,
+    v_m = o²(|y|² + (d + 1)p_m), the variance of each cell of b − A θ by the noise alone,
+    π_m ∝ h(m)·Π_i N(u_i; 0, p_m α_i² + v_m), the weight of m on a grid after seeing b.
 
-It is the posterior mean of θ ~ N(0, pI) under b = A θ + noise. Where the signal is strong (p α² ≫ v) it is
-the ordinary solution u/w; a direction drowned in noise gets a coefficient near zero, whatever the sign of w.
-Everything comes from the release, so it costs no privacy. Chosen on development data, then frozen:
-docs/explanation/accuracy.md.
+c is yᵀy held above zero by its own noise, o the noise's off-diagonal standard deviation, |y| the length of
+the target as a vector, h a Student density of log m. Each summand is the posterior mean of θ ~ N(0, p_m I)
+under b = A θ + noise. Where the signal is strong (p α² ≫ v) it is the ordinary solution u/w; a direction
+drowned in noise gets a coefficient near zero whatever the sign of w. Nothing but the release is used, so it
+costs no privacy. Chosen on development data and frozen on 2026-11-15: docs/explanation/accuracy.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +25,25 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
-PRIOR_EXPLAINED = 2.0
-"""Prior expectation of θᵀAθ/yᵀy: above one, because what the noise hides is never explained."""
+EXPLAINED: Final = 2.0 ** np.arange(-10.0, 3.0)
+"""The grid of m, the prior expectation of θᵀAθ/yᵀy."""
 
-FLOOR = 0.5
-"""α(w=0) = ½·√FLOOR·E‖N‖: how far from zero the noise holds an eigenvalue."""
+LOG_PRIOR: Final = -2.0 * np.log1p((np.log(EXPLAINED / 2.0) / 0.7) ** 2)
+"""Three degrees of freedom: heavy enough tails for clear evidence of a weak signal to win.
+
+The centre m = 2 lies above the largest possible ratio, one, on purpose: in real tables coefficients are
+larger where eigenvalues are small, and an isotropic prior meets these only if it is too wide for the others.
+"""
+
+FLOOR: Final = 0.5
+"""α(w = 0) = ½·√FLOOR·E‖N‖: how far from zero the noise holds an eigenvalue."""
+
+NEGLIGIBLE: Final = 1e-10
+"""Eigenvalues below this part of the largest are rounding errors, with or without noise."""
 
 
 class Noise(Protocol):
-    """The law of the symmetric noise N on the coordinates of A, b and yᵀy."""
+    """The law of the symmetric noise N in the coordinates of A, b and yᵀy."""
 
     @property
     def diagonal_sd(self) -> float:
@@ -48,15 +60,11 @@ class Noise(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseAwareFit:
-    """The shrunken solution, and what it was made of."""
+    """The shrunken solution and how much of each eigendirection of A it kept."""
 
     theta: Vector
-    eigenvalues: Vector
-    """α, in ascending order of the noisy eigenvalues."""
     kept: Vector
-    """p α²/(p α² + v) ∈ [0, 1]: how much of each eigendirection's coefficient is left."""
-    prior_variance: float
-    noise_variance: float
+    """Σ_m π_m · p α²/(p α² + v) ∈ [0, 1], in ascending order of the noisy eigenvalues."""
 
     @property
     def effective_parameters(self) -> float:
@@ -65,51 +73,45 @@ class NoiseAwareFit:
 
 
 def noise_aware(A: Matrix, b: Vector, yy: float, *, noise: Noise, target_norm: float = 1.0) -> NoiseAwareFit:
-    """The posterior mean of θ given the noisy A = XᵀX, b = Xᵀy and yy = yᵀy, for an isotropic prior.
+    """θ from the noisy A = XᵀX, b = Xᵀy and yy = yᵀy, in coordinates where the noise is isotropic.
 
-    `target_norm` is the length of the target as a vector in the coordinates where the noise is isotropic: 1
-    for a column, √(1 + mean²) once its mean has been subtracted by the constant column.
+    `target_norm` is |y|, the length of the target as a vector in those coordinates: 1 for a column of its
+    own, √(1 + mean²) once its mean has been subtracted by means of the constant column.
     """
     width = len(b)
+    if width == 0:
+        return NoiseAwareFit(theta=np.zeros(0), kept=np.zeros(0))
     values, vectors = np.linalg.eigh(A)
     u = vectors.T @ b
     alpha = denoised(values, noise)
-    sigma = noise.diagonal_sd * target_norm**2
-    explained = float(smooth_positive(np.array(yy), 0.25 * sigma * sigma))
-    total = float(alpha.sum())
-    p = PRIOR_EXPLAINED * explained / total if total > 0.0 else 0.0
-    v = noise.offdiagonal_sd**2 * (target_norm**2 + (width + 1.0) * p)
-    signal = p * alpha * alpha
+    sigma_yy = noise.diagonal_sd * target_norm**2
+    c = float(smooth_positive(np.array(yy), 0.25 * sigma_yy**2))
     tiny = np.finfo(np.float64).tiny
-    kept = signal / np.maximum(signal + v, tiny)
-    gain = p * alpha / np.maximum(signal + v, tiny)
-    return NoiseAwareFit(
-        theta=vectors @ (gain * u),
-        eigenvalues=alpha,
-        kept=kept,
-        prior_variance=p,
-        noise_variance=v,
-    )
+    p = EXPLAINED[:, None] * (c / max(float(alpha.sum()), tiny))
+    v = noise.offdiagonal_sd**2 * (target_norm**2 + (width + 1.0) * p) + p * (NEGLIGIBLE * alpha.max()) ** 2
+    variance = np.maximum(p * alpha**2 + v, tiny)
+    evidence = LOG_PRIOR - 0.5 * (u**2 / variance + np.log(variance)).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    gain = weights @ (p * alpha / variance) / weights.sum()
+    return NoiseAwareFit(theta=vectors @ (gain * u), kept=gain * alpha)
 
 
 def denoised(values: Vector, noise: Noise) -> Vector:
     """α = ½(x + √(x² + 4a)), x_i = w_i − 2o² Σ_j (w_i − w_j)/((w_i − w_j)² + σ²), a = FLOOR·E‖N‖²/4.
 
-    Noise pushes eigenvalues apart: to second order an eigenvalue w_i exceeds the quadratic form of its own
-    eigenvector in the exact matrix by 2o² Σ 1/(w_i − w_j), here damped for pairs closer than the noise. The
-    square root is the mode under a prior det(A)^(a/σ²): smooth, positive, and x + a/x for large x.
+    Noise pushes eigenvalues apart: to second order w_i exceeds the quadratic form of its own eigenvector in
+    the exact matrix by 2o² Σ_j 1/(w_i − w_j), damped here for pairs closer than the noise. The square root is
+    the mode under a prior ∝ det(A)^(a/σ²): smooth, positive, and x + a/x for large x.
     """
     sigma, off = noise.diagonal_sd, noise.offdiagonal_sd
     if sigma == 0.0:
         return np.maximum(values, 0.0)
-    gaps = values[:, None] - values[None, :]
-    repelled = values - 2.0 * off * off * (gaps / (gaps * gaps + sigma * sigma)).sum(axis=1)
-    floor = FLOOR * noise.expected_norm(len(values)) ** 2 / 4.0
-    return smooth_positive(repelled, floor)
+    gaps = values[:, None] - values
+    attracted = values - 2.0 * off**2 * (gaps / (gaps**2 + sigma**2)).sum(axis=1)
+    return smooth_positive(attracted, FLOOR * noise.expected_norm(len(values)) ** 2 / 4.0)
 
 
 def smooth_positive(x: Vector, a: float) -> Vector:
     """½(x + √(x² + 4a)) > 0; for negative x the equal 2a/(√(x² + 4a) − x), where nothing cancels."""
-    root = np.sqrt(x * x + 4.0 * a)
-    size = np.maximum(0.5 * (np.abs(x) + root), np.finfo(np.float64).tiny)
-    return np.where(x >= 0.0, size, a / size)
+    size = 0.5 * (np.abs(x) + np.sqrt(x**2 + 4.0 * a))
+    return np.where(x >= 0.0, size, a / np.maximum(size, np.finfo(np.float64).tiny))

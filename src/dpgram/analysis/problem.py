@@ -79,7 +79,7 @@ def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
     axes = moments.project(axes)
     constant = moments.project(design.vectors[:, 0])
     count = float(constant @ gram @ constant)
-    if min(count, moments.rows() or count) <= 0.0:  # a repair may hide a count that noise made negative
+    if min(count, moments.rows or count) <= 0.0:  # a repair may hide a count that noise made negative
         raise too_noisy()
     means = (axes.T @ (gram @ constant)) / count
     mean = float(target @ gram @ constant) / count
@@ -130,10 +130,10 @@ def _original_axes(moments: Moments, design: Design) -> Matrix:
 def _selected_gram(moments: Moments, design: Design, policy: Policy) -> Matrix:
     """The consistent Gram matrix, repaired on the span of the terms and the target."""
     if policy == "subtract-mean" or (policy == "none" and moments.noise.mean_diagonal == 0.0):
-        return moments.consistent_gram()
-    gram = moments.consistent_gram(keep_mean=True)
+        return moments.consistent_gram
+    gram = moments.projected_gram(0.0)
     span = orthonormal(moments.project(np.column_stack([design.vectors, design.target_vector])))
-    rows = moments.rows()
+    rows = moments.rows
     largest = np.inf if rows is None else rows * moments.radius**2
     block = repaired(span.T @ gram @ span, policy, Context(noise=moments.noise, largest=largest))
     return np.asarray(span @ block @ span.T)
@@ -149,7 +149,7 @@ def _problem(
         gram_yy=float(target @ toward),
         target_norm=float(np.linalg.norm(target)),
         noise=moments.noise,
-        rows=moments.rows(),
+        rows=moments.rows,
         basis=basis,
         free=free,
         centred=centred,

@@ -65,7 +65,7 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     """1 − Σ residual² / Σ (y − ȳ)²; without an intercept the total is Σ y²."""
     solution = unshrunken(moments, design)
     _refuse(refusal_of(solution, moments))
-    gram, target = moments.consistent_gram(), moments.project(design.target_vector)
+    gram, target = moments.consistent_gram, moments.project(design.target_vector)
     columns = design.vectors[:, :1] if design.intercept else design.vectors[:, :0]
     total = solve(gram, orthonormal(moments.project(columns)), target, moments.noise)
     if total.residual_sum <= 2.0 * moments.noise.diagonal_sd * float(total.residual @ total.residual):

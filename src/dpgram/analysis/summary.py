@@ -158,7 +158,7 @@ def _method(fit: Regression) -> str:
 
 
 def _rows(fit: Regression) -> str:
-    rows = fit.moments.rows()
+    rows = fit.moments.rows
     return "unknown (no constant column)" if rows is None else f"about {max(rows, 0.0):,.0f} (noisy)"
 
 

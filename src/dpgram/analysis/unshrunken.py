@@ -2,12 +2,13 @@
 
 Coordinates: V orthonormal, A = VᵀG̃V, b = VᵀG̃t with the target t orthogonal to V, v = Var N_ij. Then
 
-    z = v·tr(A + zI)⁻¹,   R = (A + zI)⁻¹,   θ̂ = R b,   κ = 1 + v·tr R².
+    z = v(1 − 1/p)·tr(A + zI)⁻¹,   R = (A + zI)⁻¹,   θ̂ = R b,   κ = 1 + v·tr R².
 
 Noise makes E Ã⁻¹ larger than A⁻¹: to second order by A⁻¹(v·tr A⁻¹)A⁻¹, and for many columns exactly so that
-R with the z above has mean A⁻¹ (the subordination property of additive symmetric noise). Hence θ̂ is the
-debiased solution of the normal equations; it looks like a ridge, but undoes an inflation instead of adding
-bias. Likewise E R² = κ A⁻² and E(|t|² + |θ̂|²) = κ(|t|² + |θ|²), which gives the covariance
+R with the z above has mean A⁻¹ (the subordination property of additive symmetric noise). Each direction's
+own noise, 1/p of the trace, is left to the interval, which is exact for it (Fieller), so p = 1 has z = 0.
+Hence θ̂ is the debiased solution of the normal equations; it looks like a ridge, but undoes an inflation
+instead of adding bias. Likewise E R² = κ A⁻² and E(|t|² + |θ̂|²) = κ(|t|² + |θ|²), which gives the covariance
 
     Cov θ̂ = s²R + v·R[(|t|² + |θ̂|²)/κ · I + θ̂θ̂ᵀ]R
 
@@ -49,6 +50,8 @@ class Unshrunken:
     """z."""
     inflation: float
     """κ: 1 without noise; the factor by which noise inflates the variance of a naive inverse."""
+    slopes: Vector
+    """θ̂ for the target's part outside V: what multiplies the noise of A."""
     residual: Vector
     """t − Vθ: the residual as a function of the encoded row."""
     residual_sum: float
@@ -73,7 +76,7 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
     b = basis.T @ (gram @ outside)
     values, vectors = np.linalg.eigh((A + A.T) / 2.0)
     variance = noise.offdiagonal_sd**2
-    shift = _shift(values, variance)
+    shift = _shift(values, variance * (1.0 - 1.0 / len(values)))
     inverse = 1.0 / (values + shift)
     rotated = vectors.T @ b
     theta = vectors @ (inverse * rotated)
@@ -90,8 +93,10 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
         resolvent=resolvent,
         shift=shift,
         inflation=inflation,
+        slopes=theta,
         residual=residual,
-        residual_sum=float(outside @ gram @ outside - rotated @ (inverse * rotated)) + toward * shift,
+        residual_sum=float(outside @ gram @ outside - rotated @ (inverse * rotated))
+        + toward * variance * float(inverse.sum()),
         privacy_covariance=(covariance + covariance.T) / 2.0,
         smallest=float(values[0]),
     )
@@ -104,6 +109,7 @@ def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
         resolvent=np.zeros((0, 0)),
         shift=0.0,
         inflation=1.0,
+        slopes=np.zeros(0),
         residual=target,
         residual_sum=float(target @ gram @ target),
         privacy_covariance=np.zeros((0, 0)),
@@ -119,14 +125,14 @@ def unshrunken(moments: Moments, design: Design) -> Unshrunken:
             "the features of this regression are linearly dependent by construction",
             remedy="Leave out one of them.",
         )
-    return solve(moments.consistent_gram(), basis, moments.project(design.target_vector), moments.noise)
+    return solve(moments.consistent_gram, basis, moments.project(design.target_vector), moments.noise)
 
 
 def _shift(values: Vector, variance: float) -> float:
-    """The root z > max(0, −w_min) of z = v·Σ 1/(w_i + z); there is exactly one."""
+    """The root z > max(0, −w_min) of z = v·Σ 1/(w_i + z); there is exactly one when v > 0."""
     largest = float(np.abs(values).max())
     if variance == 0.0:
-        if values[0] <= 1e-12 * largest:
+        if abs(values[0]) <= 1e-12 * largest:
             raise AnalysisError(
                 "the features are linearly dependent in this table", remedy="Leave out one of them."
             )

@@ -253,7 +253,7 @@ def test_the_group_constraint_reduces_noise_and_is_unbiased() -> None:
     for seed in range(300):
         moments = exact_moments(insurance_schema(), TABLE, sigma=50.0, seed=seed)
         plain.append(moments.gram[0, 0])
-        used.append(moments.rows())
+        used.append(moments.rows)
     assert np.mean(used) == pytest.approx(N, abs=4 * np.std(used) / 17)
     # |P e₀|⁴ with precisions 1, 1/3, 1/4 for the three estimates of the constant
     assert np.std(used) == pytest.approx(50 / (1 + 1 / 3 + 1 / 4), rel=0.12)
@@ -281,7 +281,7 @@ def test_any_noisy_matrix_gives_finite_numbers_or_a_clear_refusal(
         noise=EncodedNoise.of(law),
         radius=(width + 2) ** 0.5,
     )
-    if method == "ridge" and moments.rows() <= 0:
+    if method == "ridge" and moments.rows <= 0:
         with pytest.raises(AnalysisError, match="noisy number of rows"):
             regress(moments, "x0", method=method)
         return
