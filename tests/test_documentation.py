@@ -6,32 +6,47 @@ whose first line is `# file: NAME` are written to that file first.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
-FENCE = re.compile(r"^```(?P<kind>python|console|toml|csv)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^```(?P<kind>python|console|toml|csv)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL
+)
 
 
 def pages() -> list[Path]:
-    found = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md")), *sorted((PROJECT / "proofs").glob("*.md"))]
-    return [p for p in found if "generated" not in p.parts and "_build" not in p.parts and FENCE.search(p.read_text())]
+    found = [
+        PROJECT / "README.md",
+        *sorted((PROJECT / "docs").rglob("*.md")),
+        *sorted((PROJECT / "proofs").glob("*.md")),
+    ]
+    return [
+        p
+        for p in found
+        if "generated" not in p.parts and "_build" not in p.parts and FENCE.search(p.read_text())
+    ]
 
 
-def run_console(body: str, folder: Path) -> None:
+def run_console(body: str) -> None:
+    """Each command in this process: the same code as in a shell, without a start of the interpreter each."""
+    from dpgram.cli import run
+
     for line in body.splitlines():
         if not line.startswith("$ "):
             continue
         words = shlex.split(line[2:])
         assert words[0] == "dpgram", f"only dpgram commands belong in a console fence: {line}"
-        command = [sys.executable, "-m", "dpgram", *words[1:]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = run(words[1:])
+        assert code == 0, f"{line}\n{printed.getvalue()}"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(PROJECT)))
@@ -46,7 +61,7 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             exec(compile("\n" * line + body, str(page), "exec"), namespace)
             ran += 1
         elif kind == "console":
-            run_console(body, tmp_path)
+            run_console(body)
             ran += 1
         elif body.startswith("# file: "):
             name, content = body.removeprefix("# file: ").split("\n", 1)

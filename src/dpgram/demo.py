@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Vector = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[np.generic]]
 
 BUDGET: Final = (1.2, 1e-6)
 SPENT: Final = (1.0, 1e-6)
@@ -170,10 +172,8 @@ def _ask(release: Release, table: pa.Table, say: Say) -> tuple[Answer, ...]:
     answers: list[Answer] = []
     for target, features in QUESTIONS.items():
         fit = release.regress(target, on=features)
-        found = _compare(fit, _columns(table))
         say(f"  What explains {target}?")
-        say(_table(found))
-        answers += found
+        answers += _compare(fit, _columns(table), say)
     covered = sum(answer.covered for answer in answers)
     say(_text(f"{covered} of the {len(answers)} intervals hold the exact coefficient."))
     return tuple(answers)
@@ -208,8 +208,7 @@ def _real_patients(say: Say) -> tuple[Answer, ...]:
         say(
             _text("So this release keeps its promise without exception (δ = 0), though δ = 1e-6 was allowed.")
         )
-    found = _compare(release.regress("progression", on=["bmi", "bp"]), columns)
-    say(_table(found))
+    found = _compare(release.regress("progression", on=["bmi", "bp"]), columns, say)
     say(_text("The intervals are wide, and say so. With thousands of rows the noise fades, as above."))
     return tuple(found)
 
@@ -227,13 +226,11 @@ def _conclude(say: Say, folder: Path, seconds: float) -> None:
         say(f"    {command}")
 
 
-def _compare(fit: Regression, columns: Mapping[str, npt.NDArray[np.generic]]) -> list[Answer]:
+def _compare(fit: Regression, columns: Columns, say: Say) -> list[Answer]:
+    """Print and return private and exact coefficients, with what the library has to say about them."""
     exact = _least_squares(fit, columns)
-    try:
-        intervals = fit.conf_int()
-    except AnalysisError:
-        intervals = {name: (float("nan"), float("nan")) for name in fit.names}
-    return [
+    intervals, notes = _intervals(fit)
+    answers = [
         Answer(
             target=fit.target,
             name=name,
@@ -244,9 +241,23 @@ def _compare(fit: Regression, columns: Mapping[str, npt.NDArray[np.generic]]) ->
         )
         for name, value in fit.coefficients.items()
     ]
+    say(_table(answers))
+    for note in notes:
+        say(_text(f"Note: {note}.", indent=4))
+    return answers
 
 
-def _least_squares(fit: Regression, columns: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, float]:
+def _intervals(fit: Regression) -> tuple[Mapping[str, tuple[float, float]], list[str]]:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            found = fit.conf_int()
+        except AnalysisError as refusal:
+            return dict.fromkeys(fit.names, (np.nan, np.nan)), [str(refusal)]
+    return found, [str(warning.message) for warning in heard]
+
+
+def _least_squares(fit: Regression, columns: Columns) -> dict[str, float]:
     """The non-private regression on the rows themselves, with the same columns."""
     target = columns[fit.target].astype(np.float64)
     design = np.column_stack([_regressor(name, columns, len(target)) for name in fit.names])
@@ -254,7 +265,7 @@ def _least_squares(fit: Regression, columns: Mapping[str, npt.NDArray[np.generic
     return dict(zip(fit.names, values.tolist(), strict=True))
 
 
-def _regressor(name: str, columns: Mapping[str, npt.NDArray[np.generic]], rows: int) -> Vector:
+def _regressor(name: str, columns: Columns, rows: int) -> Vector:
     if name == INTERCEPT:
         return np.ones(rows)
     if name in columns:

@@ -68,17 +68,17 @@ def run(arguments: list[str]) -> int:
         warnings.showwarning = _show_warning
         try:
             code = typer.main.get_command(app).main(arguments, prog_name="dpgram", standalone_mode=False)
+        except (typer.Abort, KeyboardInterrupt):
+            code = INTERRUPTED
         except DpgramError as problem:
             return _refuse(str(problem))
         except _COMMAND_LINE_ERROR as problem:
             return _refuse(_usage(problem))
-        except (typer.Abort, KeyboardInterrupt):
-            typer.echo("dpgram: interrupted", err=True)
-            return INTERRUPTED
-        except BrokenPipeError:
-            # The reader (head, less) has gone: there is nobody to tell. Close quietly.
-            sys.stderr.close()
-            return 0
+        except OSError as problem:
+            where = "" if problem.filename is None else f"{problem.filename}: "
+            return _refuse(f"{where}{problem.strerror or type(problem).__name__}")
+    if code == INTERRUPTED:
+        typer.echo("dpgram: interrupted", err=True)
     return code if isinstance(code, int) else 0
 
 

@@ -1,0 +1,403 @@
+"""The command line: every command, JSON everywhere, one line and exit code 2 for what a user can mend."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import dpgram
+from dpgram import cli, insurance
+from dpgram.privacy.ledger import Ledger
+
+PROJECT = Path(__file__).resolve().parents[2]
+REFERENCE = PROJECT / "docs" / "reference" / "cli.md"
+
+
+class Result:
+    """What a command printed and how it ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: object) -> Result:
+        code = cli.run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return Result(code, out, err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table, its schema, a ledger and a paid release."""
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("made")
+    table = insurance.table(3_000)
+    pq.write_table(table, folder / "people.parquet")
+    insurance.schema().to_file(folder / "people.toml")
+    ledger = Ledger.create(folder / "people.ledger", name="people", epsilon=3.0, delta=1e-5)
+    release = dpgram.publish(table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger)
+    release.save(folder / "people.json")
+    return folder
+
+
+def commands() -> dict[str, Any]:
+    """Every command of the command line, with the options it takes."""
+
+    def walk(command: Any, path: str) -> dict[str, Any]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            return {path: command}
+        found: dict[str, Any] = {}
+        for name, child in inner.items():
+            found |= walk(child, f"{path} {name}")
+        return found
+
+    return walk(typer.main.get_command(cli.app), "dpgram")
+
+
+COMMANDS = commands()
+
+
+class TestDocumentation:
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_every_command_and_option_is_documented(self, name: str) -> None:
+        text = REFERENCE.read_text(encoding="utf-8")
+        assert f"## `{name}`" in text, f"{name} is missing in docs/reference/cli.md"
+        section = text.split(f"## `{name}`\n", 1)[1].split("\n## ", 1)[0]
+        for parameter in COMMANDS[name].params:
+            for option in parameter.opts:
+                if option.startswith("--") and option != "--help":
+                    assert f"`{option}`" in section, f"{option} of {name} is not documented"
+
+    def test_nothing_else_is_documented(self) -> None:
+        named = re.findall(r"^## `(dpgram [a-z ]+)`$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE)
+        assert sorted(named) == sorted(COMMANDS)
+
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_help_has_an_example_and_json(self, name: str, run: Any) -> None:
+        result = run(*name.split()[1:], "--help")
+        assert result.code == 0
+        assert re.search(rf"Examples?:\s+{name} ?", result.out), result.out
+        assert "--json" in result.out
+
+    def test_the_asked_commands_are_there(self) -> None:
+        assert set(COMMANDS) >= {
+            f"dpgram {name}"
+            for name in (
+                "schema", "check", "publish", "show", "regress", "correlation", "demo", "ledger create",
+                "ledger show", "ledger left", "ledger verify",
+            )
+        }  # fmt: skip
+
+    def test_bare_command_helps(self, run: Any) -> None:
+        assert "publish" in run().out
+        assert run("--version").out.strip() == dpgram.__version__
+
+    def test_shell_completion_is_offered(self) -> None:
+        environment = os.environ | {
+            "_DPGRAM_COMPLETE": "complete_bash",
+            "COMP_WORDS": "dpgram le",
+            "COMP_CWORD": "1",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", "from dpgram.cli import main; main()"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.split() == ["ledger"]
+
+
+class TestCurator:
+    def test_schema_to_the_screen_and_to_a_file(self, run: Any, made: Path, tmp_path: Path) -> None:
+        shown = run("schema", made / "people.parquet")
+        assert 'name = "blood_pressure"' in shown.out
+        path = tmp_path / "starter.toml"
+        assert run("schema", made / "people.parquet", "-o", path).code == 0
+        assert path.read_text() == shown.out
+        assert run("schema", made / "people.parquet", "--json").json["columns"]["age"] == "int64"
+        again = run("schema", made / "people.parquet", "-o", path)
+        assert again.code == 2
+        assert "--overwrite" in again.err
+
+    def test_check_spends_and_writes_nothing(self, run: Any, made: Path) -> None:
+        before = {path.name: path.read_bytes() for path in made.iterdir()}
+        result = run("check", made / "people.parquet", "--schema", made / "people.toml")
+        assert result.code == 0
+        assert "rows read" in result.out
+        assert "For the curator only" in result.out
+        counts = run("check", made / "people.parquet", "-s", made / "people.toml", "--json").json
+        assert counts["curator_only"]["counts"]["rows_read"] == 3000
+        assert counts["encoded_columns"] == 15
+        assert {path.name: path.read_bytes() for path in made.iterdir()} == before
+
+    def test_publish_charges_and_writes(self, run: Any, made: Path, tmp_path: Path) -> None:
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
+        output = tmp_path / "a.dpgram.json"
+        call = (
+            "publish",
+            made / "people.parquet",
+            "-s",
+            made / "people.toml",
+            "--epsilon",
+            1,
+            "--delta",
+            1e-6,
+        )
+        result = run(*call, "--ledger", ledger.path, "-o", output, "--note", "march")
+        assert result.code == 0, result.err
+        assert f"wrote {output}" in result.out
+        assert " left" in result.out
+        release = dpgram.load(output)
+        assert release.receipt is not None
+        assert ledger.history()[0].note == "march"
+        exists = run(*call, "--ledger", ledger.path, "-o", output)
+        assert exists.code == 2
+        assert "exists already" in exists.err
+        over = run(*call, "--ledger", ledger.path, "-o", tmp_path / "b.json")
+        assert over.code == 2
+        assert "Nothing was spent" in over.err
+        assert len(ledger.history()) == 1
+
+    def test_publish_without_a_ledger_says_so(self, run: Any, made: Path, tmp_path: Path) -> None:
+        call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
+        result = run(*call, "-o", tmp_path / "pure.json")
+        assert result.code == 0
+        assert "no ledger" in result.err
+        assert dpgram.load(tmp_path / "pure.json").guarantee.delta == 0
+        told = run(*call, "-o", tmp_path / "two.json", "--json").json
+        assert told["mechanism"] == "matrix-laplace"
+        assert told["curator_only"]["counts"]["rows_read"] == 3000
+
+    def test_an_unwritable_place_is_found_before_anything_is_spent(
+        self, run: Any, made: Path, tmp_path: Path
+    ) -> None:
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
+        call = (
+            "publish",
+            made / "people.parquet",
+            "-s",
+            made / "people.toml",
+            "--epsilon",
+            1,
+            "-l",
+            ledger.path,
+        )
+        for place in (tmp_path / "nowhere" / "x.json", tmp_path):
+            result = run(*call, "--delta", 1e-6, "-o", place)
+            assert result.code == 2
+            assert "output" in result.err
+        assert ledger.history() == ()
+
+    def test_a_paid_release_is_kept_even_if_its_place_fails(
+        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from dpgram.errors import ReleaseError
+        from dpgram.release import Release
+
+        honest = Release.save
+
+        def full(self: Release, path: Any) -> Path:
+            if Path(path).parent == tmp_path:
+                raise ReleaseError("no space left")
+            return honest(self, path)
+
+        monkeypatch.setattr(Release, "save", full)
+        call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
+        result = run(*call, "-o", tmp_path / "x.json", "--json")
+        saved = Path(result.json["output"])
+        assert "no space left" in result.err
+        assert dpgram.load(saved).guarantee.epsilon == 1
+        saved.unlink()
+        saved.parent.rmdir()
+
+
+class TestAnalyst:
+    def test_show(self, run: Any, made: Path) -> None:
+        text = run("show", made / "people.json").out
+        assert "noisy mean" in text
+        assert "blood_pressure" in text
+        told = run("show", made / "people.json", "--json").json
+        assert told["guarantee"]["epsilon"] == 1.0
+        assert set(told["mean"]) == set(told["columns"]) - {"(constant)"}
+
+    def test_regress(self, run: Any, made: Path) -> None:
+        text = run("regress", made / "people.json", "charges", "--on", "age, smoker").out
+        assert "smoker=yes" in text
+        told = run("regress", made / "people.json", "charges", "--on", "age,smoker", "--json").json
+        assert [row["name"] for row in told["coefficients"]] == ["(intercept)", "age", "smoker=yes"]
+        library = dpgram.load(made / "people.json").regress("charges", on=["age", "smoker"])
+        assert told["coefficients"][1]["fitted"] == pytest.approx(library.coefficients["age"])
+        ridge = run(
+            "regress",
+            made / "people.json",
+            "bmi",
+            "--method",
+            "ridge",
+            "--alpha",
+            5,
+            "--no-intercept",
+            "--json",
+        )
+        assert "(intercept)" not in [row["name"] for row in ridge.json["coefficients"]]
+
+    def test_correlation(self, run: Any, made: Path) -> None:
+        told = run("correlation", made / "people.json", "--columns", "age,smoker,charges", "--json").json
+        assert told["columns"] == ["age", "smoker=no", "smoker=yes", "charges"]
+        assert told["correlation"][0][0] == 1.0
+        whole = dpgram.load(made / "people.json").correlation()
+        assert told["correlation"][0][3] == pytest.approx(whole[0][-1])
+        assert "blood_pressure" in run("correlation", made / "people.json").out
+
+
+class TestLedger:
+    def test_life_of_a_ledger(self, run: Any, tmp_path: Path, made: Path) -> None:
+        path = tmp_path / "b.ledger"
+        created = run("ledger", "create", path, "--name", "b", "--epsilon", 2, "--delta", 1e-6)
+        assert created.code == 0, created.err
+        assert run("ledger", "create", path, "--name", "b", "--epsilon", 9, "--delta", 1e-6).code == 2
+        assert "no charges yet" in run("ledger", "show", path).out
+        assert run("ledger", "left", path, "--json").json["largest_epsilon"] == 2.0
+        assert "ε = 2" in run("ledger", "left", path).out
+        pure = run(
+            "ledger", "create", tmp_path / "p", "--name", "p", "--epsilon", 1, "--delta", 0, "--json"
+        ).json
+        assert pure["currency"] == "epsilon"
+
+    def test_history_and_verification(self, run: Any, made: Path) -> None:
+        shown = run("ledger", "show", made / "people.ledger", "--json").json
+        assert len(shown["history"]) == 1
+        assert "Gaussian" in run("ledger", "show", made / "people.ledger").out
+        verified = run("ledger", "verify", made / "people.ledger", made / "people.json", "--json").json
+        assert verified == {"releases": 1, "entries": 1, "unclaimed": []}
+        assert "intact" in run("ledger", "verify", made / "people.ledger", made / "people.json").out
+
+    def test_a_release_of_another_ledger_is_exposed(self, run: Any, made: Path, tmp_path: Path) -> None:
+        Ledger.create(tmp_path / "c.ledger", name="c", epsilon=1.0, delta=1e-6)
+        result = run("ledger", "verify", tmp_path / "c.ledger", made / "people.json")
+        assert result.code == 2
+        assert "another ledger" in result.err
+
+
+class TestErrors:
+    """One line on the error stream, exit code 2, no traceback, nothing on the output stream."""
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            "nonsense",
+            "publish",
+            "publish {made}/people.parquet",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon much -o x.json",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon -1 -o x.json",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 --delta 2 -o x.json",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --mechanism magic",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --adjacency swap",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json -l none.ledger",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --clip 0",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --threads 0",
+            "publish {made}/people.parquet -s {made}/people.json --epsilon 1 -o x.json",
+            "publish {made}/nothing.parquet -s {made}/people.toml --epsilon 1 -o x.json",
+            "publish {made}/people.toml -s {made}/people.toml --epsilon 1 -o x.json",
+            "publish {made}/people.parquet -s nothing.toml --epsilon 1 -o x.json",
+            "check {made}/people.parquet -s {made}/people.parquet",
+            "check {made}/people.json -s {made}/people.toml",
+            "schema nothing.csv",
+            "show {made}/people.toml",
+            "show nothing.json",
+            "show {made}",
+            "show {made}/people.json --jso",
+            "regress {made}/people.json",
+            "regress {made}/people.json nothing",
+            "regress {made}/people.json charges --on charges",
+            "regress {made}/people.json charges --on age --method magic",
+            "regress {made}/people.json charges --on age --alpha 3",
+            "regress {made}/people.json charges --on age --level 2",
+            "correlation {made}/people.json --columns nothing",
+            "ledger create {made}/people.ledger --name x --epsilon 1 --delta 0",
+            "ledger create x.ledger --name x --epsilon 0 --delta 0",
+            "ledger create x.ledger --epsilon 1 --delta 0",
+            "ledger show {made}/people.toml",
+            "ledger left nothing.ledger",
+            "ledger verify {made}/people.ledger {made}/people.toml",
+            "demo --people 3",
+            "demo --output {made}/people.toml",
+        ],
+    )
+    def test_user_errors(
+        self, arguments: str, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        result = run(*arguments.format(made=made).split())
+        assert result.code == 2
+        assert result.out == ""
+        assert result.err.startswith("dpgram: ")
+        assert result.err.count("\n") == 1
+        assert "Traceback" not in result.err
+        assert list(tmp_path.iterdir()) == []
+
+    def test_warnings_are_one_line_too(self, run: Any, made: Path, tmp_path: Path) -> None:
+        call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 11)
+        result = run(*call, "-o", tmp_path / "x.json", "--json")
+        assert result.code == 0
+        assert "dpgram: warning: epsilon = 11" in result.err
+
+    def test_interrupt_ends_quietly_with_130(self, tmp_path: Path) -> None:
+        """Ctrl-C while a command works: no traceback, the shell's usual code."""
+        program = (
+            "import time, dpgram.insurance\n"
+            "def slow(*_):\n    print('working', flush=True)\n    time.sleep(60)\n"
+            "dpgram.insurance.table = slow\n"
+            "from dpgram.cli import main\nmain(['demo', '--output', 'here'])\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "working\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        assert "interrupted" in err
+
+    def test_a_reader_that_goes_away_is_no_error(self, made: Path) -> None:
+        command = f"{sys.executable} -m dpgram show {made / 'people.json'} --json | head -c 1"
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr
+
+    def test_help_is_quick(self) -> None:
+        """Commands must not load what they do not need; the best of three, for a busy machine."""
+        best = float("inf")
+        for _ in range(3):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "dpgram", "--help"], check=True, capture_output=True)
+            best = min(best, time.perf_counter() - started)
+        assert best < 1.0
