@@ -29,7 +29,7 @@ def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
 
 def count(release: Release) -> float:
     """The noisy number of rows: vᵀGv for the v with v·a = 1 in every row."""
-    rows = _moments(release).rows()
+    rows = _moments(release).rows
     if rows is None:
         raise AnalysisError(
             "this release has no constant column, so it knows no counts and no means",
@@ -109,7 +109,7 @@ def _gram_with_rows(release: Release) -> Matrix:
         raise AnalysisError(
             "this release has no constant column, so it knows no means", remedy="Publish with constant=True"
         )
-    gram = _moments(release).consistent_gram()
+    gram = _moments(release).consistent_gram
     if gram[0, 0] <= 0:
         raise AnalysisError(
             "the noise is larger than the whole table: the noisy number of rows is not positive",

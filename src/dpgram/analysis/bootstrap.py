@@ -85,6 +85,8 @@ class _Truth:
     span: Matrix
     """Orthonormal: the features' coordinates, then the target's own direction."""
     block: Matrix
+    rest: Matrix
+    """What the columns outside the span hold; a sampled release's error depends on it too."""
     features: Matrix
     """The Gram matrix of the features."""
     scores: Matrix
@@ -111,9 +113,11 @@ class _Truth:
         block = np.block(
             [[features, toward[:, None]], [toward[None, :], np.array([[theta @ toward + residual]])]]
         )
+        span = np.column_stack([solution.basis, outside / size])
         return cls(
-            span=np.column_stack([solution.basis, outside / size]),
+            span=span,
             block=block,
+            rest=_rest(moments, span),
             features=features,
             scores=vectors / np.sqrt(values),
             theta=theta,
@@ -124,7 +128,7 @@ class _Truth:
 
     def gram(self) -> Matrix:
         """The truth in encoded space."""
-        return np.asarray(self.span @ self.block @ self.span.T)
+        return np.asarray(self.span @ self.block @ self.span.T + self.rest)
 
     def sampled(self, generator: np.random.Generator) -> Matrix:
         """A table drawn around it, with the same features and new errors."""
@@ -136,7 +140,16 @@ class _Truth:
         block[:-1, -1] += scores
         block[-1, :-1] += scores
         block[-1, -1] = self.theta @ self.features @ self.theta + 2.0 * self.theta @ scores + squares
-        return np.asarray(self.span @ block @ self.span.T)
+        return np.asarray(self.span @ block @ self.span.T + self.rest)
+
+
+def _rest(moments: Moments, span: Matrix) -> Matrix:
+    """Q G₊ Q with Q the projection away from the span: nothing when noise was added, which needs none."""
+    if moments.noise.added:
+        return np.zeros_like(moments.gram)
+    values, vectors = np.linalg.eigh(moments.consistent_gram)
+    away = vectors - span @ (span.T @ vectors)
+    return np.asarray((away * np.maximum(values, 0.0)) @ away.T)
 
 
 def _drawn_together(values: Vector, inflation: float) -> Vector:

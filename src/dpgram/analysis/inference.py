@@ -26,6 +26,10 @@ Vector = npt.NDArray[np.float64]
 Kind = Literal["population", "table"]
 Reference = Literal["t", "normal"]
 
+SAMPLED: Final = (
+    "this mechanism's error depends on the table, so intervals in closed form are approximate: "
+    "bootstrap() follows the mechanism itself"
+)
 INFLATION_LIMIT: Final = 1.5
 """Beyond this κ no interval is given: coverage was not found to hold (benchmarks/results/coverage.md)."""
 INFLATION_CAUTION: Final = 1.2
@@ -230,11 +234,12 @@ def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
 
 def cautions_of(moments: Moments, kind: Kind) -> tuple[str, ...]:
     """What an interval does not cover."""
+    found = [] if moments.noise.added else [SAMPLED]
     if kind == "population" and moments.clipped:
         caution = (
             f"rows were clipped to the radius {moments.radius:g}, below the largest norm the schema allows "
             f"({moments.schema.max_norm_squared**0.5:g}): long rows count less, which biases "
             "coefficients in a way that no interval here includes"
         )
-        return (caution,)
-    return ()
+        found.append(caution)
+    return tuple(found)

@@ -56,6 +56,11 @@ class EncodedNoise:
         return cls(parts=(NoisePart(law=law, unit=unit),))
 
     @property
+    def added(self) -> bool:
+        """Whether noise was added to the matrix, so that its law does not depend on the table."""
+        return not any(isinstance(part.law, StandIn) for part in self.parts)
+
+    @property
     def diagonal_sd(self) -> float:
         """σ: the standard deviation of N_ii."""
         return math.hypot(*(part.law.diagonal_sd * part.unit for part in self.parts))
