@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -22,7 +23,7 @@ import numpy as np
 from dpgram.choice import choose
 from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.engines.local import Progress, gram
-from dpgram.errors import GuaranteeError, MechanismError, SchemaError
+from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError, SchemaError
 from dpgram.mechanisms import Drawn, Facts, Mechanism
 from dpgram.privacy.accountant import Event, GaussianEvent, describe
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -145,6 +146,14 @@ def publish(
     )
     started = time.perf_counter()
     exact = gram(data, schema, clip, missing=missing, strict=strict, threads=threads, progress=progress)
+    # Rows before any was dropped: under replace-one that number is public, that of the kept ones is not.
+    public_rows = exact.counts.rows_read if adjacency == "replace-one" else None
+    if rows is None and public_rows is not None and terms.guarantee.delta * public_rows > 1.0:
+        warnings.warn(
+            f"delta = {delta:g} is above one in the {public_rows} rows: it would allow one to be told",
+            DpgramWarning,
+            stacklevel=2,
+        )
     if report is not None:
         # Before the charge: a report that fails must not cost a release that was paid for.
         report(
@@ -167,8 +176,7 @@ def publish(
         policy=terms.policy,
         adjacency=adjacency,
         unit=unit,
-        # Rows before any was dropped: under replace-one that number is public, that of the kept ones is not.
-        public_rows=exact.counts.rows_read if adjacency == "replace-one" else None,
+        public_rows=public_rows,
         mechanism=terms.used(),
         noise=drawn.noise,
         guarantee=terms.stated(),

@@ -371,7 +371,7 @@ class TestAuto:
     @pytest.mark.parametrize("currency", [None, "mu2"])
     def test_where_gaussian_noise_is_not_proven_the_pure_one_is_taken(self, currency: Any) -> None:
         facts = Facts(width=100, adjacency=AddRemove())
-        chosen = choose("auto", Guarantee(200.0, 1e-6), facts, currency)
+        chosen = choose("auto", Guarantee(1e5, 1e-6), facts, currency)
         assert chosen.mechanism.name == "matrix-laplace"
         assert "not proven" in chosen.reason
 
@@ -495,6 +495,13 @@ class TestWarnings:
     def test_weak_promises_are_called_weak(self, arguments: dict[str, Any], words: str) -> None:
         with pytest.warns(DpgramWarning, match=words):
             agree(SCHEMA, **arguments)
+
+    def test_delta_above_one_in_the_public_rows(self) -> None:
+        call: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-4, "mechanism": "gaussian"}
+        with pytest.warns(DpgramWarning, match="20000 rows"):
+            publish(table(20_000), SCHEMA, adjacency="replace-one", **call)
+        publish(table(20_000), SCHEMA, **call)  # the number is private: no word about it
+        publish(table(9_000), SCHEMA, adjacency="replace-one", **call)
 
 
 @pytest.fixture(autouse=True)
