@@ -327,9 +327,9 @@ def encode_block(
     """Encode `count` rows into the lines of `out` (one line a column); gives how many of them were kept.
 
     The source cells are in the lines of `raw`, or, if `rows` is not empty, in its rows (`raw` is then
-    scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown level. The
-    rows kept come first in `out`, in their order. `units` is empty, or says of how many rows of one privacy
-    unit each row is one. `counts` is added to.
+    scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown level.
+    The rows kept come first in `out`, in their order. `units` is empty, or says of how many rows of one
+    privacy unit each row is one. `counts` is added to.
     """
     tile = max(64, _TILE_CELLS // out.shape[0])
     missing, over, nothing = np.empty(tile, np.uint8), np.empty(tile, np.uint8), np.zeros(tile, np.uint8)

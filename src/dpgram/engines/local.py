@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,9 @@ from dpgram.schema import Schema
 if TYPE_CHECKING:
     from dpgram.block import BlockEncoder
 
-Progress = bool | Callable[[int], None] | None
-"""None: a bar on a terminal, else silence. True: a bar. False: silence. A function: called with the rows read
-so far, from the thread that called `gram`."""
+Progress = Literal[False] | Callable[[int], None] | None
+"""None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
+that called `gram`, with the number of rows read so far."""
 
 BATCH_CELLS: Final = 1 << 21
 """Most cells of a batch (16 MB of floats): few enough that memory does not depend on the table."""
@@ -195,7 +195,7 @@ def _display(progress: Progress, total: int | None) -> Iterator[Callable[[int], 
     if callable(progress):
         yield progress
         return
-    if not (sys.stderr.isatty() if progress is None else progress):
+    if progress is False or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
