@@ -1,6 +1,6 @@
 """Coverage and length of nominal 95% intervals: n × ε × d × mechanism × kind, by simulation.
 
-    python benchmarks/coverage.py [--tables 600] [--draws 400]      # about ten minutes on one core
+    python benchmarks/interval_coverage.py [--tables 600] [--draws 400]      # about ten minutes on one core
 
 Each simulated table serves all ε and both mechanisms. Its own least-squares fit is the truth for
 `kind="table"`, the generating coefficients are the truth for `kind="population"`. A cell passes when
@@ -222,7 +222,7 @@ def _compare(cell: Cell, moments: Moments, design: Design, kind: Kind, draws: in
 
 HEAD = """# Coverage of nominal 95% intervals
 
-Made by `benchmarks/coverage.py`: {tables} simulated tables for each design and n; add/remove, δ = 10⁻⁶ for
+Made by `benchmarks/interval_coverage.py`: {tables} simulated tables a design and n; add/remove, δ = 10⁻⁶ for
 `gaussian`, δ = 0 for `matrix-laplace`. Coverage is averaged over all coefficients, the intercept included;
 its simulation error is about ±{error:.1f} points (one standard deviation, coefficients of one release taken
 as independent). κ is the median noise inflation of the design: intervals are refused above 1.5 and come with
