@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.errors import MissingExtra
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpgram.analysis.inference import Kind
+    from dpgram.analysis.pca import Components
     from dpgram.analysis.results import Regression
 
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREY: Final = "#666666"
+LIGHT: Final = "#B8B8B8"
 DPI: Final = 100
+MOST_LABELS: Final = 14
+"""More columns than this are drawn without a label each: they could not be read."""
 WIDTH: Final = 8.0
 """Inches; 800 pixels at 100 dots per inch."""
 
@@ -99,3 +104,95 @@ def _span(fit: Regression, position: int) -> float:
     if column.kind == "legendre":
         return 1.0
     return 2.0 * scale_factors(fit.design.schema)[term.source]
+
+
+def component_plot(components: Components, *, path: str | Path | None = None) -> Figure:
+    """Scree on the left with the noise level; on the right the loadings of the first two components."""
+    two = len(components.variances) > 1
+    figure, axes = _figure(4.6, 2 if two else 1)
+    _scree(axes[0], components)
+    if two:
+        _biplot(axes[1], components)
+    return _written(figure, path)
+
+
+def _scree(axis: Axes, components: Components) -> None:
+    spectrum = components.spectrum[:30]
+    numbers = np.arange(1, len(spectrum) + 1)
+    clear = components.gaps[: len(spectrum)] > components.noise_norm
+    for stable, colour, word in ((True, BLUE, "stable"), (False, LIGHT, "mixed by the noise")):
+        chosen = clear == stable
+        if chosen.any():
+            axis.bar(numbers[chosen], spectrum[chosen], color=colour, width=0.7, label=word)
+    axis.axhline(
+        components.noise_norm, color=ORANGE, linewidth=1.6, linestyle="--", label="reach of the noise"
+    )
+    axis.legend(frameon=False)
+    step = 1 if len(spectrum) <= 12 else 5
+    axis.set_xticks([number for number in numbers if number == 1 or number % step == 0])
+    axis.set_xlabel("component")
+    axis.set_ylabel("variance")
+    axis.set_title("Scree", loc="left")
+
+
+def _biplot(axis: Axes, components: Components) -> None:
+    arrows = components.loadings[:, :2] * np.sqrt(np.maximum(components.variances[:2], 0.0))
+    longest = np.argsort(-np.hypot(arrows[:, 0], arrows[:, 1]))
+    limit = 1.3 * max(float(np.abs(arrows).max()), 1e-12)
+    taken: list[tuple[float, float]] = []
+    for rank, i in enumerate(longest):
+        x, y = arrows[i]
+        axis.annotate(
+            "", (x, y), (0.0, 0.0), arrowprops={"arrowstyle": "->", "color": BLUE, "linewidth": 1.4}
+        )
+        crowded = any(abs(x - a) < 0.5 * limit and abs(y - b) < 0.09 * limit for a, b in taken)
+        if rank >= MOST_LABELS or crowded:
+            continue
+        taken.append((x, y))
+        axis.annotate(
+            _shortened(components.names[i]),
+            (x, y),
+            xytext=(4 if x >= 0 else -4, 3 if y >= 0 else -3),
+            textcoords="offset points",
+            ha="left" if x >= 0 else "right",
+            va="bottom" if y >= 0 else "top",
+            fontsize=9,
+        )
+    axis.axhline(0.0, color=GREY, linewidth=0.6)
+    axis.axvline(0.0, color=GREY, linewidth=0.6)
+    axis.set_xlim(-limit, limit)
+    axis.set_ylim(-limit, limit)
+    for number, label in ((0, axis.set_xlabel), (1, axis.set_ylabel)):
+        doubt = "" if components.stable[number] else ", NOT stable"
+        label(f"component {number + 1} ({components.explained[number]:.0%}{doubt})")
+    axis.set_title("Loadings", loc="left")
+
+
+def correlation_plot(
+    correlation: npt.NDArray[np.float64], names: Sequence[str], *, path: str | Path | None = None
+) -> Figure:
+    """A heat map; columns whose variance the noise swallowed are left grey."""
+    count = len(names)
+    figure, (axis,) = _figure(min(1.6 + 0.42 * count, 9.0))
+    axis.spines[:].set_visible(False)
+    axis.set_facecolor(LIGHT)
+    image = axis.imshow(np.ma.masked_invalid(correlation), cmap="PuOr", vmin=-1.0, vmax=1.0, aspect="equal")
+    shown = range(0, count, max(1, count // 40))
+    axis.set_xticks(list(shown), [_shortened(names[i]) for i in shown], rotation=45, ha="right", fontsize=9)
+    axis.set_yticks(list(shown), [_shortened(names[i]) for i in shown], fontsize=9)
+    if count <= MOST_LABELS:
+        for i in range(count):
+            for j in range(count):
+                value = correlation[i, j]
+                text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
+                dark = not np.isnan(value) and abs(value) > 0.6
+                axis.text(
+                    j, i, text, ha="center", va="center", fontsize=8, color="white" if dark else "black"
+                )
+    figure.colorbar(image, ax=axis, shrink=0.8, label="correlation")
+    axis.set_title("Noisy correlations", loc="left")
+    return _written(figure, path)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 18 else name[:17] + "…"

@@ -52,6 +52,10 @@ class Unshrunken:
     """κ: 1 without noise; the factor by which noise inflates the variance of a naive inverse."""
     slopes: Vector
     """θ̂ for the target's part outside V: what multiplies the noise of A."""
+    outside: Vector
+    """t: the target's part outside V."""
+    scores: Vector
+    """b = VᵀG̃t."""
     residual: Vector
     """t − Vθ: the residual as a function of the encoded row."""
     residual_sum: float
@@ -84,9 +88,9 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
     inflation = 1.0 + variance * float(inverse @ inverse)
     residual = outside - basis @ theta
     size, toward = float(residual @ residual), float(outside @ outside)
-    scores = noise.residual_covariance(residual, basis)
-    scores -= variance * min(size * (1.0 - 1.0 / inflation), size - toward) * np.eye(len(values))
-    covariance = resolvent @ scores @ resolvent
+    spread = noise.residual_covariance(residual, basis)
+    spread -= variance * min(size * (1.0 - 1.0 / inflation), size - toward) * np.eye(len(values))
+    covariance = resolvent @ spread @ resolvent
     return Unshrunken(
         basis=basis,
         theta=inside + theta,
@@ -94,6 +98,8 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
         shift=shift,
         inflation=inflation,
         slopes=theta,
+        outside=outside,
+        scores=b,
         residual=residual,
         residual_sum=float(outside @ gram @ outside - rotated @ (inverse * rotated))
         + toward * variance * float(inverse.sum()),
@@ -110,6 +116,8 @@ def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
         shift=0.0,
         inflation=1.0,
         slopes=np.zeros(0),
+        outside=target,
+        scores=np.zeros(0),
         residual=target,
         residual_sum=float(target @ gram @ target),
         privacy_covariance=np.zeros((0, 0)),

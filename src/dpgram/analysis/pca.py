@@ -1,0 +1,215 @@
+"""Principal components of the noisy covariance C̃ = BᵀG̃B/n̂, with how far the noise may have turned each.
+
+B are the centred columns in encoded units (where the noise is uniform). A component with unit vector q_i is
+the function f_i = B q_i of the row. To first order the noise turns it towards component j by
+f_iᵀN f_j / (n(λ_i − λ_j)), so its expected squared sine is
+
+    Σ_j o²(|f_i|²|f_j|² + (f_i·f_j)²) / (n²(λ_i − λ_j)²),   o² = Var N_ij.
+
+A component is called stable when the gap to its nearest neighbour exceeds E‖N‖/n: otherwise neighbours may
+have been mixed or swapped by the noise, and only the plane they span means something. All this describes the
+very table behind the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.problem import COUNT_TO_NOISE, too_noisy
+from dpgram.errors import AnalysisError
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from dpgram.release import Release
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Components:
+    """The k leading components, in encoded units (each number scaled to its public range)."""
+
+    names: tuple[str, ...]
+    """The encoded columns."""
+    variances: Vector
+    """Eigenvalues of the noisy covariance, largest first; noise can make small ones negative."""
+    total: float
+    """The noisy total variance."""
+    loadings: Matrix
+    """One column for each component, of length one; the largest entry of each is positive."""
+    gaps: Vector
+    """Distance of every variance of the spectrum to its nearest neighbour."""
+    noise_norm: float
+    """E‖N‖/n: what the noise alone reaches."""
+    sines: Vector
+    """Expected sine of the angle by which the noise turned each component; 1 is a right angle."""
+    standardised: bool
+    spectrum: Vector
+    """All eigenvalues, for a scree plot."""
+
+    @property
+    def stable(self) -> npt.NDArray[np.bool_]:
+        """Whether the component's gap stands clear of the noise."""
+        return np.asarray(self.gaps[: len(self.variances)] > self.noise_norm)
+
+    @property
+    def explained(self) -> Vector:
+        """Share of the total variance, between 0 and 1."""
+        shares = (
+            np.maximum(self.variances, 0.0) / self.total
+            if self.total > 0.0
+            else np.zeros_like(self.variances)
+        )
+        return np.minimum(shares, 1.0)
+
+    def to_frame(self) -> pl.DataFrame:
+        """A Polars frame with a row for each component."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "component": np.arange(1, len(self.variances) + 1),
+                "variance": self.variances,
+                "explained": self.explained,
+                "stable": self.stable,
+                "turned_by": np.degrees(np.arcsin(np.minimum(self.sines, 1.0))),
+                **{name: self.loadings[i] for i, name in enumerate(self.names)},
+            }
+        )
+
+    def summary(self) -> str:
+        """Variances, shares and stability as text."""
+        units = "standardised columns" if self.standardised else "columns scaled to their public ranges"
+        lines = [f"Principal components of {len(self.names)} {units}, from a private release", ""]
+        lines.append("component   variance  explained  stable   turned by noise")
+        for i, variance in enumerate(self.variances):
+            angle = np.degrees(np.arcsin(min(self.sines[i], 1.0)))
+            word = "yes" if self.stable[i] else "NO"
+            lines.append(
+                f"{i + 1:>9}  {variance:>9.4g}  {self.explained[i]:>9.1%}  {word:>6}   about {angle:.0f}°"
+            )
+        if not self.stable.all():
+            lines += [
+                "",
+                "Components that are not stable lie so close to a neighbour that the noise may have mixed",
+            ]
+            lines.append("them: their loadings mean little one by one.")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Scree plot and biplot side by side; written to `path` when given."""
+        from dpgram.analysis.plots import component_plot
+
+        return component_plot(self, path=path)
+
+
+def pca(
+    release: Release | Moments,
+    k: int | None = None,
+    on: Sequence[str] | None = None,
+    *,
+    standardise: bool = False,
+) -> Components:
+    """The `k` leading principal components of the columns `on` (all by default).
+
+    `standardise=True` gives every column variance one first (components of the correlation matrix); a column
+    whose variance does not stand clear of the noise is then refused.
+    """
+    moments = Moments.of(release)
+    positions = _positions(moments, on)
+    if k is not None and not 1 <= k <= len(positions):
+        raise AnalysisError("the number of components is out of range", got=k, limit=f"1 to {len(positions)}")
+    functions, rows = centred_columns(moments, positions)
+    gram, off = moments.consistent_gram, moments.noise.offdiagonal_sd
+    covariance = functions.T @ gram @ functions / rows
+    if standardise:
+        functions = functions / _deviations(moments, positions, functions, covariance, rows)
+        covariance = functions.T @ gram @ functions / rows
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    vectors = vectors * np.where(
+        vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))] < 0, -1.0, 1.0
+    )
+    turned = functions @ vectors
+    inner = turned.T @ turned
+    sizes = np.diagonal(inner)
+    distance = np.abs(values[:, None] - values[None, :])
+    np.fill_diagonal(distance, np.inf)
+    with np.errstate(divide="ignore"):
+        squares = np.sum(off**2 * (np.outer(sizes, sizes) + inner**2) / (rows * distance) ** 2, axis=1)
+    count = len(values) if k is None else k
+    gaps = distance.min(axis=1) if len(values) > 1 else np.full(1, np.inf)
+    return Components(
+        names=tuple(moments.schema.names[i] for i in positions),
+        variances=values[:count],
+        total=float(values.sum()),
+        loadings=vectors[:, :count],
+        gaps=gaps,
+        noise_norm=moments.noise.expected_norm(len(values)) * float(sizes.max()) / rows,
+        sines=np.sqrt(np.nan_to_num(squares, posinf=1.0))[:count],
+        standardised=standardise,
+        spectrum=values,
+    )
+
+
+def centred_columns(moments: Moments, positions: Sequence[int]) -> tuple[Matrix, float]:
+    """The columns less their noisy means, as functions of the row, and the noisy number of rows."""
+    constant = moments.constant_vector()
+    axes = np.zeros((moments.schema.width, len(positions)))
+    axes[list(positions), range(len(positions))] = 1.0
+    rows = moments.rows
+    if rows is None:
+        raise AnalysisError(
+            "this release has no constant column, so it knows no means and no covariances",
+            remedy="Publish with constant=True",
+        )
+    axes = moments.project(axes)
+    if constant is None:  # a public row count, but no means: second moments around the midpoints
+        return axes, rows
+    constant = moments.project(constant)
+    if rows <= COUNT_TO_NOISE * moments.noise.diagonal_sd * float(constant @ constant):
+        raise too_noisy()
+    means = axes.T @ (moments.consistent_gram @ constant) / rows
+    return np.asarray(axes - np.outer(constant, means)), rows
+
+
+def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
+    schema = moments.schema
+    if isinstance(on, str):
+        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
+    names = [column.name for column in schema.columns] if on is None else list(on)
+    found = tuple(dict.fromkeys(i for name in names for i in schema.indices(name)))
+    if not found:
+        raise AnalysisError("no columns are left", remedy="Name at least one column in `on`")
+    return found
+
+
+def _deviations(
+    moments: Moments, positions: Sequence[int], functions: Matrix, covariance: Matrix, rows: float
+) -> Vector:
+    variances = np.diagonal(covariance)
+    noise = moments.noise.diagonal_sd * np.sum(functions**2, axis=0) / rows
+    drowned = [
+        moments.schema.names[i] for i, v, s in zip(positions, variances, noise, strict=True) if v <= 3.0 * s
+    ]
+    if drowned:
+        raise AnalysisError(
+            "the variance of a column does not stand clear of the noise, so it cannot be standardised",
+            got=", ".join(drowned[:10]),
+            remedy="Leave it out of `on`, or use standardise=False",
+        )
+    return np.sqrt(variances)

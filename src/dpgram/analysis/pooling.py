@@ -1,0 +1,245 @@
+"""Several releases of one schema: β̂ = (Σ C_k⁻¹)⁻¹ Σ C_k⁻¹β̂_k, or one matrix from many.
+
+`pool` combines coefficients of sites or years by inverse-variance weighting and tests whether they differ
+more than their errors explain. `compare` looks at two of them. `union` adds matrices: the release of all
+tables together, for when each alone is too noisy. `average` weights releases of the *same* table by 1/σ_k²:
+their noise is independent, so a second release sharpens the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from dpgram.analysis.design import build_design
+from dpgram.analysis.inference import Inference, JointTest, Kind, infer
+from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
+from dpgram.errors import AnalysisError
+from dpgram.noise.sampled import StandIn
+
+if TYPE_CHECKING:
+    from dpgram.release import Release
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pooled:
+    """Coefficients common to several releases."""
+
+    inference: Inference
+    used: int
+    """How many releases went in; those too noisy for inference are left out."""
+    heterogeneity: float
+    """Cochran's Q: Σ (β̂_k − β̂)ᵀC_k⁻¹(β̂_k − β̂)."""
+    heterogeneity_degrees: int
+    heterogeneity_p_value: float
+    """Small when the sites do not share one regression."""
+
+    def summary(self, level: float = 0.95) -> str:
+        """The pooled coefficients as text."""
+        ends, errors = self.inference.conf_int(level), self.inference.std_errors
+        lines = [f"Regression pooled over {self.used} releases by inverse-variance weighting", ""]
+        width = max(len(name) for name in self.inference.names)
+        lines.append(f"{'':<{width}}  {'estimate':>12}  {'std. error':>10}  {100 * level:g}% from … to")
+        for i, name in enumerate(self.inference.names):
+            estimate = self.inference.estimate[i]
+            lines.append(
+                f"{name:<{width}}  {estimate:>12.5g}  {errors[i]:>10.3g}  {ends[i, 0]:.5g} … {ends[i, 1]:.5g}"
+            )
+        lines += [
+            "",
+            f"Do the releases differ? Q = {self.heterogeneity:.3g} on {self.heterogeneity_degrees} degrees",
+        ]
+        lines[-1] += f" of freedom, p = {self.heterogeneity_p_value:.2g}."
+        lines += [f"Caution: {caution}." for caution in self.inference.cautions]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Coefficients of one release less those of another, with the errors of both."""
+
+    difference: Inference
+    joint: JointTest
+    """Are all coefficients the same?"""
+
+    def summary(self, level: float = 0.95) -> str:
+        """The differences as text."""
+        ends, p_values = self.difference.conf_int(level), self.difference.p_values()
+        width = max(len(name) for name in self.difference.names)
+        lines = [f"{'':<{width}}  {'difference':>12}  {100 * level:g}% from … to  (p-value)"]
+        for i, name in enumerate(self.difference.names):
+            value = self.difference.estimate[i]
+            lines.append(
+                f"{name:<{width}}  {value:>12.5g}  {ends[i, 0]:.5g} … {ends[i, 1]:.5g}  ({p_values[i]:.2g})"
+            )
+        lines += ["", f"All coefficients equal: p = {self.joint.p_value:.2g}"]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def pool(
+    releases: Sequence[Release | Moments],
+    target: str,
+    on: Sequence[str] | None = None,
+    *,
+    kind: Kind = "population",
+    intercept: bool = True,
+    reference: Mapping[str, str] | None = None,
+) -> Pooled:
+    """One regression from several releases of one schema, each weighted by the inverse of its covariance."""
+    found = _inferences(releases, target, on, kind=kind, intercept=intercept, reference=reference)
+    trusted = [one for one in found if one.refusal is None]
+    if not trusted:
+        raise AnalysisError(
+            "none of the releases can bear this regression alone",
+            remedy="Add their matrices first: regress(union(releases), ...)",
+        )
+    scale = np.sqrt(np.diagonal(trusted[0].covariance))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    weights = [np.linalg.inv(one.covariance / np.outer(scale, scale)) for one in trusted]
+    total = np.linalg.inv(sum(weights))
+    mean = total @ sum(w @ (one.estimate / scale) for w, one in zip(weights, trusted, strict=True))
+    deviations = [one.estimate / scale - mean for one in trusted]
+    q = float(sum(d @ w @ d for d, w in zip(deviations, weights, strict=True)))
+    degrees = (len(trusted) - 1) * len(mean)
+    left_out = len(found) - len(trusted)
+    cautions = dict.fromkeys(caution for one in trusted for caution in one.cautions)
+    if left_out:
+        cautions[
+            f"{left_out} of the releases were left out: their noise is too large for this regression"
+        ] = None
+    return Pooled(
+        inference=_plain(trusted[0], mean * scale, total * np.outer(scale, scale), tuple(cautions)),
+        used=len(trusted),
+        heterogeneity=q,
+        heterogeneity_degrees=degrees,
+        heterogeneity_p_value=float(stats.chi2.sf(q, degrees)) if degrees else 1.0,
+    )
+
+
+def compare(
+    first: Release | Moments,
+    second: Release | Moments,
+    target: str,
+    on: Sequence[str] | None = None,
+    *,
+    kind: Kind = "population",
+    intercept: bool = True,
+    reference: Mapping[str, str] | None = None,
+) -> Comparison:
+    """Coefficients of `first` less those of `second`; the two tables must have no rows in common."""
+    one, other = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
+    for found in (one, other):
+        if found.refusal is not None:
+            raise AnalysisError("the releases cannot be compared", got=found.refusal)
+    cautions = tuple(dict.fromkeys((*one.cautions, *other.cautions)))
+    difference = _plain(one, one.estimate - other.estimate, one.covariance + other.covariance, cautions)
+    return Comparison(difference=difference, joint=difference.joint_test(tuple(range(len(one.names)))))
+
+
+def union(releases: Sequence[Release | Moments]) -> Moments:
+    """ΣG̃_k: the moments of all tables together; the noises add up."""
+    every = [_with_added_noise(one) for one in _same_schema(releases)]
+    public = [one.public_rows for one in every if one.public_rows is not None]
+    return replace(
+        every[0],
+        gram=np.sum([one.gram for one in every], axis=0),
+        noise=EncodedNoise(parts=tuple(part for one in every for part in one.noise.parts)),
+        radius=min(one.radius for one in every),
+        complete_groups=all(one.complete_groups for one in every),
+        public_rows=sum(public) if len(public) == len(every) else None,
+    )
+
+
+def average(releases: Sequence[Release | Moments]) -> Moments:
+    """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only."""
+    every = [_with_added_noise(one) for one in _same_schema(releases)]
+    if len({one.radius for one in every}) > 1:
+        raise AnalysisError(
+            "the releases were clipped to different radii, so their matrices differ by more than noise"
+        )
+    precisions = np.array([1.0 / one.noise.diagonal_sd**2 for one in every])
+    weights = precisions / precisions.sum()
+    parts = [
+        NoisePart(law=part.law, unit=part.unit * float(weight))
+        for one, weight in zip(every, weights, strict=True)
+        for part in one.noise.parts
+    ]
+    gram = np.sum([weight * one.gram for one, weight in zip(every, weights, strict=True)], axis=0)
+    return replace(
+        every[0],
+        gram=gram,
+        noise=EncodedNoise(parts=tuple(parts)),
+        complete_groups=all(one.complete_groups for one in every),
+    )
+
+
+def _inferences(
+    releases: Sequence[Release | Moments],
+    target: str,
+    on: Sequence[str] | None,
+    *,
+    kind: Kind,
+    intercept: bool,
+    reference: Mapping[str, str] | None,
+) -> list[Inference]:
+    return [
+        infer(one, build_design(one, target, on, intercept=intercept, reference=reference), kind)
+        for one in _same_schema(releases)
+    ]
+
+
+def _same_schema(releases: Sequence[Release | Moments]) -> list[Moments]:
+    every = [Moments.of(release) for release in releases]
+    if not every:
+        raise AnalysisError("no releases were given")
+    if any(one.schema != every[0].schema for one in every):
+        raise AnalysisError(
+            "the releases have different schemas",
+            remedy="Only matrices of the same columns and bounds can be combined",
+        )
+    return every
+
+
+def _with_added_noise(moments: Moments) -> Moments:
+    """Sampled releases by their stand-in: errors that depend on each matrix cannot be added otherwise."""
+    if moments.noise.added:
+        return moments
+    parts = [
+        NoisePart(law=part.law.additive, unit=part.unit) if isinstance(part.law, StandIn) else part
+        for part in moments.noise.parts
+    ]
+    return replace(
+        moments,
+        gram=moments.gram - moments.noise.mean_diagonal * np.eye(len(moments.gram)),
+        noise=EncodedNoise(parts=tuple(parts)),
+    )
+
+
+def _plain(model: Inference, estimate: Vector, covariance: Matrix, cautions: tuple[str, ...]) -> Inference:
+    """Sums of several errors: the normal reference, no term in which the noise grows with the hypothesis."""
+    nothing = np.zeros_like(estimate)
+    return replace(
+        model,
+        estimate=estimate,
+        covariance=covariance,
+        slope=nothing,
+        curvature=nothing,
+        degrees=None,
+        cautions=cautions,
+    )
