@@ -44,7 +44,7 @@ from dpgram.schema import Schema
 
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
-"""Below it the noise of one cell would pass the weight of 10^6 rows a thousand times over."""
+"""Here the noise of a single cell already outweighs a million rows."""
 
 
 @final
@@ -110,6 +110,9 @@ def publish(
     strict: bool = False,
     unit: str | None = None,
     rows: int | None = None,
+    ridge: float | None = None,
+    rank: int | None = None,
+    degrees: int | None = None,
     threads: int | None = None,
     entropy: Entropy | None = None,
     progress: Progress = None,
@@ -143,6 +146,9 @@ def publish(
         strict=strict,
         unit=unit,
         rows=rows,
+        ridge=ridge,
+        rank=rank,
+        degrees=degrees,
     )
     started = time.perf_counter()
     exact = gram(data, schema, clip, missing=missing, strict=strict, threads=threads, progress=progress)
@@ -199,6 +205,9 @@ def agree(
     strict: bool = False,
     unit: str | None = None,
     rows: int | None = None,
+    ridge: float | None = None,
+    rank: int | None = None,
+    degrees: int | None = None,
 ) -> Terms:
     """Validate everything and price it. Reads no data, spends nothing, raises what `publish` would raise."""
     if not isinstance(schema, Schema):

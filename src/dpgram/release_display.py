@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from dpgram.lattice import cell_unit
+from dpgram.noise import SampledLaw
 
 if TYPE_CHECKING:
     from dpgram.release import Release
@@ -32,9 +33,14 @@ def in_words(*, epsilon: float, delta: float, adjacency: AdjacencyName, unit: st
     return first + f", apart from events of total probability at most δ = {delta:g}."
 
 
+def printable(text: str) -> str:
+    """`text` with control characters spelled out: a file must not be able to steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 def as_text(release: Release) -> str:
     """One aligned block, about 100 columns wide."""
-    facts = _facts(release)
+    facts = [(name, printable(value)) for name, value in _facts(release)]
     label = max(len(name) for name, _ in facts)
     lines = [_title(release)]
     for name, value in facts:
@@ -87,14 +93,16 @@ def _numbers(release: Release) -> str:
 
 
 def _noise(release: Release) -> str:
-    unit = cell_unit(release.radius) * 2.0**release.published.exponent
+    unit = cell_unit(release.radius)
+    if isinstance(release.noise, SampledLaw):
+        return "drawn around the exact matrix, so its size depends on the direction"
     diagonal, off = release.noise.diagonal_sd * unit, release.noise.offdiagonal_sd * unit
     return f"standard deviation {diagonal:.4g} on the diagonal and {off:.4g} off it, in encoded units"
 
 
 def _rows(release: Release) -> str:
     told = "" if release.public_rows is None else f"; {release.public_rows:,} were read (public)"
-    if not release.schema.constant or release.published.kind != "gram":
+    if not release.schema.constant:
         return "no constant column, so no count" + told
     weighted = " in weight" if _clipped(release) else ""
     return f"about {release.count():,.0f}{weighted} (noisy)" + told

@@ -357,6 +357,22 @@ class TestErrors:
         assert "Traceback" not in result.err
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.parametrize("command", ["show", "correlation", "regress"])
+    def test_a_file_cannot_steer_the_terminal(self, command: str, run: Any, tmp_path: Path) -> None:
+        """Column names may hold anything; escape sequences in them are spelled out, never sent."""
+        name = "a\x1b]0;owned\x07\x9b2J"
+        schema = dpgram.Schema(dpgram.numeric(name, 0, 1), dpgram.numeric("b", 0, 1))
+        rows = {name: [0.1, 0.9] * 500, "b": [0.3, 0.4] * 500}
+        dpgram.publish(rows, schema, epsilon=5.0, delta=0.0).save(tmp_path / "x.json")
+        extra = ["b"] if command == "regress" else []
+        for arguments in ([], ["--json"]):
+            result = run(command, tmp_path / "x.json", *extra, *arguments)
+            assert result.code == 0
+            assert all(c.isprintable() or c == "\n" for c in result.out)
+        failed = run("regress", tmp_path / "x.json", name + "?")
+        assert failed.code == 2
+        assert all(c.isprintable() or c == "\n" for c in failed.err)
+
     def test_warnings_are_one_line_too(self, run: Any, made: Path, tmp_path: Path) -> None:
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 11)
         result = run(*call, "-o", tmp_path / "x.json", "--json")

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from dpgram.cli import analyse, budget, curate, demonstrate
+from dpgram.cli.console import say
 from dpgram.errors import DpgramError
 
 USER_ERROR: Final = 2
@@ -83,7 +84,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _refuse(message: str) -> int:
-    typer.echo(f"dpgram: {' '.join(message.split())}", err=True)
+    say(f"dpgram: {' '.join(message.split())}", err=True)
     return USER_ERROR
 
 
@@ -95,4 +96,4 @@ def _usage(problem: BaseException) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"dpgram: warning: {' '.join(str(message).split())}", err=True)
+    say(f"dpgram: warning: {' '.join(str(message).split())}", err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, print_table, split_names
+from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, print_table, say, split_names
 
 if TYPE_CHECKING:
     from dpgram.analysis.results import Regression
@@ -46,9 +46,9 @@ def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
             }
         )
         return
-    typer.echo(str(loaded))
+    say(str(loaded))
     if means:
-        typer.echo("")
+        say("")
         print_table([(name, f"{value:.5g}") for name, value in means.items()], ("column", "noisy mean"))
 
 
@@ -83,7 +83,7 @@ def regress(
     if as_json:
         print_json(_fit(fit, level))
     else:
-        typer.echo(fit.summary(level))
+        say(fit.summary(level))
 
 
 def correlation(

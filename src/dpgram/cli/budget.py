@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpgram.cli.console import AdjacencyOption, JsonFlag, listed, print_facts, print_json
+from dpgram.cli.console import AdjacencyOption, JsonFlag, listed, print_facts, print_json, say
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
@@ -54,7 +54,7 @@ def create(
     if as_json:
         print_json({"path": str(ledger), **_terms(made)})
     else:
-        typer.echo(f"created {ledger}: {made.left()}")
+        say(f"created {ledger}: {made.left()}")
 
 
 @app.command()
@@ -73,13 +73,13 @@ def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json({**_terms(book), "history": [asdict(line) for line in lines], "left": _left(left)})
         return
-    typer.echo(f"{book.name}: {book.guarantee} for everything released together")
+    say(f"{book.name}: {book.guarantee} for everything released together")
     who = "one row" if book.unit is None else f"one {book.unit!r}"
     print_facts({"neighbours": f"{book.adjacency}, {who}", "left": str(left)})
     for line in lines:
-        typer.echo(str(line))
+        say(str(line))
     if not lines:
-        typer.echo("no charges yet")
+        say("no charges yet")
 
 
 @app.command()
@@ -96,7 +96,7 @@ def left(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json(_left(rest))
     else:
-        typer.echo(str(rest))
+        say(str(rest))
 
 
 @app.command()
@@ -120,9 +120,9 @@ def verify(
     if as_json:
         print_json({"releases": found.releases, "entries": found.entries, "unclaimed": list(found.unclaimed)})
         return
-    typer.echo(f"the ledger is intact, and {found.releases} of its {found.entries} charges are shown here")
+    say(f"the ledger is intact, and {found.releases} of its {found.entries} charges are shown here")
     if found.unclaimed:
-        typer.echo(f"charged, but not shown here: entry {listed(found.unclaimed)}")
+        say(f"charged, but not shown here: entry {listed(found.unclaimed)}")
 
 
 def _terms(book: Ledger) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -11,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from dpgram.errors import DpgramError
+from dpgram.release_display import printable
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
@@ -23,9 +25,14 @@ AdjacencyOption: TypeAlias = Annotated[
 ]
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """One line or block of text; names from files cannot carry control characters to the terminal."""
+    typer.echo(printable(text), err=err)
+
+
 def print_json(value: object) -> None:
     """One JSON document; what is not a number (NaN) is null, as JSON has no word for it."""
-    typer.echo(json.dumps(_clean(value), ensure_ascii=False, indent=1))
+    typer.echo(json.dumps(_clean(value), indent=1))
 
 
 def print_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> None:
@@ -36,14 +43,14 @@ def print_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> None:
             cell.ljust(width) if i == 0 else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        typer.echo("  ".join(["  " + first, *others]).rstrip())
+        say("  ".join(["  " + first, *others]).rstrip())
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
     """Names and values, aligned."""
     width = max(map(len, facts))
     for name, value in facts.items():
-        typer.echo(f"  {name:<{width}}  {value}")
+        say(f"  {name:<{width}}  {value}")
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -59,10 +66,8 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
         raise DpgramError(f"the output {path} is a folder", remedy="Name a file in it")
     if path.exists() and not overwrite:
         raise DpgramError(f"the output {path} exists already", remedy="Choose another, or add --overwrite")
-    probe = path.with_name(f".{path.name}.probe")
     try:
-        probe.touch()
-        probe.unlink()
+        tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as problem:
         raise DpgramError(
             f"the output {path} cannot be written",

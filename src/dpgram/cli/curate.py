@@ -18,6 +18,7 @@ from dpgram.cli.console import (
     print_json,
     print_table,
     require_writable,
+    say,
 )
 from dpgram.errors import ReleaseError
 
@@ -66,9 +67,9 @@ def schema(
     if as_json:
         print_json({"columns": types, "output": None if output is None else str(output)})
     elif output is None:
-        typer.echo(starter_toml(types), nl=False)
+        say(starter_toml(types).rstrip("\n"))
     else:
-        typer.echo(f"wrote {output}: {len(types)} columns. Fill in bounds and levels from public knowledge")
+        say(f"wrote {output}: {len(types)} columns. Fill in bounds and levels from public knowledge")
 
 
 def check(
@@ -98,7 +99,7 @@ def check(
     radius = Encoder(declared, clip=clip, missing=missing, strict=strict).radius
     types = column_types(data)
     started = time.perf_counter()
-    bar = False if as_json else None
+    bar: Literal[False] | None = False if as_json else None
     exact = gram(data, declared, clip, missing=missing, strict=strict, threads=threads, progress=bar)
     seconds = time.perf_counter() - started
     if as_json:
@@ -116,8 +117,8 @@ def check(
         [(column.name, column.kind, types.get(column.name, "computed")) for column in declared.columns],
         ("column", "declared", "in the data"),
     )
-    typer.echo(f"\n{declared.width} encoded columns, row radius {radius:.4g}; read in {seconds:.2f} s")
-    typer.echo("\nFor the curator only (exact counts, not private):")
+    say(f"\n{declared.width} encoded columns, row radius {radius:.4g}; read in {seconds:.2f} s")
+    say("\nFor the curator only (exact counts, not private):")
     print_facts(_counts(exact.counts))
 
 
@@ -191,12 +192,12 @@ def publish(
             }
         )
         return
-    typer.echo(str(release))
-    typer.echo("\nFor the curator only (exact counts, not in the release):")
+    say(str(release))
+    say("\nFor the curator only (exact counts, not in the release):")
     print_facts(_counts(reports[0].counts))
-    typer.echo(f"\nwrote {saved}" + ("" if book is None else f"; {book.left()}"))
+    say(f"\nwrote {saved}" + ("" if book is None else f"; {book.left()}"))
     if book is None:
-        typer.echo("no ledger was given: nothing keeps count of what this data set has spent", err=True)
+        say("no ledger was given: nothing keeps count of what this data set has spent", err=True)
 
 
 def _keep(release: Release, output: Path) -> Path:
@@ -206,7 +207,7 @@ def _keep(release: Release, output: Path) -> Path:
     except ReleaseError as problem:
         folder = Path(tempfile.mkdtemp(prefix="dpgram-"))
         saved = release.save(folder / output.name)
-        typer.echo(f"dpgram: warning: {problem}; it was saved as {saved}", err=True)
+        say(f"dpgram: warning: {problem}; it was saved as {saved}", err=True)
         return saved
 
 
