@@ -25,7 +25,7 @@ from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, cell_unit
 from dpgram.noise import NoiseLaw
 from dpgram.privacy.receipt import Receipt
-from dpgram.release_checks import one_story, well_formed
+from dpgram.release_checks import one_story, paid_for, well_formed
 from dpgram.release_display import as_html, as_text
 from dpgram.release_parts import (
     AdjacencyName,
@@ -37,6 +37,9 @@ from dpgram.release_parts import (
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:
+    from dpgram.analysis.association import Correlation
+    from dpgram.analysis.inference import Kind
+    from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
     from dpgram.analysis.results import Regression
@@ -96,6 +99,8 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             )
         if self.receipt is not None and not well_formed(self.receipt):
             raise ReleaseError("the ledger receipt is not well formed", remedy=_DAMAGED)
+        if not paid_for(self):
+            raise ReleaseError("the ledger was charged for less than this release", remedy=_DAMAGED)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -170,6 +175,22 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             repair=repair,
             reference=reference,
         )
+
+    def pca(
+        self, k: int | None = None, on: Sequence[str] | None = None, *, standardise: bool = False
+    ) -> Components:
+        """The `k` leading principal components of the columns `on` (all by default), with their stability."""
+        from dpgram.analysis.pca import pca
+
+        return pca(self, k, on, standardise=standardise)
+
+    def partial_correlation(
+        self, left: str, right: str, given: Sequence[str] | None = None, *, kind: Kind = "population"
+    ) -> Correlation:
+        """Correlation of two columns once the columns `given` (all others by default) are accounted for."""
+        from dpgram.analysis.association import partial_correlation
+
+        return partial_correlation(self, left, right, given, kind=kind)
 
     @property
     def digest(self) -> str:

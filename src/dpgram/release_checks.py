@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.privacy.events import GaussianEvent, PureEvent
 
 if TYPE_CHECKING:
     from dpgram.privacy.receipt import Receipt
@@ -31,6 +32,18 @@ def well_formed(receipt: Receipt) -> bool:
     hexadecimal = [(receipt.ledger_id, 32), (receipt.receipt_id, 32), (receipt.head, 64)]
     sized = len(receipt.ledger_name) <= 1000 and 1 <= receipt.entry <= 2**53
     return sized and all(len(text) == size and set(text) <= _HEX for text, size in hexadecimal)
+
+
+def paid_for(release: Release) -> bool:
+    """Whether the event on the receipt is as large as what the release says of itself."""
+    told = release.guarantee
+    match None if release.receipt is None else release.receipt.event:
+        case GaussianEvent(mu=mu):
+            return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
+        case PureEvent(epsilon=epsilon):
+            return told.mu is None and epsilon >= told.epsilon * (1 - _ROUNDING)
+        case _:
+            return True
 
 
 def _gaussian(release: Release) -> bool:

@@ -104,8 +104,8 @@ class TestDocumentation:
         assert set(COMMANDS) >= {
             f"dpgram {name}"
             for name in (
-                "schema", "check", "publish", "show", "regress", "correlation", "demo", "ledger create",
-                "ledger show", "ledger left", "ledger verify",
+                "schema", "check", "publish", "show", "regress", "correlation", "pca", "demo",
+                "ledger create", "ledger show", "ledger left", "ledger verify",
             )
         }  # fmt: skip
 
@@ -270,6 +270,16 @@ class TestAnalyst:
         assert told["correlation"][0][3] == pytest.approx(whole[0][-1])
         assert "blood_pressure" in run("correlation", made / "people.json").out
 
+    def test_pca(self, run: Any, made: Path) -> None:
+        told = run("pca", made / "people.json", "--components", 2, "--on", "age,bmi,smoker", "--json").json
+        assert told["columns"] == ["age", "bmi", "smoker=no", "smoker=yes"]
+        assert [len(c["loadings"]) for c in told["components"]] == [4, 4]
+        library = dpgram.load(made / "people.json").pca(2, ["age", "bmi", "smoker"])
+        assert told["components"][0]["variance"] == pytest.approx(library.variances[0])
+        text = run("pca", made / "people.json", "--components", 1).out
+        assert "explained" in text
+        assert "blood_pressure" in text
+
 
 class TestLedger:
     def test_life_of_a_ledger(self, run: Any, tmp_path: Path, made: Path) -> None:
@@ -335,6 +345,8 @@ class TestErrors:
             "regress {made}/people.json charges --on age --alpha 3",
             "regress {made}/people.json charges --on age --level 2",
             "correlation {made}/people.json --columns nothing",
+            "pca {made}/people.json --components 99",
+            "pca {made}/people.json --on nothing",
             "ledger create {made}/people.ledger --name x --epsilon 1 --delta 0",
             "ledger create x.ledger --name x --epsilon 0 --delta 0",
             "ledger create x.ledger --epsilon 1 --delta 0",
@@ -357,7 +369,7 @@ class TestErrors:
         assert "Traceback" not in result.err
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("command", ["show", "correlation", "regress"])
+    @pytest.mark.parametrize("command", ["show", "correlation", "regress", "pca"])
     def test_a_file_cannot_steer_the_terminal(self, command: str, run: Any, tmp_path: Path) -> None:
         """Column names may hold anything; escape sequences in them are spelled out, never sent."""
         name = "a\x1b]0;owned\x07\x9b2J"

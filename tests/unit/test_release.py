@@ -24,7 +24,7 @@ from dpgram.canonical_json import canonical_bytes, sha256_hex
 from dpgram.errors import AnalysisError, DpgramError, ReleaseError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED, cell_unit
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.events import GaussianEvent
+from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.privacy.receipt import Receipt
 from dpgram.release import Release, load
 from dpgram.release_display import in_words
@@ -498,6 +498,22 @@ class TestViews:
             assert np.linalg.eigvalsh(inner)[0] > -1e-9
             assert np.isnan(correlation[~known]).all()
 
+    def test_analyses_are_those_of_the_library(self) -> None:
+        from dpgram.analysis.association import partial_correlation
+        from dpgram.analysis.pca import pca
+        from dpgram.analysis.regress import regress
+
+        release = gaussian_release()
+        assert (
+            release.regress("charges", ["age"]).coefficients
+            == regress(release, "charges", ["age"]).coefficients
+        )
+        ours, theirs = release.pca(2, standardise=False), pca(release, 2)
+        np.testing.assert_array_equal(ours.loadings, theirs.loadings)
+        assert release.partial_correlation("age", "active", []) == partial_correlation(
+            release, "age", "active", []
+        )
+
     def test_no_constant_no_means(self) -> None:
         declared = Schema(numeric("age", 0, 90), boolean("b"), constant=False)
         release = gaussian_release(schema=declared, published=_zeros(2))
@@ -580,6 +596,17 @@ class TestConsistency:
             )
             with pytest.raises(ReleaseError, match="contradict"):
                 msgspec.structs.replace(release, guarantee=weaker)
+
+    def test_receipt_for_less_than_was_drawn(self) -> None:
+        release = gaussian_release()
+        assert release.receipt is not None
+        for event in (GaussianEvent(mu=0.99 * (release.guarantee.mu or 0.0)), PureEvent(epsilon=1.0)):
+            with pytest.raises(ReleaseError, match="charged for less"):
+                gaussian_release(receipt=msgspec.structs.replace(release.receipt, event=event))
+        paid = msgspec.structs.replace(release.receipt, event=PureEvent(epsilon=1.0))
+        assert laplace_release(receipt=paid).receipt == paid
+        with pytest.raises(ReleaseError, match="charged for less"):
+            laplace_release(receipt=msgspec.structs.replace(paid, event=PureEvent(epsilon=0.9)))
 
     def test_replace_one_needs_root_two_more(self) -> None:
         with pytest.raises(ReleaseError, match="contradict"):

@@ -33,6 +33,7 @@ app.command("publish")(curate.publish)
 app.command("show")(analyse.show)
 app.command("regress")(analyse.regress)
 app.command("correlation")(analyse.correlation)
+app.command("pca")(analyse.pca)
 app.add_typer(budget.app, name="ledger")
 app.command("demo")(demonstrate.demo)
 

@@ -121,6 +121,54 @@ def correlation(
     print_table(rows, ["", *names])
 
 
+def pca(
+    release: ReleaseFile,
+    components: Annotated[int | None, typer.Option(min=1, help="How many; all by default.")] = None,
+    on: Annotated[
+        str | None, typer.Option(help="Columns to use, separated by commas; all by default.")
+    ] = None,
+    standardise: Annotated[
+        bool, typer.Option("--standardise", help="Give every column variance one first.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the principal components of columns.
+
+    A component that the noise may have mixed with a neighbour is marked as not stable.
+
+    \b
+    Example:
+      dpgram pca insurance.dpgram.json --components 2
+    """
+    from dpgram.release import load
+
+    found = load(release).pca(components, split_names(on), standardise=standardise)
+    if as_json:
+        print_json(
+            {
+                "columns": found.names,
+                "standardised": found.standardised,
+                "components": [
+                    {
+                        "variance": float(found.variances[i]),
+                        "explained": float(found.explained[i]),
+                        "stable": bool(found.stable[i]),
+                        "expected_sine": float(found.sines[i]),
+                        "loadings": found.loadings[:, i].tolist(),
+                    }
+                    for i in range(len(found.variances))
+                ],
+            }
+        )
+        return
+    say(found.summary() + "\n")
+    rows = [
+        [name, *(f"{value:+.3f}" for value in loadings)]
+        for name, loadings in zip(found.names, found.loadings.tolist(), strict=True)
+    ]
+    print_table(rows, ["loading", *(str(i + 1) for i in range(len(found.variances)))])
+
+
 def _fit(fit: Regression, level: float) -> dict[str, object]:
     """Coefficients with intervals, null where the noise makes an interval meaningless."""
     frame = fit.to_frame(level)
