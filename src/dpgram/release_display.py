@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpgram.lattice import cell_unit
 from dpgram.noise import SampledLaw
+from dpgram.terminal import printable
 
 if TYPE_CHECKING:
     from dpgram.release import Release
@@ -31,11 +32,6 @@ def in_words(*, epsilon: float, delta: float, adjacency: AdjacencyName, unit: st
     if delta == 0:
         return first + ", without exception (δ = 0)."
     return first + f", apart from events of total probability at most δ = {delta:g}."
-
-
-def printable(text: str) -> str:
-    """`text` with control characters spelled out: a file must not be able to steer a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def as_text(release: Release) -> str:

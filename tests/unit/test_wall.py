@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ HEAVY = (
 ALLOWED_UPSTREAM = {
     "canonical_json", "columns", "descriptive", "errors", "lattice", "noise", "release", "release_checks",
     "release_display", "release_parts", "schema", "privacy.entropy", "privacy.events", "privacy.receipt",
-    "privacy.spectral",
+    "privacy.spectral", "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
 
@@ -75,12 +75,16 @@ def test_import_alone_loads_neither_side() -> None:
 
 
 def test_import_is_quick() -> None:
-    """Under half a second, the interpreter's own start included; the best of five, for a busy machine."""
+    """Under half a second of processor time, the interpreter's own start included; the best of three.
+
+    Processor time, because on a busy machine the clock on the wall measures the others.
+    """
     best = float("inf")
-    for _ in range(5):
-        started = time.perf_counter()
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", "import dpgram"], check=True)
-        best = min(best, time.perf_counter() - started)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert best < 0.5
 
 

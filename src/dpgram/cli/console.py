@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from dpgram.errors import DpgramError
-from dpgram.release_display import printable
+from dpgram.terminal import printable
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
