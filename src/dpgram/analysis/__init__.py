@@ -1,7 +1,28 @@
 """What analysts do with a release: post-processing only, never a row."""
 
+from dpgram.analysis.association import Correlation, partial_correlation
+from dpgram.analysis.inference import Inference, JointTest
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.pca import Components, pca
+from dpgram.analysis.pooling import Comparison, Pooled, average, compare, pool, union
 from dpgram.analysis.regress import regress
 from dpgram.analysis.results import Regression
 
-__all__ = ["EncodedNoise", "Moments", "Regression", "regress"]
+__all__ = [
+    "Comparison",
+    "Components",
+    "Correlation",
+    "EncodedNoise",
+    "Inference",
+    "JointTest",
+    "Moments",
+    "Pooled",
+    "Regression",
+    "average",
+    "compare",
+    "partial_correlation",
+    "pca",
+    "pool",
+    "regress",
+    "union",
+]

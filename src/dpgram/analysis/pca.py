@@ -6,9 +6,10 @@ f_iᵀN f_j / (n(λ_i − λ_j)), so its expected squared sine is
 
     Σ_j o²(|f_i|²|f_j|² + (f_i·f_j)²) / (n²(λ_i − λ_j)²),   o² = Var N_ij.
 
-A component is called stable when the gap to its nearest neighbour exceeds E‖N‖/n: otherwise neighbours may
-have been mixed or swapped by the noise, and only the plane they span means something. All this describes the
-very table behind the release.
+A component is called stable when the gap to its nearest neighbour exceeds 2E‖N‖/n, because by Weyl's
+inequality noise alone can make equal eigenvalues differ by that much; it is then turned by about 15° at most.
+Otherwise neighbours may have been mixed or swapped, and only the plane they span means something. All this
+describes the very table behind the release.
 """
 
 from __future__ import annotations
@@ -61,7 +62,12 @@ class Components:
     @property
     def stable(self) -> npt.NDArray[np.bool_]:
         """Whether the component's gap stands clear of the noise."""
-        return np.asarray(self.gaps[: len(self.variances)] > self.noise_norm)
+        return self.clear[: len(self.variances)]
+
+    @property
+    def clear(self) -> npt.NDArray[np.bool_]:
+        """The same for the whole spectrum."""
+        return np.asarray(self.gaps > 2.0 * self.noise_norm)
 
     @property
     def explained(self) -> Vector:

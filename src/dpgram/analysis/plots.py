@@ -119,7 +119,7 @@ def component_plot(components: Components, *, path: str | Path | None = None) ->
 def _scree(axis: Axes, components: Components) -> None:
     spectrum = components.spectrum[:30]
     numbers = np.arange(1, len(spectrum) + 1)
-    clear = components.gaps[: len(spectrum)] > components.noise_norm
+    clear = components.clear[: len(spectrum)]
     for stable, colour, word in ((True, BLUE, "stable"), (False, LIGHT, "mixed by the noise")):
         chosen = clear == stable
         if chosen.any():

@@ -16,7 +16,7 @@ from scipy import stats
 from dpgram.analysis.design import INTERCEPT, Design, Term
 from dpgram.analysis.inference import Kind, infer
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.quality import residual_variance
+from dpgram.analysis.quality import plausible_variance, residual_variance
 from dpgram.errors import AnalysisError
 from dpgram.schema import Boolean, Categorical, Legendre, Numeric, Product, Schema
 
@@ -57,7 +57,7 @@ def predict_with_intervals(
     x = design_matrix(design, rows)
     variance = np.einsum("ij,jk,ik->i", x, inference.covariance, x)
     if not mean:
-        variance = variance + residual_variance(moments, design, kind).estimate
+        variance = variance + plausible_variance(residual_variance(moments, design, kind))
     tail = 0.5 * (1.0 - level)
     quantile = stats.norm.isf(tail) if inference.degrees is None else stats.t.isf(tail, inference.degrees)
     estimate = x @ inference.estimate + design.base

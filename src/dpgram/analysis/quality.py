@@ -31,6 +31,8 @@ class Quantity:
     std_error: float
     low: float
     high: float
+    raw: float
+    """The estimate before it was cut to the possible range."""
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """A normal interval, cut to the possible range."""
@@ -47,7 +49,8 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
     degrees = _degrees(moments, design)
     _refuse(refusal_of(solution, moments))
     scale = design.target_scale**2
-    estimate = max(solution.residual_sum, 0.0) / degrees
+    raw = solution.residual_sum / degrees
+    estimate = max(raw, 0.0)
     shape = np.outer(solution.residual, solution.residual)
     variance = moments.noise.functional_variance(shape) / degrees**2
     if kind == "population":
@@ -58,7 +61,20 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
         std_error=variance**0.5 * scale,
         low=0.0,
         high=np.inf,
+        raw=raw * scale,
     )
+
+
+def plausible_variance(found: Quantity) -> float:
+    """E(s² | ŝ²) for ŝ² ~ N(s², τ²) and a flat prior on s² ≥ 0: ŝ² + τ·φ(a)/Φ(a), a = ŝ²/τ.
+
+    For predictions: where noise hides the error variance, an estimate of zero would promise certainty.
+    """
+    if found.std_error == 0.0:
+        return found.estimate
+    ratio = found.raw / found.std_error
+    hazard = float(np.exp(stats.norm.logpdf(ratio) - stats.norm.logcdf(ratio)))
+    return found.raw + found.std_error * hazard
 
 
 def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Quantity:
@@ -79,7 +95,7 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     estimate = float(np.clip(1.0 - ratio, 0.0, 1.0))
     if kind == "population":
         variance += 4.0 * estimate * (1.0 - estimate) ** 2 / _degrees(moments, design)
-    return Quantity(name="R²", estimate=estimate, std_error=variance**0.5, low=0.0, high=1.0)
+    return Quantity(name="R²", estimate=estimate, std_error=variance**0.5, low=0.0, high=1.0, raw=1.0 - ratio)
 
 
 def _degrees(moments: Moments, design: Design) -> float:

@@ -80,8 +80,8 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
     b = basis.T @ (gram @ outside)
     values, vectors = np.linalg.eigh((A + A.T) / 2.0)
     variance = noise.offdiagonal_sd**2
-    shift = _shift(values, variance * (1.0 - 1.0 / len(values)))
-    inverse = 1.0 / (values + shift)
+    shifted, shift = _shifted(values, variance * (1.0 - 1.0 / len(values)))
+    inverse = 1.0 / shifted
     rotated = vectors.T @ b
     theta = vectors @ (inverse * rotated)
     resolvent = (vectors * inverse) @ vectors.T
@@ -136,22 +136,26 @@ def unshrunken(moments: Moments, design: Design) -> Unshrunken:
     return solve(moments.consistent_gram, basis, moments.project(design.target_vector), moments.noise)
 
 
-def _shift(values: Vector, variance: float) -> float:
-    """The root z > max(0, −w_min) of z = v·Σ 1/(w_i + z); there is exactly one when v > 0."""
+def _shifted(values: Vector, variance: float) -> tuple[Vector, float]:
+    """(w_i + z, z) for the root z > max(0, −w_min) of z = v·Σ 1/(w_i + z): there is exactly one when v > 0.
+
+    The unknown is the distance x = z − max(0, −w_min), so that nothing cancels when z is close to −w_min.
+    """
     largest = float(np.abs(values).max())
     if variance == 0.0:
         if abs(values[0]) <= 1e-12 * largest:
             raise AnalysisError(
                 "the features are linearly dependent in this table", remedy="Leave out one of them."
             )
-        return 0.0
-
-    def excess(z: float) -> float:
-        return z - variance * float(np.sum(1.0 / (values + z)))
-
-    # excess increases from below zero at `low` to at or above zero at `high`, whatever the eigenvalues are.
-    reach = (variance * len(values)) ** 0.5
+        return values, 0.0
     edge = max(0.0, -float(values[0]))
-    low = 0.0 if values[0] > 0.0 else edge + variance / (edge + reach)
-    high = edge + reach
-    return float(brentq(excess, low, high, xtol=1e-13 * high, rtol=1e-12)) if low < high else high
+    above = values + edge
+
+    def excess(x: float) -> float:
+        return edge + x - variance * float(np.sum(1.0 / (above + x)))
+
+    # excess increases from below zero at `low` to at or above zero at `reach`, whatever the eigenvalues are.
+    reach = (variance * len(values)) ** 0.5
+    low = 0.0 if values[0] > 0.0 else variance / (edge + reach)
+    x = float(brentq(excess, low, reach, xtol=1e-300, rtol=1e-14)) if low < reach else reach
+    return above + x, edge + x

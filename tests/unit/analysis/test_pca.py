@@ -1,0 +1,117 @@
+"""Components of a clean matrix are numpy's; under noise the flag and the angle tell what is left of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.unit.analysis.tables import encode, exact_moments, insurance, insurance_schema
+
+from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.pca import pca
+from dpgram.errors import AnalysisError
+from dpgram.noise import SymmetricGaussian
+from dpgram.schema import Schema, numeric
+
+TABLE = insurance(4000)
+
+
+@pytest.mark.parametrize("standardise", [False, True])
+def test_matches_numpy_without_noise(standardise: bool) -> None:
+    schema = insurance_schema(weights=True)
+    names = ["age", "bmi", "active", "charges"]
+    columns = [schema.indices(name)[0] for name in names]
+    rows = encode(schema, TABLE)[:, columns]
+    reference = np.corrcoef(rows.T) if standardise else np.cov(rows.T, bias=True)
+    values, vectors = np.linalg.eigh(reference)
+    found = pca(exact_moments(schema, TABLE), on=names, standardise=standardise)
+    np.testing.assert_allclose(found.variances, values[::-1], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(found.loadings), np.abs(vectors[:, ::-1]), atol=1e-9)
+    np.testing.assert_allclose(found.explained, values[::-1] / values.sum(), rtol=1e-9)
+    assert found.explained.sum() == pytest.approx(1.0)
+    assert found.stable.all()
+    np.testing.assert_allclose(found.sines, 0.0, atol=1e-12)
+
+
+def test_a_group_has_one_direction_without_variance() -> None:
+    found = pca(exact_moments(insurance_schema(), TABLE, sigma=20.0), on=["smoker"])
+    assert found.names == ("smoker=no", "smoker=yes", "smoker=former")
+    assert found.variances[-1] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(np.abs(found.loadings[:, -1]), 3**-0.5, atol=1e-9)
+
+
+def planted(spread: list[float], sigma: float, seed: int, rows: int = 4000) -> Moments:
+    """Independent columns with the given standard deviations: the axes are the components."""
+    rng = np.random.default_rng(seed)
+    schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(len(spread))))
+    data = np.column_stack([np.ones(rows), rng.uniform(-1, 1, (rows, len(spread))) * spread])
+    gram = data.T @ data
+    law = SymmetricGaussian(sigma=sigma)
+    return Moments(gram=law.redraw(gram, rng), schema=schema, noise=EncodedNoise.of(law), radius=9.0)
+
+
+def test_expected_angles_match_simulation() -> None:
+    spread = [1.0, 0.8, 0.55, 0.3]
+    squares, predicted = [], []
+    for seed in range(300):
+        found = pca(planted(spread, 40.0, seed, rows=3000))
+        squares.append(1 - np.abs(np.diagonal(found.loadings)) ** 2)
+        predicted.append(found.sines**2)
+    np.testing.assert_allclose(np.median(predicted, axis=0), np.mean(squares, axis=0), rtol=0.3)
+
+
+@pytest.mark.parametrize(("sigma", "stable"), [(2.0, True), (150.0, False)])
+def test_the_flag_tells_gaps_inside_the_noise(sigma: float, stable: bool) -> None:
+    """x0 and x1 have almost the same variance: only little noise leaves them apart."""
+    found = pca(planted([1.0, 0.93, 0.4], sigma, 0), k=2)
+    assert found.stable.tolist() == [stable, stable]
+    assert ("NO" in found.summary()) == (not stable)
+    assert found.loadings.shape == (3, 2)
+    assert len(found.spectrum) == 3
+
+
+def test_flagged_components_are_turned_further_than_stable_ones() -> None:
+    turned = {True: [], False: []}
+    for seed in range(60):
+        found = pca(planted([1.0, 0.93, 0.55, 0.2], 60.0, seed))
+        for i in range(4):
+            turned[bool(found.stable[i])].append(1 - found.loadings[i, i] ** 2)
+    assert np.mean(turned[True]) < 0.05
+    assert np.mean(turned[False]) > 2 * np.mean(turned[True])
+
+
+def test_equal_variances_are_flagged_although_noise_drives_them_apart() -> None:
+    """Components of equal variance mean nothing; of 50 releases at most 3 may say otherwise."""
+    called_stable = sum(bool(pca(planted([1.0, 1.0, 0.3], 60.0, seed), k=1).stable[0]) for seed in range(50))
+    assert called_stable <= 3
+
+
+def test_the_frame_and_text() -> None:
+    found = pca(exact_moments(insurance_schema(), TABLE, sigma=5.0), k=3)
+    frame = found.to_frame()
+    assert frame["explained"].to_list() == found.explained.tolist()
+    assert "charges" in frame.columns
+    assert str(found).count("°") == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"k": 0}, "out of range"),
+        ({"k": 99}, "out of range"),
+        ({"on": "age"}, "must be a list"),
+        ({"on": []}, "no columns"),
+    ],
+)
+def test_mistakes_are_named(options: dict, words: str) -> None:
+    with pytest.raises(AnalysisError, match=words):
+        pca(exact_moments(insurance_schema(), TABLE), **options)
+
+
+def test_drowned_columns_cannot_be_standardised() -> None:
+    with pytest.raises(AnalysisError, match="x2"):
+        pca(planted([1.0, 0.9, 0.01], 30.0, 0), standardise=True)
+    with pytest.raises(AnalysisError, match="noisy number of rows"):
+        pca(planted([1.0, 0.9], 4000.0, 1))
+    moments = exact_moments(Schema(numeric("a", 0, 1), constant=False), {"a": np.array([0.1, 0.4])})
+    with pytest.raises(AnalysisError, match="no constant column"):
+        pca(moments)

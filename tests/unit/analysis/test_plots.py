@@ -1,0 +1,109 @@
+"""Figures are drawn without a window or global state, at 800 pixels, and say what they must."""
+
+from __future__ import annotations
+
+import builtins
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
+
+from dpgram.analysis.pca import pca
+from dpgram.analysis.plots import WIDTH, coefficient_plot, correlation_plot
+from dpgram.analysis.regress import regress
+from dpgram.errors import MissingExtra
+
+MOMENTS = exact_moments(insurance_schema(derived=True), insurance(20_000), sigma=40.0)
+FIT = regress(MOMENTS, "charges")
+
+
+def png_width(path: Path) -> int:
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">I", content[16:20])[0]
+
+
+def words(figure: object) -> str:
+    texts = [
+        text.get_text() for axis in figure.axes for text in (axis.title, axis.xaxis.label, axis.yaxis.label)
+    ]
+    texts += [axis.get_title(loc="left") for axis in figure.axes]
+    texts += [tick.get_text() for axis in figure.axes for tick in axis.get_yticklabels()]
+    texts += [text.get_text() for axis in figure.axes for text in axis.texts]
+    texts += [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    return "\n".join(texts)
+
+
+def test_coefficients_with_intervals(tmp_path: Path) -> None:
+    figure = FIT.plot(str(tmp_path / "fit.png"))
+    assert png_width(tmp_path / "fit.png") == 800 == 100 * WIDTH
+    told = words(figure)
+    for name in FIT.names[1:]:
+        assert name in told
+    assert "95% interval (population)" in told
+    assert "(intercept)" not in told
+    (lines,) = figure.axes[0].collections
+    assert len(lines.get_segments()) == len(FIT.names) - 1
+
+
+def test_intervals_are_drawn_where_they_are() -> None:
+    figure = coefficient_plot(FIT, level=0.9, kind="table")
+    (lines,) = figure.axes[0].collections
+    low, high = FIT.conf_int(0.9, "table")["age"]
+    segment = next(s for s in lines.get_segments() if s[0][1] == len(FIT.names) - 2)
+    np.testing.assert_allclose([segment[0][0], segment[1][0]], [72 * low, 72 * high])
+
+
+def test_refused_intervals_are_not_drawn() -> None:
+    fit = regress(exact_moments(insurance_schema(), insurance(2000), sigma=900.0), "charges")
+    figure = fit.plot()
+    assert not figure.axes[0].collections
+    assert "no intervals" in words(figure)
+
+
+@pytest.mark.parametrize(("k", "panels"), [(1, 1), (2, 2), (5, 2)])
+def test_components(tmp_path: Path, k: int, panels: int) -> None:
+    figure = pca(MOMENTS, k).plot(tmp_path / "pca.png")
+    assert png_width(tmp_path / "pca.png") == 800
+    assert len(figure.axes) == panels
+    assert "Scree" in words(figure)
+    if panels == 2:
+        assert "component 2" in words(figure)
+
+
+def test_unstable_components_are_called_so() -> None:
+    noisy = exact_moments(insurance_schema(), insurance(2000), sigma=60.0)
+    assert "NOT stable" in words(pca(noisy, 3, on=["region"]).plot())
+
+
+def test_correlations(tmp_path: Path) -> None:
+    correlation = np.array([[1.0, -0.001, np.nan], [-0.001, 1.0, np.nan], [np.nan, np.nan, np.nan]])
+    figure = correlation_plot(
+        correlation, ["a", "b", "a name that is far too long to print"], path=tmp_path / "c.png"
+    )
+    assert png_width(tmp_path / "c.png") == 800
+    told = words(figure)
+    assert "-0.00" not in told
+    assert "–" in told
+    assert "a name that is fa…" in told
+
+
+def test_wide_correlations_have_no_numbers() -> None:
+    figure = correlation_plot(np.eye(60), [f"x{i}" for i in range(60)])
+    assert not figure.axes[0].texts
+    assert len(figure.axes[0].get_yticklabels()) <= 60
+
+
+def test_matplotlib_is_asked_for_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def without(name: str, *arguments: object, **options: object) -> object:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return original(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtra, match=r"dpgram\[plot\]"):
+        FIT.plot()
