@@ -75,6 +75,17 @@ def test_the_per_row_bound_alone_would_not_bound_a_unit() -> None:
     assert sum(squared_norms(encoded.rows)) <= ROW_NORM_SQUARED
 
 
+def test_rounding_errors_of_the_bounds_cannot_break_the_bound() -> None:
+    """Bounds so close that their middle is rounded give |z| = 1 + 10⁻⁷, which truncation would let pass."""
+    low, high = 565185129088056.2, 565185130276354.4
+    column = numeric("a", low, high, weight=2**15)
+    assert (high - column.centre) / column.half_width > 1 + 1e-8
+    schema = Schema(column, numeric("b", low, high), constant=False)
+    encoded = Encoder(schema).encode(pa.record_batch({"a": [high], "b": [high]}))
+    one_unit_less = (ROW_NORM - 1) ** 2 + 1
+    assert squared_norms(encoded.rows) == [one_unit_less]
+
+
 @pytest.mark.parametrize("units", [np.array([1]), np.array([1, 0]), np.array([[1, 1]])])
 def test_unit_rows_must_fit(units: np.ndarray) -> None:
     with pytest.raises(DpgramError, match="unit_rows"):
