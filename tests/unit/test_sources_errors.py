@@ -91,7 +91,7 @@ def test_only_some_of_many_missing_columns_are_listed() -> None:
 
 
 def test_a_table_of_very_many_columns_is_searched_quickly() -> None:
-    table = pa.table({f"column{i}": [1.0] for i in range(100_000)})
+    table = pa.table({f"column{i}": [1.0] for i in range(30_000)})
     assert "no column 'Column7'" in str(refusal(table, ("Column7",)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -262,3 +263,62 @@ def test_descriptions_hold_no_value(data: object) -> None:
     assert source.describe().endswith(", 2 columns")
     assert source.columns == ("age", "name")
     assert SECRET not in source.describe()
+
+
+class Cycle:
+    """Holds a stream in a cycle, so that only the garbage collector can end it."""
+
+    def __init__(self, stream: Iterator[object]) -> None:
+        self.stream, self.itself = stream, self
+
+
+def test_the_collector_may_end_a_forgotten_feed_while_another_is_reading() -> None:
+    forgotten: list[Cycle] = []
+
+    class Collecting:
+        """A stream that runs the garbage collector inside the reader's lock."""
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            batch = pa.record_batch({"x": [1.0]})
+
+            def batches() -> Iterator[pa.RecordBatch]:
+                for _ in range(3):
+                    yield batch
+                forgotten.clear()
+                gc.collect()
+                yield batch
+
+            return pa.RecordBatchReader.from_batches(batch.schema, batches()).__arrow_c_stream__(
+                requested_schema
+            )
+
+    first, second = open_source(Collecting(), ["x"]).feeds(2)
+    next(second)
+    forgotten.append(Cycle(second))
+    del second
+    worker = threading.Thread(target=lambda: list(first), daemon=True)
+    worker.start()
+    worker.join(30)
+    assert not worker.is_alive()
+
+
+def test_the_collector_may_end_a_forgotten_reader_in_its_own_thread() -> None:
+    forgotten: list[Cycle] = []
+    begun = threading.Event()
+    ended = threading.Event()
+
+    def produce() -> Iterator[int]:
+        yield 0
+        begun.wait()
+        forgotten.clear()
+        gc.collect()
+        ended.set()
+        yield 1
+
+    stream = read_ahead(produce)
+    next(stream)
+    forgotten.append(Cycle(stream))
+    del stream
+    begun.set()
+    assert ended.wait(30)
+    assert until(lambda: not reading_threads())

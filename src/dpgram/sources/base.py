@@ -131,17 +131,18 @@ class _Shared:
             self._row += batch.num_rows
             return row, batch
 
-    def close(self) -> None:
-        with self._lock:
-            self._stream.close()
-
 
 @final
 class _Pool:
-    """The partitions not yet begun and those under way, shared by all feeds of one pass."""
+    """The partitions not yet begun and those under way, shared by all feeds of one pass.
+
+    A forgotten feed is ended by the garbage collector, which may run in any thread and at any place, also
+    while that thread holds a lock of ours. So ending a feed must not wait: the lock here is re-entrant, and a
+    stream is closed when its last holder lets go of it.
+    """
 
     def __init__(self, partitions: Sequence[Partition]) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting = iter(partitions)
         self._active: list[_Shared] = []
         self._failed = False
@@ -152,16 +153,16 @@ class _Pool:
             if self._failed:
                 return None
             partition = next(self._waiting, None)
-            if partition is not None:
-                self._active.append(_Shared(partition))
-                return self._active[-1]
-            return self._active[-1] if self._active else None
+            if partition is None:
+                return next(reversed(self._active), None)
+            shared = _Shared(partition)
+            self._active.append(shared)
+            return shared
 
     def _drop(self, shared: _Shared, *, failed: bool) -> None:
         with self._lock:
             self._failed = self._failed or failed
-            if shared in self._active:
-                self._active.remove(shared)
+            self._active = [] if self._failed else [other for other in self._active if other is not shared]
 
     def feed(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         while (shared := self._next()) is not None:
@@ -172,8 +173,6 @@ class _Pool:
                 ended = True
             finally:
                 self._drop(shared, failed=not ended)
-                if not ended:
-                    shared.close()
 
 
 def _numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -188,32 +187,35 @@ def read_ahead(start: Callable[[], Iterator[_T]], depth: int = READ_AHEAD) -> Ge
 
     Closing the generator (or dropping it) stops the thread; an exception of the producer is raised here.
     """
-    items: queue.Queue[_T | _End] = queue.Queue(maxsize=depth)
+    items: queue.SimpleQueue[_T | _End] = queue.SimpleQueue()
+    room = threading.Semaphore(depth)
     stop = threading.Event()
 
     def produce() -> None:
         failure: BaseException | None = None
         try:
-            stream = start()
-            for item in stream:
-                items.put(item)
+            for item in start():
+                room.acquire()
                 if stop.is_set():
                     break
+                items.put(item)
         except BaseException as error:  # noqa: BLE001  every failure must reach the consumer's thread
             failure = error
         items.put(_End(failure))
 
     thread = threading.Thread(target=produce, name="dpgram-read-ahead", daemon=True)
     thread.start()
-    item: _T | _End | None = None
     try:
         while not isinstance(item := items.get(), _End):
+            room.release()
             yield item
     finally:
         stop.set()
-        while not isinstance(item, _End):  # the producer may be waiting for room: let it see the flag and end
-            item = items.get()
-        thread.join()
+        room.release()
+        if (
+            thread is not threading.current_thread()
+        ):  # the collector may end a forgotten reader in that thread
+            thread.join()
     if item.failure is not None:
         raise item.failure
 
