@@ -341,6 +341,7 @@ def test_starter_schema_has_names_and_types_only() -> None:
             "insured": "bool",
             "seen": "timestamp[us, tz=UTC]",
             "tags": "list<item: string>",
+            "from a CSV": "unknown",
         }
     )
     assert "PUBLIC knowledge" in text
@@ -353,12 +354,19 @@ def test_starter_schema_has_names_and_types_only() -> None:
         ("city", "categorical"),
         ("insured", "boolean"),
         ("seen", "numeric"),
+        ("from a CSV", "numeric"),
     ]
     assert '# left out: "tags"' in text
     with pytest.raises(SchemaError, match="'smoker' has an empty level list"):  # a person must fill it in
         Schema.from_dict(form)
     filled = text.replace("levels = []", 'levels = ["x"]')
-    assert Schema.from_dict(tomllib.loads(filled)).unbounded == ('a "quoted"\nname', "age", "price", "seen")
+    assert Schema.from_dict(tomllib.loads(filled)).unbounded == (
+        'a "quoted"\nname',
+        "age",
+        "price",
+        "seen",
+        "from a CSV",
+    )
 
 
 def test_the_schema_is_light() -> None:
