@@ -61,6 +61,10 @@ class PrivacyCurve(ABC):
         """δ(ε) = max of both directions, rounded up."""
         return max(self.directions(epsilon))
 
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Whether δ(ε) ≤ delta. A curve that decides this faster than it knows δ(ε) overrides it."""
+        return self.delta(epsilon) <= delta
+
     def epsilon(self, delta: float) -> float:
         """The least ε ≥ 0 with δ(ε) ≤ delta, rounded up; inf where there is none (a Gaussian at 0)."""
         if not 0.0 <= delta <= 1.0:

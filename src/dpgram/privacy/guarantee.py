@@ -63,7 +63,7 @@ class Guarantee:
 
     def met_by(self, curve: PrivacyCurve) -> bool:
         """Whether δ(ε) of the curve is within this guarantee; the curve's own rounding error is inside."""
-        return curve.delta(self.epsilon) <= self.delta
+        return curve.within(self.epsilon, self.delta)
 
     def __str__(self) -> str:
         return f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy"

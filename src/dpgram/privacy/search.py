@@ -8,18 +8,18 @@ from typing import Final
 
 from dpgram.errors import GuaranteeError
 
-_TOLERANCE: Final = 2.0**-50
+TOLERANCE: Final = 2.0**-50
 _WIDENINGS: Final = 1100  # doublings from the smallest to the largest float
 
 
-def least(holds: Callable[[float], bool], *, start: float = 1.0) -> float:
+def least(holds: Callable[[float], bool], *, start: float = 1.0, tolerance: float = TOLERANCE) -> float:
     """inf {x > 0 : holds(x)} from above, to 15 digits, for a `holds` that stays true once it is true.
 
     The answer itself has been tested: where `holds` is not perfectly monotone in the last digits, the answer
     is still a point where it is true. Raises `GuaranteeError` when no float makes it true.
     """
     low, high = _bracket(holds, start)
-    while high - low > _TOLERANCE * high:
+    while high - low > tolerance * high:
         middle = math.sqrt(low) * math.sqrt(high) if high > 2.0 * low else 0.5 * (low + high)
         if not low < middle < high:
             break
@@ -30,9 +30,29 @@ def least(holds: Callable[[float], bool], *, start: float = 1.0) -> float:
     return high
 
 
-def greatest(holds: Callable[[float], bool], *, start: float = 1.0) -> float:
+def greatest(holds: Callable[[float], bool], *, start: float = 1.0, tolerance: float = TOLERANCE) -> float:
     """sup {x > 0 : holds(x)} from below, to 15 digits, for a `holds` that stays false once it is false."""
-    return 1.0 / least(lambda inverse: holds(1.0 / inverse), start=1.0 / start)
+    return 1.0 / least(lambda inverse: holds(1.0 / inverse), start=1.0 / start, tolerance=tolerance)
+
+
+def least_integer(holds: Callable[[int], bool], *, start: int, limit: int) -> int:
+    """The least integer in [start, limit] for which `holds`, which stays true once it is true; it was tested.
+
+    Raises `GuaranteeError` when it is false up to the limit.
+    """
+    low, high = start - 1, start
+    while not holds(high):
+        if high >= limit:
+            raise GuaranteeError(
+                "no number of degrees of freedom meets this guarantee",
+                got=f"every number up to {limit:g} fails",
+                remedy="Ask for a larger epsilon or delta, or scale the noise up.",
+            )
+        low, high = high, min(2 * high + 1, limit)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _bracket(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
