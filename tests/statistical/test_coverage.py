@@ -10,7 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.coverage import EPSILONS, ROWS, WIDTHS, Cell, Key, Mixed, Uniform, World, noise_of, simulate
+from benchmarks.interval_coverage import (
+    EPSILONS,
+    ROWS,
+    WIDTHS,
+    Cell,
+    Key,
+    Mixed,
+    Uniform,
+    World,
+    noise_of,
+    simulate,
+)
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer

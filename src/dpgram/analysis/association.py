@@ -17,8 +17,10 @@ import numpy as np
 from scipy import stats
 
 from dpgram.analysis.design import build_design
-from dpgram.analysis.inference import Kind, refusal_of
+from dpgram.analysis.inference import Kind
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.quality import SIGNAL_TO_NOISE
+from dpgram.analysis.trust import refusal_of
 from dpgram.analysis.unshrunken import unshrunken
 from dpgram.errors import AnalysisError
 
@@ -85,7 +87,7 @@ def partial_correlation(
     across = (
         float(x.outside @ moments.consistent_gram @ y.outside - x.scores @ x.resolvent @ y.scores) + shared
     )
-    noise = 2.0 * moments.noise.diagonal_sd
+    noise = SIGNAL_TO_NOISE * moments.noise.diagonal_sd
     for name, found in ((left, x), (right, y)):
         if found.residual_sum <= noise * float(found.residual @ found.residual):
             raise AnalysisError(
@@ -98,7 +100,7 @@ def partial_correlation(
     shape = (product + product.T) / (2.0 * scale) - 0.5 * rho * (
         np.outer(x.residual, x.residual) / x.residual_sum + np.outer(y.residual, y.residual) / y.residual_sum
     )
-    variance = moments.noise.functional_variance(shape)
+    variance = moments.noise.functional_variance(shape) * x.inflation
     if kind == "population":
         rows = moments.rows
         if rows is None or rows <= len(x.theta) + 2:

@@ -18,6 +18,8 @@ from scipy import stats
 
 from dpgram.analysis.design import Design
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.pivot import pivot_interval
+from dpgram.analysis.trust import cautions_of, refusal_of, trusted, untrusted_caution
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError
 
@@ -25,15 +27,6 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 Kind = Literal["population", "table"]
 Reference = Literal["t", "normal"]
-
-SAMPLED: Final = (
-    "this mechanism's error depends on the table, so intervals in closed form are approximate: "
-    "bootstrap() follows the mechanism itself"
-)
-INFLATION_LIMIT: Final = 1.5
-"""Beyond this κ no interval is given: coverage was not found to hold (benchmarks/results/coverage.md)."""
-INFLATION_CAUTION: Final = 1.2
-"""From here on coverage was found to exceed the nominal one, by up to 3%."""
 
 ESTIMAND: Final[Mapping[Kind, str]] = {
     "population": "the un-shrunken regression in the population (sampling and privacy noise)",
@@ -73,7 +66,9 @@ class Inference:
     inflation: float
     """κ of the noise correction: 1 is no noise."""
     refusal: str | None
-    """Why no interval is given; nothing when they are trustworthy."""
+    """Why no interval is given at all; nothing when they are trustworthy."""
+    trusted: npt.NDArray[np.bool_]
+    """Which coefficients have an interval: the others lean on directions that the noise could have made."""
     cautions: tuple[str, ...] = ()
 
     @property
@@ -83,9 +78,9 @@ class Inference:
 
     @property
     def std_errors(self) -> Vector:
-        """Square roots of the covariance's diagonal; refuses like the intervals."""
-        self._check()
-        return np.sqrt(np.diagonal(self.covariance))
+        """Square roots of the covariance's diagonal, NaN where not trusted; refuses like the intervals."""
+        self.check()
+        return np.where(self.trusted, np.sqrt(np.diagonal(self.covariance)), np.nan)
 
     def conf_int(self, level: float = 0.95) -> Matrix:
         """Lower and upper ends, one row for each coefficient: all β_j with (β̂_j − β_j)² ≤ q²·Var at β_j.
@@ -99,14 +94,11 @@ class Inference:
 
     def ends(self, quantile: float | Vector) -> Matrix:
         """The β_j with |ratio| ≤ quantile; the whole line when the noise excludes no value."""
-        self._check()
-        squared = np.square(quantile)
-        lead = 1.0 - squared * self.curvature
-        bounded = np.where(lead > 0.0, lead, np.nan)
-        middle = 0.5 * squared * self.slope / bounded
-        reach = np.sqrt(middle**2 + squared * np.diagonal(self.covariance) / bounded)
-        low, high = self.estimate + middle - reach, self.estimate + middle + reach
-        return np.column_stack([np.where(lead > 0.0, low, -np.inf), np.where(lead > 0.0, high, np.inf)])
+        self.check()
+        low, high = pivot_interval(
+            self.estimate, np.diagonal(self.covariance), self.slope, self.curvature, quantile
+        )
+        return np.column_stack([np.where(self.trusted, low, -np.inf), np.where(self.trusted, high, np.inf)])
 
     def ratios(self, hypothesis: float | Vector = 0.0) -> Vector:
         """(β̂_j − β_j) over its standard error under the hypothesis β_j: behind intervals and tests."""
@@ -118,21 +110,25 @@ class Inference:
 
     def p_values(self, reference: Reference | None = None) -> Vector:
         """Two-sided, of each coefficient being zero: `"normal"` is Wald's, `"t"` has n̂ − k degrees."""
-        self._check()
+        self.check()
         if reference == "t" and self.degrees is None:
             raise AnalysisError(
                 "the regression of the table has no degrees of freedom: its only error is noise of known law",
                 remedy='Use reference="normal" or kind="population".',
             )
-        ratio = np.abs(self.ratios())
+        ratio = np.where(self.trusted, np.abs(self.ratios()), np.nan)
         if reference == "normal" or self.degrees is None:
             return np.asarray(2.0 * stats.norm.sf(ratio))
         return np.asarray(2.0 * stats.t.sf(ratio, self.degrees))
 
     def joint_test(self, positions: tuple[int, ...]) -> JointTest:
         """H₀: all coefficients at `positions` are zero."""
-        self._check()
+        self.check()
         chosen = list(positions)
+        if not self.trusted[chosen].all():
+            raise AnalysisError(
+                "no joint test", got=untrusted_caution([self.names[i] for i in chosen if not self.trusted[i]])
+            )
         estimate, covariance = self.estimate[chosen], self.covariance[np.ix_(chosen, chosen)]
         scale = np.sqrt(np.diagonal(covariance))
         statistic = float(
@@ -156,7 +152,8 @@ class Inference:
             return float(stats.norm.isf(tail))
         return float(stats.t.isf(tail, self.degrees))
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise where the noise makes all inference meaningless."""
         if self.refusal is not None:
             raise AnalysisError(
                 "no standard errors or intervals for this regression",
@@ -180,6 +177,10 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
             degrees = None
         else:
             covariance = covariance + max(solution.residual_sum, 0.0) / degrees * solution.resolvent
+    clear = trusted(solution, jacobian, moments)
+    cautions = list(cautions_of(moments, solution, population=kind == "population"))
+    if refusal is None and not clear.all():
+        cautions.append(untrusted_caution([n for n, ok in zip(design.names, clear, strict=True) if not ok]))
     slope, curvature = _own_noise(solution, jacobian, covariance, moments.noise.offdiagonal_sd)
     return Inference(
         kind=kind,
@@ -191,7 +192,8 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
         degrees=degrees,
         inflation=solution.inflation,
         refusal=refusal,
-        cautions=(*cautions_of(moments, kind), *_closeness(solution)),
+        trusted=clear,
+        cautions=tuple(cautions),
     )
 
 
@@ -208,38 +210,7 @@ def _own_noise(
     return 2.0 * off**2 * level * change, off**2 * change**2
 
 
-def _closeness(solution: Unshrunken) -> tuple[str, ...]:
-    if not INFLATION_CAUTION < solution.inflation <= INFLATION_LIMIT:
-        return ()
-    return ("the privacy noise is close to what these features can bear: intervals tend to be too wide",)
-
-
 def residual_degrees(moments: Moments, design: Design) -> float | None:
     """n̂ − k."""
     rows = moments.rows
     return None if rows is None else rows - len(design.terms)
-
-
-def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
-    """In plain words, why the noise makes inference meaningless; nothing when it does not."""
-    if solution.inflation <= INFLATION_LIMIT and solution.smallest > 0.0:
-        return None
-    norm = moments.noise.expected_norm(solution.basis.shape[1])
-    return (
-        "the privacy noise is too large for these features: the weakest combination of them has strength "
-        f"{solution.smallest:.3g} (smallest eigenvalue) where the noise alone reaches {norm:.3g}, so its "
-        "coefficients could be almost anything"
-    )
-
-
-def cautions_of(moments: Moments, kind: Kind) -> tuple[str, ...]:
-    """What an interval does not cover."""
-    found = [] if moments.noise.added else [SAMPLED]
-    if kind == "population" and moments.clipped:
-        caution = (
-            f"rows were clipped to the radius {moments.radius:g}, below the largest norm the schema allows "
-            f"({moments.schema.max_norm_squared**0.5:g}): long rows count less, which biases "
-            "coefficients in a way that no interval here includes"
-        )
-        found.append(caution)
-    return tuple(found)

@@ -124,6 +124,8 @@ class Moments:
     complete_groups: bool = True
     """Whether in every row the levels of each categorical column add up to one."""
     public_rows: int | None = None
+    unit: str | None = None
+    """The column whose values are protected as a whole, when that is not the row."""
 
     @classmethod
     def of(cls, source: Release | Moments) -> Moments:
@@ -140,6 +142,7 @@ class Moments:
             radius=source.radius,
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
+            unit=source.unit,
         )
 
     @property

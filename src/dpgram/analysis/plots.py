@@ -69,10 +69,13 @@ def coefficient_plot(
     axis.axvline(0.0, color=GREY, linewidth=0.8)
     fitted = spans * fit.values[shown]
     if inference.refusal is None:
-        ends = inference.conf_int(level)[shown] * spans[:, None]
-        centre = inference.estimate[shown] * spans
-        axis.hlines(places, ends[:, 0], ends[:, 1], color=BLUE, linewidth=2.2)
-        axis.plot(centre, places, "o", color=BLUE, label=f"un-shrunken, {100 * level:g}% interval ({kind})")
+        drawn = inference.trusted[shown]
+        ends = inference.conf_int(level)[shown][drawn] * spans[drawn, None]
+        centre = inference.estimate[shown][drawn] * spans[drawn]
+        axis.hlines(places[drawn], ends[:, 0], ends[:, 1], color=BLUE, linewidth=2.2)
+        axis.plot(
+            centre, places[drawn], "o", color=BLUE, label=f"un-shrunken, {100 * level:g}% interval ({kind})"
+        )
     axis.plot(
         fitted,
         places,

@@ -103,7 +103,7 @@ def pool(
 ) -> Pooled:
     """One regression from several releases of one schema, each weighted by the inverse of its covariance."""
     found = _inferences(releases, target, on, kind=kind, intercept=intercept, reference=reference)
-    trusted = [one for one in found if one.refusal is None]
+    trusted = [one for one in found if one.refusal is None and one.trusted.all()]
     if not trusted:
         raise AnalysisError(
             "none of the releases can bear this regression alone",
@@ -148,6 +148,7 @@ def compare(
         if found.refusal is not None:
             raise AnalysisError("the releases cannot be compared", got=found.refusal)
     cautions = tuple(dict.fromkeys((*one.cautions, *other.cautions)))
+    one = replace(one, trusted=one.trusted & other.trusted)
     difference = _plain(one, one.estimate - other.estimate, one.covariance + other.covariance, cautions)
     return Comparison(difference=difference, joint=difference.joint_test(tuple(range(len(one.names)))))
 

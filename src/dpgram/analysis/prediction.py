@@ -53,7 +53,7 @@ def predict_with_intervals(
     if not 0.0 < level < 1.0:
         raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
     inference = infer(moments, design, kind)
-    inference.std_errors  # noqa: B018  (refuses where the noise makes inference meaningless)
+    inference.check()
     x = design_matrix(design, rows)
     variance = np.einsum("ij,jk,ik->i", x, inference.covariance, x)
     if not mean:

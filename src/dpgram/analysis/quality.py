@@ -8,17 +8,23 @@ uses normal errors: Var s² = 2s⁴/(n−k) and Var R² = 4R²(1−R²)²/n.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from scipy import stats
 
 from dpgram.analysis.design import Design
-from dpgram.analysis.inference import Kind, refusal_of, residual_degrees
+from dpgram.analysis.inference import Kind, residual_degrees
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.pivot import pivot_interval
 from dpgram.analysis.problem import orthonormal
+from dpgram.analysis.trust import refusal_of
 from dpgram.analysis.unshrunken import solve, unshrunken
 from dpgram.errors import AnalysisError
+
+SIGNAL_TO_NOISE: Final = 6.0
+"""A sum of squares below this many standard deviations of its noise is not divided by: whether it passes
+would then hang on the noise, and what passed would be too large."""
 
 
 @final
@@ -33,11 +39,23 @@ class Quantity:
     high: float
     raw: float
     """The estimate before it was cut to the possible range."""
+    slope: float = 0.0
+    curvature: float = 0.0
+    """How the variance moves with the hypothesis (analysis/pivot.py)."""
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
-        """A normal interval, cut to the possible range."""
-        reach = float(stats.norm.isf(0.5 * (1.0 - level))) * self.std_error
-        return max(self.low, self.estimate - reach), min(self.high, self.estimate + reach)
+        """The interval around the estimate, cut to the possible range."""
+        if not 0.0 < level < 1.0:
+            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+        low, high = pivot_interval(
+            np.array([self.raw]),
+            np.array([self.std_error**2]),
+            np.array([self.slope]),
+            np.array([self.curvature]),
+            float(stats.norm.isf(0.5 * (1.0 - level))),
+        )
+        low, high = np.clip([low[0], high[0]], self.low, self.high)
+        return float(low), float(high)
 
     def __str__(self) -> str:
         return f"{self.name} = {self.estimate:.4g} (standard error {self.std_error:.2g})"
@@ -52,7 +70,7 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
     raw = solution.residual_sum / degrees
     estimate = max(raw, 0.0)
     shape = np.outer(solution.residual, solution.residual)
-    variance = moments.noise.functional_variance(shape) / degrees**2
+    variance = solution.inflation * moments.noise.functional_variance(shape) / degrees**2
     if kind == "population":
         variance += 2.0 * estimate**2 / degrees
     return Quantity(
@@ -84,18 +102,32 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     gram, target = moments.consistent_gram, moments.project(design.target_vector)
     columns = design.vectors[:, :1] if design.intercept else design.vectors[:, :0]
     total = solve(gram, orthonormal(moments.project(columns)), target, moments.noise)
-    if total.residual_sum <= 2.0 * moments.noise.diagonal_sd * float(total.residual @ total.residual):
+    reach = moments.noise.diagonal_sd * float(total.residual @ total.residual)
+    if total.residual_sum <= SIGNAL_TO_NOISE * reach:
         raise AnalysisError(
             "no R²: the variance of the target does not stand clear of the noise",
             remedy="Publish more rows, or with a larger epsilon.",
         )
     ratio = solution.residual_sum / total.residual_sum
-    shape = np.outer(solution.residual, solution.residual) - ratio * np.outer(total.residual, total.residual)
-    variance = moments.noise.functional_variance(shape) / total.residual_sum**2
+    left, whole = (np.outer(r, r) for r in (solution.residual, total.residual))
+    noise, scale = moments.noise, total.residual_sum**2
+    variance = solution.inflation * noise.functional_variance(left - ratio * whole) / scale
+    # Var(left − ρ·whole) is a quadratic in ρ; its slope by the polarisation identity.
+    mixed = 0.25 * (noise.functional_variance(left + whole) - noise.functional_variance(left - whole))
+    curvature = noise.functional_variance(whole)
     estimate = float(np.clip(1.0 - ratio, 0.0, 1.0))
     if kind == "population":
         variance += 4.0 * estimate * (1.0 - estimate) ** 2 / _degrees(moments, design)
-    return Quantity(name="R²", estimate=estimate, std_error=variance**0.5, low=0.0, high=1.0, raw=1.0 - ratio)
+    return Quantity(
+        name="R²",
+        estimate=estimate,
+        std_error=variance**0.5,
+        low=0.0,
+        high=1.0,
+        raw=1.0 - ratio,
+        slope=2.0 * (mixed - ratio * curvature) / scale,
+        curvature=curvature / scale,
+    )
 
 
 def _degrees(moments: Moments, design: Design) -> float:

@@ -78,20 +78,20 @@ def as_frame(fit: Regression, *, level: float, kind: Kind) -> pl.DataFrame:
     import polars as pl
 
     inference = fit.inference(kind)
-    blank = [None] * len(fit.names)
-    trusted = inference.refusal is None
-    ends = inference.conf_int(level) if trusted else None
+    told = ("estimate", "std_error", "low", "high", "p_value")
+    numbers: list[dict[str, float | None]] = [dict.fromkeys(told) for _ in fit.names]
+    if inference.refusal is None:
+        ends, errors, p_values = inference.conf_int(level), inference.std_errors, inference.p_values()
+        columns = np.column_stack([inference.estimate, errors, ends, p_values])
+        for i, row in enumerate(columns.tolist()):
+            if inference.trusted[i]:
+                numbers[i] = dict(zip(told, row, strict=True))
+    rows = [
+        {"name": name, "fitted": float(value), **number}
+        for name, value, number in zip(fit.names, fit.values, numbers, strict=True)
+    ]
     return pl.DataFrame(
-        {
-            "name": list(fit.names),
-            "fitted": fit.values,
-            "estimate": inference.estimate if trusted else blank,
-            "std_error": inference.std_errors if trusted else blank,
-            "low": blank if ends is None else ends[:, 0],
-            "high": blank if ends is None else ends[:, 1],
-            "p_value": inference.p_values() if trusted else blank,
-        },
-        schema_overrides=dict.fromkeys(("estimate", "std_error", "low", "high", "p_value"), pl.Float64),
+        rows, schema={"name": pl.String, "fitted": pl.Float64, **dict.fromkeys(told, pl.Float64)}
     )
 
 
@@ -121,11 +121,17 @@ def _table(
         (
             name,
             f"{fit.values[i]:.5g}",
-            f"{inference.estimate[i]:.5g}",
-            f"{errors[i]:.3g}",
-            f"{ends[i, 0]:.5g}",
-            f"{ends[i, 1]:.5g}",
-            _p_value(float(p_values[i])),
+            *(
+                (
+                    f"{inference.estimate[i]:.5g}",
+                    f"{errors[i]:.3g}",
+                    f"{ends[i, 0]:.5g}",
+                    f"{ends[i, 1]:.5g}",
+                    _p_value(float(p_values[i])),
+                )
+                if inference.trusted[i]
+                else ("–",) * 5
+            ),
         )
         for i, name in enumerate(fit.names)
     )

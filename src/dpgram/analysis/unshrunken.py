@@ -62,6 +62,8 @@ class Unshrunken:
     """Unbiased estimate of Σ residual²; noise can make it negative."""
     privacy_covariance: Matrix
     """Covariance of θ from the noise alone."""
+    shares: Vector
+    """v·r_i² of every eigendirection; κ = 1 + their sum."""
     smallest: float
     """The smallest eigenvalue of the noisy A."""
 
@@ -104,6 +106,7 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
         residual_sum=float(outside @ gram @ outside - rotated @ (inverse * rotated))
         + toward * variance * float(inverse.sum()),
         privacy_covariance=(covariance + covariance.T) / 2.0,
+        shares=variance * inverse**2,
         smallest=float(values[0]),
     )
 
@@ -121,6 +124,7 @@ def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
         residual=target,
         residual_sum=float(target @ gram @ target),
         privacy_covariance=np.zeros((0, 0)),
+        shares=np.zeros(0),
         smallest=np.inf,
     )
 

@@ -1,0 +1,82 @@
+"""When the noise leaves nothing to infer: v·r_i² is how much of a direction the noise can move.
+
+In the eigendirections of the features, r_i = 1/(w_i + z) and κ = 1 + Σ v·r_i². A direction with v·r_i² above
+`LOST` is lost: noise alone could have made it (a rare level, a near-duplicate column). A coefficient a is
+trusted while its own inflation 1 + v·aᵀR²a/|a|² stays below `OWN_LIMIT`: it leans little on lost directions.
+Nothing is trusted when the directions that are not lost have an inflation above `REST_LIMIT` between them,
+or when more than `LOST_PART` of all are lost.
+The limits were set where simulated coverage ceases to hold; see benchmarks/results/coverage.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.unshrunken import Unshrunken
+
+Matrix = npt.NDArray[np.float64]
+
+LOST: Final = 0.25
+LOST_PART: Final = 0.15
+"""The largest part of all directions that may be lost."""
+OWN_LIMIT: Final = 1.25
+REST_LIMIT: Final = 1.35
+CAUTION: Final = 1.2
+"""From this κ on simulated coverage exceeds the nominal one, by up to three points."""
+
+SAMPLED: Final = (
+    "this mechanism's error depends on the table, so intervals in closed form are approximate: "
+    "bootstrap() follows the mechanism itself"
+)
+CLOSE: Final = "the privacy noise is close to what these features can bear: intervals tend to be too wide"
+
+
+def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
+    """In plain words, why the noise makes all inference meaningless; nothing when it does not."""
+    shares = solution.shares
+    kept = shares[shares <= LOST]
+    lost = len(shares) - len(kept)
+    if lost <= LOST_PART * len(shares) and 1.0 + float(kept.sum()) <= REST_LIMIT:
+        return None
+    norm = moments.noise.expected_norm(len(shares))
+    return (
+        "the privacy noise is too large for these features: the weakest combination of them has strength "
+        f"{solution.smallest:.3g} (smallest eigenvalue) where the noise alone reaches {norm:.3g}, so its "
+        "coefficients could be almost anything"
+    )
+
+
+def trusted(solution: Unshrunken, functionals: Matrix, moments: Moments) -> npt.NDArray[np.bool_]:
+    """Which coefficients (rows of `functionals`, in the solution's coordinates) stand clear of the noise."""
+    reach = np.sum((functionals @ solution.resolvent) ** 2, axis=1)
+    sizes = np.maximum(np.sum(functionals**2, axis=1), np.finfo(np.float64).tiny)
+    return np.asarray(1.0 + moments.noise.offdiagonal_sd**2 * reach / sizes <= OWN_LIMIT)
+
+
+def cautions_of(moments: Moments, solution: Unshrunken, *, population: bool) -> tuple[str, ...]:
+    """What an interval does not cover."""
+    found = [] if moments.noise.added else [SAMPLED]
+    if solution.inflation > CAUTION:
+        found.append(CLOSE)
+    if population and moments.clipped:
+        found.append(
+            f"rows were clipped to the radius {moments.radius:g}, below the largest norm the schema allows "
+            f"({moments.schema.max_norm_squared**0.5:g}): long rows count less, which biases coefficients in "
+            "a way that no interval here includes"
+        )
+    if population and moments.unit is not None:
+        found.append(
+            f"the rows of each {moments.unit!r} were weighted to count as one, and intervals treat rows as "
+            "independent: those for the population may be too short"
+        )
+    return tuple(found)
+
+
+def untrusted_caution(names: list[str]) -> str:
+    """One sentence for the coefficients without an interval."""
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"no interval for {listed}: the table tells too little about it to stand clear of the noise"
