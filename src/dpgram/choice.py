@@ -35,6 +35,7 @@ def choose(name: str, guarantee: Guarantee, facts: Facts, currency: Currency | N
     """The mechanism of that name, or the better one for "auto"."""
     if name != AUTO:
         return _named(name, guarantee, facts)
+    _refuse_options(name, facts.options)
     if guarantee.pure:
         return _pure(guarantee.epsilon, facts, "auto: delta = 0 was asked for, and gaussian cannot give it")
     if currency == "epsilon":
@@ -67,10 +68,20 @@ def _named(name: str, guarantee: Guarantee, facts: Facts) -> Choice:
         raise MechanismError(
             "unknown mechanism", got=repr(name), limit=f"one of {', '.join([AUTO, *MECHANISMS])}"
         )
+    _refuse_options(name, facts.options - kind.options)
     mechanism = kind.calibrated(guarantee, facts)
     pure = mechanism.curve(facts).delta(guarantee.epsilon) == 0.0
     given = Guarantee(guarantee.epsilon) if pure else guarantee
     return Choice(mechanism=mechanism, guarantee=given, reason="asked for by name")
+
+
+def _refuse_options(name: str, excess: frozenset[str]) -> None:
+    if excess:
+        takers = [name for name, kind in MECHANISMS.items() if excess <= kind.options]
+        raise MechanismError(
+            f"mechanism {name!r} has no parameter {' or '.join(sorted(excess))}",
+            limit=f"taken by {', '.join(takers) or 'no mechanism'}",
+        )
 
 
 def _pure(epsilon: float, facts: Facts, reason: str) -> Choice:

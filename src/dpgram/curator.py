@@ -24,6 +24,7 @@ from dpgram.choice import choose
 from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.engines.local import Progress, gram
 from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError, SchemaError
+from dpgram.lattice import cell_unit
 from dpgram.mechanisms import Drawn, Facts, Mechanism
 from dpgram.privacy.accountant import Event, GaussianEvent, describe
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -124,8 +125,9 @@ def publish(
     `clip` is a public row radius (none: the largest norm the schema allows, so nothing is clipped). `ledger`
     is charged before noise is drawn; without one nothing keeps count of what was spent. `missing` and
     `strict` say what happens to values outside the schema. `rows` is a public guess of the number of rows,
-    used for warnings only. `report` receives, before the charge, what the curator may know and nobody else;
-    `note` stays in the ledger.
+    for warnings and forecasts. `ridge` (in encoded units), `rank` and `degrees` are public parameters of the
+    mechanisms that have them: see docs/reference/mechanisms.md. `report` receives, before the charge, what
+    the curator may know and nobody else; `note` stays in the ledger.
     """
     source = SystemEntropy() if entropy is None else entropy
     book = _opened(ledger)
@@ -217,15 +219,22 @@ def agree(
             remedy="Write Schema(numeric(...), ...), or read one with Schema.from_file(path)",
         )
     _refuse_unit(unit)
-    asked = Guarantee.checked(_number("epsilon", epsilon), _number("delta", delta), _count(rows))
+    asked = Guarantee.checked(_number("epsilon", epsilon), _number("delta", delta), _count("rows", rows))
     if asked.epsilon < LEAST_EPSILON:
         raise GuaranteeError(
             "epsilon is too small for any table to survive the noise",
             got=asked.epsilon,
             limit=f"epsilon ≥ {LEAST_EPSILON:g}",
         )
-    facts = Facts(width=schema.width, adjacency=adjacency_named(adjacency), rows=rows)
     encoder = Encoder(schema, clip=clip, missing=missing, strict=strict)
+    facts = Facts(
+        width=schema.width,
+        adjacency=adjacency_named(adjacency),
+        rows=rows,
+        ridge=None if ridge is None else _number("ridge", ridge) / cell_unit(encoder.radius),
+        rank=_count("rank", rank),
+        degrees=_count("degrees", degrees),
+    )
     book = _opened(ledger)
     chosen = choose(mechanism, asked, facts, None if book is None else book.currency)
     event = chosen.mechanism.event(facts)
@@ -271,9 +280,9 @@ def _number(what: str, value: object) -> float:
     return float(value)
 
 
-def _count(rows: object) -> int | None:
-    if rows is None:
+def _count(what: str, value: object) -> int | None:
+    if value is None:
         return None
-    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
-        raise GuaranteeError("rows must be a whole number, a public guess of the size", got=repr(rows))
-    return int(rows)
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise GuaranteeError(f"{what} must be a whole number above zero", got=repr(value))
+    return int(value)

@@ -23,7 +23,8 @@ from dpgram import descriptive
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, cell_unit
-from dpgram.noise import NoiseLaw
+from dpgram.noise import Law, NoisyInverse
+from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.receipt import Receipt
 from dpgram.release_checks import one_story, paid_for, well_formed
 from dpgram.release_display import as_html, as_text
@@ -73,7 +74,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     unit: Annotated[str, Meta(max_length=1000)] | None = None
     public_rows: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     mechanism: MechanismUsed
-    noise: NoiseLaw
+    noise: Law
     guarantee: StatedGuarantee
     entropy: Literal["system", "seeded"]
     published: PublishedMatrix = msgspec.field(name="matrix")
@@ -122,11 +123,15 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     def matrix(self, units: Units = "encoded") -> Matrix:
         """The noisy matrix. Encoded: every column within ±weight. Original: the columns as declared.
 
+        Where an inverse was published, the Gram matrix it stands for.
+
         In original units a column is x = centre + half_width · (encoded / weight): numbers as they were,
         false and true as 0 and 1, levels as 0 and 1, products and Legendre columns of the scaled factors.
         """
-        unit = cell_unit(self.radius)
-        encoded: Matrix = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent) * unit
+        lattice: Matrix = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent)
+        if isinstance(self.noise, NoisyInverse):
+            lattice = gram_of_inverse(lattice, self.noise.ridge, self.noise.sigma)
+        encoded = lattice * cell_unit(self.radius)
         if units == "encoded":
             return encoded
         if units == "original":

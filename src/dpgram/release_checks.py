@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.noise import (
+    AdditiveWishart,
+    Deflation,
+    EigenvectorSampling,
+    EntrywiseLaplace,
+    InverseWishart,
+    MatrixLaplace,
+    NoisyInverse,
+    SymmetricGaussian,
+    WishartSketch,
+)
 from dpgram.privacy.events import GaussianEvent, PureEvent
 
 if TYPE_CHECKING:
@@ -66,6 +76,89 @@ def _matrix_laplace(release: Release) -> bool:
     return told.epsilon >= _steps(release) * ROW_NORM_SQUARED * law.theta * (1 - _ROUNDING)
 
 
+def _laplace(release: Release) -> bool:
+    """ε·b is at least the row's share on the diagonal alone, and δ = 0 (proofs/laplace.md)."""
+    law, told = release.noise, release.guarantee
+    if not isinstance(law, EntrywiseLaplace) or release.mechanism.parameters != {"scale": law.scale}:
+        return False
+    honest = law.diagonal_scale >= law.scale > 0 and told.delta == 0 and _plain_gram(release)
+    return honest and told.epsilon * law.scale >= 0.5 * ROW_NORM_SQUARED
+
+
+def _told(release: Release, **expected: object) -> bool:
+    """Whether the parameters are the guarantee, these, and nothing else."""
+    told = release.guarantee
+    asked = {"epsilon": told.epsilon, "delta": told.delta, **expected}
+    return told.delta > 0 and release.mechanism.parameters == asked
+
+
+def _wishart(release: Release) -> bool:
+    law = release.noise
+    if not isinstance(law, AdditiveWishart) or not _told(release, scale=law.scale, degrees=law.degrees):
+        return False
+    return law.scale > 0 and law.degrees > release.schema.width and _plain_gram(release)
+
+
+def _sketch(release: Release) -> bool:
+    law = release.noise
+    if not isinstance(law, WishartSketch) or not _told(release, ridge=law.ridge, rows=law.rows):
+        return False
+    return law.ridge > 0 and law.rows > 0 and _plain_gram(release)
+
+
+def _inverse_wishart(release: Release) -> bool:
+    law = release.noise
+    if not isinstance(law, InverseWishart) or not _told(release, prior=law.prior, degrees=law.degrees):
+        return False
+    return law.prior > 0 and law.degrees > release.schema.width + 1 and _plain_gram(release)
+
+
+def _sketch_adaptive(release: Release) -> bool:
+    law, parameters = release.noise, release.mechanism.parameters
+    largest, mu, beta = (parameters.get(name) for name in ("largest_ridge", "mu", "beta"))
+    if not isinstance(law, WishartSketch) or not isinstance(largest, float):
+        return False
+    told = _told(release, largest_ridge=largest, rows=law.rows, mu=mu, beta=beta)
+    return told and 0 <= law.ridge <= largest and law.rows > 0 and _plain_gram(release)
+
+
+def _inverse_wishart_adaptive(release: Release) -> bool:
+    law, parameters = release.noise, release.mechanism.parameters
+    largest, mu, beta = (parameters.get(name) for name in ("largest_prior", "mu", "beta"))
+    if not isinstance(law, InverseWishart) or not isinstance(largest, float):
+        return False
+    told = _told(release, largest_prior=largest, degrees=law.degrees, mu=mu, beta=beta)
+    return (
+        told and 0 <= law.prior <= largest and law.degrees > release.schema.width + 1 and _plain_gram(release)
+    )
+
+
+def _inverse_noise(release: Release) -> bool:
+    """μ ≥ Δ/σ with Δ the sensitivity of (G + L·I)⁻¹ (proofs/inverse-noise.md)."""
+    law, told = release.noise, release.guarantee
+    expected = {"ridge": law.ridge, "sigma": law.sigma} if isinstance(law, NoisyInverse) else None
+    if not isinstance(law, NoisyInverse) or release.mechanism.parameters != expected:
+        return False
+    if not (law.ridge > 0 and law.sigma > 0) or told.mu is None or release.published.kind != "inverse":
+        return False
+    sensitivity = ROW_NORM_SQUARED / (law.ridge * (law.ridge + ROW_NORM_SQUARED))
+    return told.mu >= math.sqrt(_steps(release)) * sensitivity / law.sigma * (1 - _ROUNDING)
+
+
+def _spectral(release: Release) -> bool:
+    law, told = release.noise, release.guarantee
+    parameters = release.mechanism.parameters
+    pure = release.mechanism.name != "eigenvectors-zcdp"
+    if not isinstance(law, EigenvectorSampling | Deflation) or not _plain_gram(release):
+        return False
+    honest = (
+        law.value_scale > 0 and 1 <= law.rank <= release.schema.width and parameters.get("rank") == law.rank
+    )
+    if pure:
+        return honest and told.delta == 0 and parameters.get("epsilon") == told.epsilon
+    return honest and told.delta > 0 and isinstance(parameters.get("rho"), float)
+
+
 def _plain_gram(release: Release) -> bool:
     return release.published.kind == "gram" and release.published.exponent == 0
 
@@ -77,5 +170,15 @@ def _steps(release: Release) -> int:
 STORIES: Final[Mapping[str, Callable[[Release], bool]]] = {
     "gaussian": _gaussian,
     "matrix-laplace": _matrix_laplace,
+    "laplace": _laplace,
+    "wishart": _wishart,
+    "sketch": _sketch,
+    "sketch-adaptive": _sketch_adaptive,
+    "inverse-wishart": _inverse_wishart,
+    "inverse-wishart-adaptive": _inverse_wishart_adaptive,
+    "inverse-noise": _inverse_noise,
+    "eigenvectors": _spectral,
+    "eigenvectors-zcdp": _spectral,
+    "deflation": _spectral,
 }
 """Every mechanism a release may name, and what must hold for it."""

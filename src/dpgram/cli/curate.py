@@ -36,7 +36,7 @@ Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at the first value outside the schema (a public promise).")
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads for reading and adding up.")]
-Mechanism = Annotated[str, typer.Option(help="auto, gaussian or matrix-laplace.")]
+Mechanism = Annotated[str, typer.Option(help="auto, or a name from the reference of mechanisms.")]
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", "-l", help="The ledger that pays for it.")]
 
 

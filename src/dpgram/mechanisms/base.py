@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.noise import NoiseLaw
+from dpgram.noise import Law
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
@@ -36,6 +36,20 @@ def strictly_below(width: int) -> npt.NDArray[np.bool_]:
     return np.greater.outer(index, index)
 
 
+def as_floats(gram: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The exact cells in floats, symmetric; only the diagonal and what is below it are read."""
+    lower = np.tril(gram).astype(np.float64)
+    return lower + np.tril(lower, -1).T
+
+
+def rounded(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
+    """The nearest whole numbers of a symmetric matrix; the lower triangle decides."""
+    lower = np.tril(np.rint(matrix))
+    cells: IntegerMatrix = np.empty(lower.shape, dtype=object)
+    cells[...] = [[int(cell) for cell in row] for row in (lower + np.tril(lower, -1).T).tolist()]
+    return cells
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -52,6 +66,12 @@ class Facts:
     degrees: int | None = None
     """Degrees of freedom (or sketch rows), for mechanisms of the Wishart family."""
 
+    @property
+    def options(self) -> frozenset[str]:
+        """The names of the mechanism's parameters that were given."""
+        given = {"ridge": self.ridge, "rank": self.rank, "degrees": self.degrees}
+        return frozenset(name for name, value in given.items() if value is not None)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +79,7 @@ class Drawn:
     """One noisy matrix: cells · 2^exponent, in lattice units, with the law that made it."""
 
     cells: IntegerMatrix
-    noise: NoiseLaw
+    noise: Law
     exponent: int = 0
     kind: Literal["gram", "inverse"] = "gram"
 
@@ -72,6 +92,8 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
+    options: ClassVar[frozenset[str]] = frozenset()
+    """Those of `ridge`, `rank` and `degrees` that this mechanism takes."""
 
     @classmethod
     @abstractmethod

@@ -22,6 +22,7 @@ __all__ = [
     "EigenvectorSampling",
     "EntrywiseLaplace",
     "InverseWishart",
+    "Law",
     "Matrix",
     "MatrixLaplace",
     "NoiseLaw",
@@ -33,5 +34,7 @@ __all__ = [
 
 SampledLaw: TypeAlias = WishartSketch | InverseWishart | NoisyInverse | EigenvectorSampling | Deflation
 """Releases drawn around the exact matrix; `near` gives an additive law that stands in for one."""
-NoiseLaw: TypeAlias = SymmetricGaussian | MatrixLaplace
-"""Noise that was added to the exact matrix; the tag in the file says which."""
+NoiseLaw: TypeAlias = SymmetricGaussian | MatrixLaplace | EntrywiseLaplace | AdditiveWishart
+"""Noise that was added to the exact matrix."""
+Law: TypeAlias = NoiseLaw | SampledLaw
+"""Every law a release may carry; the tag in the file says which."""

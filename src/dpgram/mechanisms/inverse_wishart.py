@@ -1,0 +1,157 @@
+"""One draw of the posterior covariance: inverse-Wishart sampling (Sheffet, Algorithms 4 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dpgram.errors import MechanismError
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, rounded
+from dpgram.mechanisms.sketch import adapted_ridge, look
+from dpgram.mechanisms.wishart_family import (
+    checked_degrees,
+    float_draws_delta,
+    noisy_least_eigenvalue,
+    ratio_of,
+    refuse_pure,
+    ridge_for,
+    ridged,
+)
+from dpgram.noise import InverseWishart as InverseWishartLaw
+from dpgram.noise.sampled import inverse_wishart
+from dpgram.privacy.accountant import ApproximateEvent, Event
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.curves import PrivacyCurve
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
+from dpgram.privacy.wishart_curves import AdaptiveCurve, InverseWishartCurve
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InverseWishart(Mechanism):
+    """M = (ν − d − 1)·Σ, Σ ~ InvWishart_d(G + ψI, ν): positive definite, with mean G + ψI.
+
+    (ε, δ)-DP by the exact curve of t = s/ψ, s = 2^30 a row's trace, plus a numerical δ for floats. ν must not
+    depend on private data: n + d under replace-one, where n is public, else a number that is given.
+    proofs/inverse-wishart.md
+    """
+
+    name: ClassVar[str] = "inverse-wishart"
+    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+
+    epsilon: float
+    delta: float
+    prior: float
+    """ψ, in lattice units."""
+    degrees: int
+    """ν."""
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """The least ψ for ν."""
+        refuse_pure(cls.name, guarantee)
+        degrees = _degrees(facts)
+        prior = ridge_for(sketch_ratio_at_most(guarantee, facts.adjacency, degrees=float(degrees)))
+        return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, prior=prior, degrees=degrees)
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The exact curve at t = s/ψ."""
+        return _curve(facts.adjacency, self.degrees, ratio_of(self.prior))
+
+    def event(self, facts: Facts) -> Event:
+        """The guarantee it was calibrated for, numerical δ included."""
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
+
+    def numerical_delta(self, facts: Facts) -> float:
+        """2⁻⁴⁶ for each number drawn."""
+        return float_draws_delta(facts.width)
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """One inverse-Wishart matrix, rounded to whole lattice units."""
+        return _drawn(gram, self.prior, self.degrees, entropy)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InverseWishartAdaptive(Mechanism):
+    """A private lower bound b ≤ λ_min(G), then the draw with ψ = min(s/T, max(0, s/T + s − b)).
+
+    (ε, δ)-DP with the look at λ_min and its failure probability inside, as for the adaptive sketch.
+    proofs/inverse-wishart.md
+    """
+
+    name: ClassVar[str] = "inverse-wishart-adaptive"
+    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+
+    epsilon: float
+    delta: float
+    largest_prior: float
+    degrees: int
+    mu: float
+    beta: float
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """A sixteenth of μ² and a quarter of δ go to the look; the rest decides T."""
+        refuse_pure(cls.name, guarantee)
+        degrees = _degrees(facts)
+        mu, beta = look(guarantee)
+        ratio = adaptive_ratio_at_most(
+            guarantee, facts.adjacency, degrees=float(degrees), mu=mu, beta=beta, family=InverseWishartCurve
+        )
+        prior = ridge_for(ratio)
+        return cls(
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
+            largest_prior=prior,
+            degrees=degrees,
+            mu=mu,
+            beta=beta,
+        )
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The curve of the look and the draw together."""
+        inner = _curve(facts.adjacency, self.degrees, ratio_of(self.largest_prior))
+        return AdaptiveCurve(inner=inner, mu=self.mu, beta=self.beta)
+
+    def event(self, facts: Facts) -> Event:
+        """The guarantee it was calibrated for, numerical δ included."""
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
+
+    def numerical_delta(self, facts: Facts) -> float:
+        """2⁻⁴⁶ for each number drawn."""
+        return float_draws_delta(facts.width)
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """The look, the prior it allows, and the draw."""
+        bound = noisy_least_eigenvalue(gram, self.mu, float(-ndtri(self.beta)), entropy)
+        return _drawn(gram, adapted_ridge(self.largest_prior, bound), self.degrees, entropy)
+
+
+def _degrees(facts: Facts) -> int:
+    asked = checked_degrees(facts, least=facts.width + 2)
+    if asked is not None:
+        return asked
+    if facts.adjacency.name == "replace-one" and facts.rows is not None:
+        return facts.rows + facts.width
+    raise MechanismError(
+        "inverse-Wishart sampling needs degrees of freedom that do not depend on private data",
+        got=f"adjacency {facts.adjacency.name!r} and no degrees",
+        limit="degrees=, or adjacency='replace-one' with rows=, where n + d is taken",
+        remedy="Give degrees=, say the number of rows you expect: under add/remove n itself is private.",
+    )
+
+
+def _curve(adjacency: Adjacency, degrees: int, ratio: float) -> InverseWishartCurve:
+    return InverseWishartCurve(adjacency=adjacency, degrees=float(degrees), ratio=ratio)
+
+
+def _drawn(gram: npt.NDArray[np.int64], prior: float, degrees: int, entropy: Entropy) -> Drawn:
+    drawn = inverse_wishart(ridged(gram, prior), degrees, entropy.generator())
+    return Drawn(cells=rounded(drawn), noise=InverseWishartLaw(prior=prior, degrees=degrees))

@@ -1,0 +1,164 @@
+"""Random combinations of rows and a ridge: the Johnson–Lindenstrauss sketch (Sheffet, Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, rounded
+from dpgram.mechanisms.wishart_family import (
+    checked_degrees,
+    float_draws_delta,
+    forecast_degrees,
+    noisy_least_eigenvalue,
+    ratio_of,
+    refuse_pure,
+    ridge_for,
+    ridged,
+)
+from dpgram.noise import WishartSketch
+from dpgram.noise.sampled import wishart
+from dpgram.privacy.accountant import ApproximateEvent, Event
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.curves import PrivacyCurve
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
+from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
+from dpgram.privacy.wishart_curves import AdaptiveCurve, SketchCurve
+
+LOOK_SHARE: Final = 0.25
+"""μ of the look at λ_min, as a share of μ(ε, δ): a sixteenth of the budget in μ²."""
+FAILURE_SHARE: Final = 0.25
+"""β, the probability that the look claims too much, as a share of δ."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch(Mechanism):
+    """M ~ Wishart_d(G + w²I, r)/r, by Bartlett's decomposition; positive semidefinite.
+
+    (ε, δ)-DP by the exact curve of t = s/w², s = 2^30 a row's trace, plus a numerical δ for floats. The ridge
+    w² is 7 to 14 times below the printed one. proofs/sketch.md
+    """
+
+    name: ClassVar[str] = "sketch"
+    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+
+    epsilon: float
+    delta: float
+    ridge: float
+    """w², in lattice units."""
+    rows: int
+    """r."""
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """The least w² for the asked r, or for the r from which on the sketch itself hardly errs."""
+        refuse_pure(cls.name, guarantee)
+        rows = sketch_rows(guarantee, facts)
+        ridge = ridge_for(sketch_ratio_at_most(guarantee, facts.adjacency, degrees=float(rows)))
+        return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, ridge=ridge, rows=rows)
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The exact curve at t = s/w²."""
+        return _curve(facts.adjacency, self.rows, ratio_of(self.ridge))
+
+    def event(self, facts: Facts) -> Event:
+        """The guarantee it was calibrated for, numerical δ included."""
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
+
+    def numerical_delta(self, facts: Facts) -> float:
+        """2⁻⁴⁶ for each number drawn."""
+        return float_draws_delta(facts.width)
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """One Wishart matrix, rounded to whole lattice units."""
+        return _drawn(gram, self.ridge, self.rows, entropy)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SketchAdaptive(Mechanism):
+    """A private lower bound b ≤ λ_min(G), then the sketch with w² = min(s/T, max(0, s/T + s − b)).
+
+    Where the data is spread out, hardly any ridge is needed. (ε, δ)-DP with the look at λ_min and its failure
+    probability β inside: T is the largest ratio with β + E δ_{r,T}(ε − l) ≤ δ. proofs/sketch.md
+    """
+
+    name: ClassVar[str] = "sketch-adaptive"
+    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+
+    epsilon: float
+    delta: float
+    largest_ridge: float
+    """s/T, in lattice units: the ridge where the look found nothing."""
+    rows: int
+    mu: float
+    """Of the look at λ_min."""
+    beta: float
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """A sixteenth of μ² and a quarter of δ go to the look; the rest decides T."""
+        refuse_pure(cls.name, guarantee)
+        rows = sketch_rows(guarantee, facts)
+        mu, beta = look(guarantee)
+        ratio = adaptive_ratio_at_most(
+            guarantee, facts.adjacency, degrees=float(rows), mu=mu, beta=beta, family=SketchCurve
+        )
+        ridge = ridge_for(ratio)
+        return cls(
+            epsilon=guarantee.epsilon, delta=guarantee.delta, largest_ridge=ridge, rows=rows, mu=mu, beta=beta
+        )
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The curve of the look and the draw together."""
+        inner = _curve(facts.adjacency, self.rows, ratio_of(self.largest_ridge))
+        return AdaptiveCurve(inner=inner, mu=self.mu, beta=self.beta)
+
+    def event(self, facts: Facts) -> Event:
+        """The guarantee it was calibrated for, numerical δ included."""
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
+
+    def numerical_delta(self, facts: Facts) -> float:
+        """2⁻⁴⁶ for each number drawn."""
+        return float_draws_delta(facts.width)
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """The look, the ridge it allows, and the sketch."""
+        bound = noisy_least_eigenvalue(gram, self.mu, float(-ndtri(self.beta)), entropy)
+        ridge = adapted_ridge(self.largest_ridge, bound)
+        return _drawn(gram, ridge, self.rows, entropy)
+
+
+def adapted_ridge(largest: float, bound: float) -> float:
+    """min(s/T, max(0, s/T + s − b)): with b ≤ λ_min(G) both neighbours then have λ_min + ridge ≥ s/T."""
+    return min(largest, max(0.0, largest + ROW_NORM_SQUARED - bound))
+
+
+def look(guarantee: Guarantee) -> tuple[float, float]:
+    """(μ, β) of the look at λ_min."""
+    return LOOK_SHARE * gdp_mu_at_most(guarantee.epsilon, guarantee.delta), FAILURE_SHARE * guarantee.delta
+
+
+def sketch_rows(guarantee: Guarantee, facts: Facts) -> int:
+    """The asked number of rows, or the forecast one."""
+    asked = checked_degrees(facts, least=1)
+    if asked is not None:
+        return asked
+    noise_rows = facts.adjacency.gram_frobenius(1.0) / gdp_mu_at_most(guarantee.epsilon, guarantee.delta)
+    return forecast_degrees(facts, noise_rows)
+
+
+def _curve(adjacency: Adjacency, rows: int, ratio: float) -> SketchCurve:
+    return SketchCurve(adjacency=adjacency, degrees=float(rows), ratio=ratio)
+
+
+def _drawn(gram: npt.NDArray[np.int64], ridge: float, rows: int, entropy: Entropy) -> Drawn:
+    drawn = wishart(ridged(gram, ridge), rows, entropy.generator()) / rows
+    return Drawn(cells=rounded(drawn), noise=WishartSketch(ridge=ridge, rows=rows))

@@ -1,0 +1,106 @@
+"""Random rows added to the table: additive Wishart noise (Sheffet, Algorithm 3) on its exact curve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, rounded
+from dpgram.mechanisms.wishart_family import checked_degrees, float_draws_delta, refuse_pure
+from dpgram.noise import AdditiveWishart
+from dpgram.privacy.accountant import ApproximateEvent, Event
+from dpgram.privacy.adjacency import AddRemove, Adjacency
+from dpgram.privacy.curves import PrivacyCurve
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
+from dpgram.privacy.rounding import up
+from dpgram.privacy.search import greatest
+from dpgram.privacy.wishart_curves import AdditiveWishartCurve
+
+SPARE_DEGREES: Final = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
+"""m = k − d + 1: candidates for the joint choice of scale and degrees of freedom."""
+CLOSE_ENOUGH: Final = 1.05
+"""Noise falls with m for ever, but slowly; the first m within 5% of the best keeps the mean k·s² small."""
+TOLERANCE: Final = 1e-3
+"""Of the least scale, given up on the safe side: the replace-one curve takes long to evaluate."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishart(Mechanism):
+    """M = G + W, W ~ Wishart_d(s²I, k): as if k random rows had been added; positive semidefinite.
+
+    (ε, δ)-DP by the exact curve of m = k − d + 1 and τ = 2^30/s², its infinite losses included, plus a
+    numerical δ for floats. E M = G + k·s²·I, which analysts subtract. proofs/additive-wishart.md
+    """
+
+    name: ClassVar[str] = "wishart"
+    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+
+    epsilon: float
+    delta: float
+    scale: float
+    """s², in lattice units."""
+    degrees: int
+    """k."""
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
+        """The pair (s², k) with nearly the least Frobenius error s²√k, or the least s² for the asked k."""
+        refuse_pure(cls.name, guarantee)
+        asked = checked_degrees(facts, least=facts.width + 3)
+        degrees = _best_degrees(guarantee, facts.width) if asked is None else asked
+        scale = _scale_at_least(guarantee, facts.adjacency, degrees - facts.width + 1)
+        return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, scale=scale, degrees=degrees)
+
+    def law(self, width: int) -> AdditiveWishart:
+        """The law of the noise, which does not depend on the width."""
+        del width
+        return AdditiveWishart(scale=self.scale, degrees=self.degrees)
+
+    def curve(self, facts: Facts) -> PrivacyCurve:
+        """The exact curve at m = k − d + 1 and τ = 2^30/s²."""
+        return _curve(facts.adjacency, self.degrees - facts.width + 1, ROW_NORM_SQUARED / self.scale)
+
+    def event(self, facts: Facts) -> Event:
+        """The guarantee it was calibrated for, numerical δ included."""
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
+
+    def numerical_delta(self, facts: Facts) -> float:
+        """2⁻⁴⁶ for each number drawn."""
+        return float_draws_delta(facts.width)
+
+    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+        """Rounded noise on integers is rounding after noise."""
+        width = len(gram)
+        law = self.law(width)
+        noise = rounded(law.sample(width, entropy.generator()))
+        lower = np.tril(gram).astype(object)
+        return Drawn(cells=lower + np.tril(lower, -1).T + noise, noise=law)
+
+
+def _curve(adjacency: Adjacency, spare: int, ratio: float) -> AdditiveWishartCurve:
+    return AdditiveWishartCurve(adjacency=adjacency, degrees=float(spare), ratio=ratio)
+
+
+def _best_degrees(guarantee: Guarantee, width: int) -> int:
+    """The first candidate k with nearly the least s²√k, judged by the add/remove curve, which is cheap."""
+    candidates = [m + width - 1 for m in SPARE_DEGREES]
+    scales = [_scale_at_least(guarantee, AddRemove(), m) for m in SPARE_DEGREES]
+    errors = [scale * math.sqrt(k) for scale, k in zip(scales, candidates, strict=True)]
+    return next(k for k, error in zip(candidates, errors, strict=True) if error <= CLOSE_ENOUGH * min(errors))
+
+
+def _scale_at_least(guarantee: Guarantee, adjacency: Adjacency, spare: int) -> float:
+    """The least s² for m spare degrees of freedom, to within 10⁻³ on the safe side."""
+    # χ²_m noise is nearly Gaussian with deviation √(2m): a good place to start from.
+    start = gdp_mu_at_most(guarantee.epsilon, guarantee.delta) * math.sqrt(2.0 * spare)
+    ratio = greatest(
+        lambda tau: guarantee.met_by(_curve(adjacency, spare, tau)), start=start, tolerance=TOLERANCE
+    )
+    return up(ROW_NORM_SQUARED / ratio)

@@ -1,0 +1,98 @@
+"""What the sketch, inverse-Wishart and additive Wishart mechanisms share."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import MechanismError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms.base import Facts, as_floats
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.rounding import down, up
+from dpgram.privacy.spectral import GRID, on_grid, rounding_slack
+from dpgram.privacy.wishart_curves import DEGREES_AT_MOST
+
+ROWS_GUESSED: Final = 100_000
+"""Stands in for the number of rows in forecasts where none is given."""
+FLOAT_SLACK: Final = 1e-4
+"""A row is taken this much longer against the ridge, for what floats do to G + w²I (proofs/sketch.md)."""
+NUMERICAL_DELTA: Final = 2.0**-46
+"""For each number drawn in floats."""
+
+
+def refuse_pure(name: str, guarantee: Guarantee) -> None:
+    """These mechanisms have losses without a bound."""
+    if guarantee.pure:
+        raise MechanismError(
+            f"{name} cannot give a pure guarantee",
+            got="delta = 0",
+            limit="delta > 0",
+            remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
+        )
+
+
+def float_draws_delta(width: int) -> float:
+    """A numerical δ of 2⁻⁴⁶ for each of the d(d+1)/2 numbers of a Bartlett factor."""
+    return NUMERICAL_DELTA * width * (width + 1) / 2
+
+
+def ridge_for(ratio: float) -> float:
+    """The least whole ridge, in lattice units, of which a row of squared length s is at most `ratio`."""
+    return float(math.ceil(up(ROW_NORM_SQUARED * (1.0 + FLOAT_SLACK) / ratio)))
+
+
+def ratio_of(ridge: float) -> float:
+    """t = s/ridge with the slack for floats, the inverse of `ridge_for`."""
+    return ROW_NORM_SQUARED * (1.0 + FLOAT_SLACK) / ridge
+
+
+def forecast_degrees(facts: Facts, noise_rows: float) -> int:
+    """Degrees r from which on the sampling error n/√r is a tenth of what privacy costs anyway, per direction.
+
+    A sketch of a table with n full-length rows spread over d directions errs by (n/d + w²/s)/√r in each, and
+    w²/√r tends to a constant, `noise_rows`: the σ of the Gaussian mechanism in rows.
+    """
+    rows = ROWS_GUESSED if facts.rows is None else facts.rows
+    wanted = (10.0 * rows / (facts.width * noise_rows)) ** 2
+    return int(min(max(wanted, 10.0 * facts.width + 100.0), 0.1 * DEGREES_AT_MOST))
+
+
+def checked_degrees(facts: Facts, least: int) -> int | None:
+    """The degrees of freedom asked for, if any."""
+    if facts.degrees is not None and not least <= facts.degrees <= DEGREES_AT_MOST:
+        raise MechanismError(
+            "the degrees of freedom are out of range",
+            got=facts.degrees,
+            limit=f"{least} ≤ degrees ≤ {DEGREES_AT_MOST:g}",
+        )
+    return facts.degrees
+
+
+def ridged(gram: npt.NDArray[np.int64], ridge: float) -> npt.NDArray[np.float64]:
+    """G + ridge·I in floats."""
+    shifted = as_floats(gram)
+    shifted.flat[:: len(gram) + 1] += ridge
+    return shifted
+
+
+def least_eigenvalue_sensitivity(width: int) -> float:
+    """1 under both relations, in units of one row's trace, widened for the solver and the grid."""
+    return up(1.0 + rounding_slack(width))
+
+
+def noisy_least_eigenvalue(
+    gram: npt.NDArray[np.int64], mu: float, quantile: float, entropy: Entropy
+) -> float:
+    """max(0, λ_min + (Δ/μ)(Z − z_{1−β})) in lattice units: with probability 1 − β no more than λ_min."""
+    width = len(gram)
+    exact = on_grid(np.asarray(np.linalg.eigvalsh(as_floats(gram) / ROW_NORM_SQUARED)[:1], dtype=np.float64))
+    scale = up(least_eigenvalue_sensitivity(width) / mu)
+    noise = float(entropy.discrete_gaussian(up(scale / GRID), 1)[0]) * GRID
+    # The float eigenvalue may itself be too large by the solver's error, so that is taken off as well.
+    bound = float(exact[0]) + noise - scale * quantile - rounding_slack(width)
+    return max(0.0, down(bound) * ROW_NORM_SQUARED if bound > 0.0 else 0.0)
