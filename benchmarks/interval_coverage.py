@@ -226,7 +226,9 @@ def _compare(cell: Cell, moments: Moments, design: Design, kind: Kind, draws: in
     closed = np.diff(found.conf_int(), axis=1)[found.trusted]
     again = bootstrap(moments, design, draws=draws, kind=kind, seed=1)
     simulated = np.diff(again.conf_int(), axis=1)[found.trusted]
-    cell.ratios.append(float(np.mean(closed / simulated)))
+    finite = np.isfinite(closed) & np.isfinite(simulated)
+    if finite.any():
+        cell.ratios.append(float(np.mean(closed[finite] / simulated[finite])))
 
 
 HEAD = """# Coverage of nominal 95% intervals

@@ -105,7 +105,7 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     reach = moments.noise.diagonal_sd * float(total.residual @ total.residual)
     if total.residual_sum <= SIGNAL_TO_NOISE * reach:
         raise AnalysisError(
-            "no R²: the variance of the target does not stand clear of the noise",
+            "the variance of the target does not stand clear of the noise, so it cannot be shared out",
             remedy="Publish more rows, or with a larger epsilon.",
         )
     ratio = solution.residual_sum / total.residual_sum
