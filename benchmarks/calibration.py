@@ -11,13 +11,37 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dpgram.privacy.adjacency import ReplaceOne
+from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.calibrate import discrete_gaussian_sigma, gaussian_sigma, stacked_sigmas
-from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most, rho_at_most
+from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most, rho_at_most
+from dpgram.privacy.wishart_calibrate import (
+    adaptive_ratio_at_most,
+    sketch_ratio_at_most,
+    wishart_degrees_at_least,
+)
 
 RESULT = Path(__file__).parent / "results" / "calibration.md"
 REPEATS = 25
 SETTINGS = [(0.001, 1e-30), (0.1, 1e-9), (1.0, 1e-6), (10.0, 1e-12), (50.0, 0.5)]
+
+
+ASKED = Guarantee(1.0, 1e-6)
+WISHART: dict[str, Callable[[], object]] = {
+    "ridge of a sketch, r = 44, add-remove": lambda: sketch_ratio_at_most(ASKED, AddRemove(), degrees=44),
+    "ridge of a sketch, r = 44, replace-one": lambda: sketch_ratio_at_most(ASKED, ReplaceOne(), degrees=44),
+    "ridge of a sketch, r = 10¹¹, replace-one": lambda: sketch_ratio_at_most(
+        ASKED, ReplaceOne(), degrees=1e11
+    ),
+    "adaptive ridge, r = 44, replace-one": lambda: adaptive_ratio_at_most(
+        ASKED, ReplaceOne(), degrees=44, mu=0.06, beta=2.5e-7
+    ),
+    "degrees of additive Wishart, τ = 1, add-remove": lambda: wishart_degrees_at_least(
+        ASKED, AddRemove(), ratio=1.0
+    ),
+    "degrees of additive Wishart, τ = 1, replace-one": lambda: wishart_degrees_at_least(
+        ASKED, ReplaceOne(), ratio=1.0
+    ),
+}
 
 
 def median_milliseconds(call: Callable[[float, float], object]) -> tuple[float, float]:
@@ -54,6 +78,11 @@ def main() -> None:
         call(1.0, 1e-6)
         median, slow = median_milliseconds(call)
         lines.append(f"| `{name}` | {median:.3f} | {slow:.3f} |")
+    lines += ["", "The Wishart family at (1, 10⁻⁶), once each.", "", "| call | ms |", "|---|---|"]
+    for name, once in WISHART.items():
+        start = time.perf_counter()
+        once()
+        lines.append(f"| {name} | {1e3 * (time.perf_counter() - start):.0f} |")
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
