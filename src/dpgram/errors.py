@@ -1,4 +1,4 @@
-"""One exception tree. Every message says what is wrong, what was got, what the limit is and how to mend it."""
+"""One exception tree: every message says what is wrong, what was got, what the limit is, how to mend it."""
 
 from __future__ import annotations
 

@@ -137,6 +137,13 @@ def publish(
     missing: Missing = "drop",
     strict: Strict = False,
     rows: Annotated[int | None, typer.Option(help="A public guess of the number of rows.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="A public ridge, for inverse-noise.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Directions to keep, for eigenvectors and deflation.")
+    ] = None,
+    degrees: Annotated[
+        int | None, typer.Option(help="Degrees of freedom, for sketches and the Wishart family.")
+    ] = None,
     note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
@@ -173,6 +180,9 @@ def publish(
         missing=missing,
         strict=strict,
         rows=rows,
+        ridge=ridge,
+        rank=rank,
+        degrees=degrees,
         threads=threads,
         progress=False if as_json else None,
         report=reports.append,
