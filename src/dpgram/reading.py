@@ -137,7 +137,9 @@ def _levels_of_bits(cells: pa.Array, declared: Categorical) -> Line:
 def _levels_of_dictionary(cells: pa.DictionaryArray, declared: Categorical) -> Line:
     """The levels of the dictionary's few values, looked up for each row."""
     table = np.append(read_column(cells.dictionary, declared), np.nan)  # the last entry serves the nulls
-    rows: npt.NDArray[np.integer] = cells.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+    # Widened first: an index type that is just large enough for the values has no number left for the nulls.
+    indices = cells.indices.cast(pa.int64()).fill_null(len(table) - 1)
+    rows: npt.NDArray[np.int64] = indices.to_numpy(zero_copy_only=False)
     codes: Line = table[rows]
     return codes
 

@@ -113,6 +113,15 @@ def test_levels_of_dictionaries(index: pa.DataType) -> None:
     ) == [None]
 
 
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8()], ids=str)
+def test_a_dictionary_that_fills_its_index_type(index: pa.DataType) -> None:
+    """Of as many values as the indices can number, none is left for the nulls."""
+    size = 128 if index == pa.int8() else 256
+    levels = [str(level) for level in range(size)]
+    array = pa.DictionaryArray.from_arrays(pa.array([size - 1, None, 0], index), pa.array(levels))
+    assert codes(array, categorical("a", levels)) == [size - 1, None, 0]
+
+
 NUMBERED = categorical("a", ["3", 1, "-7", "300", "01", "2.5"])
 
 

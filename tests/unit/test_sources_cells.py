@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -215,6 +216,8 @@ def test_one_cell_never_changes_how_another_is_read(kind: Kind, cells: list[obje
         datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
         np.datetime64("NaT"),
         np.datetime64(2**62, "Y"),
+        pd.Timestamp(2**40, unit="s"),
+        pd.Timestamp("0001-01-01").as_unit("s").tz_localize("Asia/Tokyo"),
         pd.NA,
     ],
     ids=lambda cell: type(cell).__name__,
@@ -223,6 +226,34 @@ def test_hostile_objects_never_fail(cell: object, kind: Kind) -> None:
     (first, second) = read({"x": [cell, 1 if kind != "date" else date(2020, 1, 1)]}, kind)
     assert first is None or kind == "text" or (kind == "number" and first == float("inf"))
     assert second is not None
+
+
+def unchecked(cells: list[bytes], form: pa.DataType) -> pa.Array:
+    """Bytes in a column of text as files may hold them: Arrow does not look at them."""
+    binary = pa.array(cells, pa.binary() if form == pa.string() else pa.large_binary())
+    return pa.Array.from_buffers(form, len(binary), binary.buffers())
+
+
+@pytest.mark.parametrize("form", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "good", "expected"),
+    [("number", b"2.5", 2.5), ("boolean", b"Yes", True), ("date", b"2020-01-31", moment("2020-01-31"))],
+)
+def test_bytes_that_are_no_text_never_fail(
+    kind: Kind, good: bytes, expected: object, form: pa.DataType, tmp_path: Path
+) -> None:
+    table = pa.table({"x": unchecked([good, b"\xff", good, b"\xf0\x9f"], form)})
+    pq.write_table(table, tmp_path / "x.parquet")
+    assert read(table, kind) == read(tmp_path / "x.parquet", kind) == [expected, None, expected, None]
+
+
+@pytest.mark.parametrize("wrap", [lambda x: {"x": x}, lambda x: pa.table({"x": x})])
+def test_dictionaries_that_do_not_fit_together_are_read(wrap: Callable[[pa.ChunkedArray], object]) -> None:
+    """Each chunk has few values, all of them together more than eight bits can number."""
+    words = [[f"{chunk}-{i}" for i in range(100)] for chunk in range(3)]
+    indices = pa.array(range(100), pa.int8())
+    chunks = [pa.DictionaryArray.from_arrays(indices, pa.array(chunk)) for chunk in words]
+    assert read(wrap(pa.chunked_array(chunks)), "text") == [word for chunk in words for word in chunk]
 
 
 def test_typed_columns_keep_their_types() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpgram.errors import SourceError
 from dpgram.sources.base import Batches, Partition, Request, Source, attempt, guarded, sliced, type_names
 from dpgram.sources.cells import plain
-from dpgram.sources.memory import MemorySource
+from dpgram.sources.memory import MemorySource, joined
 
 FAILURES = (pa.ArrowException, OSError, ValueError, TypeError, RuntimeError)
 
@@ -27,10 +27,7 @@ def table_source(data: pa.Table | pa.RecordBatch, request: Request) -> Source:
         if isinstance(piece, pa.RecordBatch):
             return piece
         # A copy only where a slice straddles chunks of the table.
-        (batch,) = piece.combine_chunks().to_batches() or [
-            pa.RecordBatch.from_pylist([], schema=piece.schema)
-        ]
-        return batch
+        return pa.RecordBatch.from_arrays(list(map(joined, piece.columns)), names=piece.schema.names)
 
     return MemorySource(request=request, label="an Arrow table", length=table.num_rows, cut=cut)
 

@@ -73,12 +73,21 @@ def _plain(column: pa.Array, kind: Kind | None) -> pa.Array:
         if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
             return _plain(column.dictionary_decode(), kind)
         if _is_text(column.type):
-            return PARSERS[kind](column)
+            return PARSERS[kind](_valid(column))
     return column
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _valid(texts: pa.Array) -> pa.Array:
+    """`texts` with stray bytes replaced: readers do not look for them, and parsers may fail on them."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return from_objects(texts.cast(pa.large_binary()).to_pylist(), "text")
+    return texts
 
 
 def _parse_numbers(texts: pa.Array) -> pa.Array:
@@ -145,9 +154,9 @@ def _moment(cell: object) -> datetime | None:
             return None
         try:
             moment = cell if cell.tzinfo is None else cell.astimezone(UTC)
-        except OverflowError:  # on the first or last day of the calendar
+            return datetime.combine(moment.date(), moment.time())  # plain, where pandas has its own class
+        except (OverflowError, NotImplementedError):  # beyond the calendar, where pandas goes on
             return None
-        return datetime.combine(moment.date(), moment.time())  # plain, where pandas has its own class
     return datetime.combine(cell, time()) if isinstance(cell, date) else None
 
 

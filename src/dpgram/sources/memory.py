@@ -200,7 +200,7 @@ def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks()
+        return joined(column)
     if isinstance(column, list | tuple):
         return from_objects(column, kind)
     return attempt(
@@ -208,6 +208,13 @@ def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
         (pa.ArrowException, ValueError, TypeError),
         lambda _: _unfit(name, str(column.dtype)),
     )
+
+
+def joined(column: pa.ChunkedArray) -> pa.Array:
+    """All chunks as one array. Dictionaries of several chunks may not fit together into their index type."""
+    if column.num_chunks > 1 and pa.types.is_dictionary(column.type):
+        column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks])
+    return column.combine_chunks()
 
 
 def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
@@ -254,7 +261,7 @@ def _from_pandas(name: str, column: Any, kind: Kind | None) -> pa.Array:
 
     def convert() -> pa.Array:
         array = pa.Array.from_pandas(column)
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        return joined(array) if isinstance(array, pa.ChunkedArray) else array
 
     return attempt(
         convert,
