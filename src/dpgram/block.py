@@ -20,13 +20,6 @@ from dpgram.schema import Schema
 from dpgram.sources import declared_kinds
 from dpgram.sources.cells import plain
 
-BLOCK_ROWS: Final = 4_000
-"""Rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power of
-two, so that the columns of a block do not compete for the same places of the cache."""
-
-BLOCK_CELLS: Final = 1 << 21
-"""Most cells of a block: wide schemas get shorter blocks."""
-
 
 @final
 class BlockEncoder:
@@ -38,11 +31,10 @@ class BlockEncoder:
         self._declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
         self._kinds = declared_kinds(schema)
         self._plan = _Plan(schema, encoder.radius)
-        self.rows = min(BLOCK_ROWS, max(256, BLOCK_CELLS // schema.width))
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
         self._no_rows = np.empty((0, len(self._declared)))
-        self._raw = np.empty((len(self._declared), self.rows))
-        self._out = np.empty((schema.width, self.rows))
+        self._raw = np.empty((len(self._declared), encoder.block_rows))
+        self._out = np.empty((schema.width, encoder.block_rows))
 
     def encode(
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
@@ -50,16 +42,18 @@ class BlockEncoder:
         """The rows of a record batch, block by block; each block is overwritten by the next."""
         lines = self._read(batch)
         units = _checked_units(unit_rows, batch.num_rows)
-        for start in range(0, batch.num_rows, self.rows):
-            stop = min(start + self.rows, batch.num_rows)
+        size = self._encoder.block_rows
+        for start in range(0, batch.num_rows, size):
+            stop = min(start + size, batch.num_rows)
             for line, target in zip(lines, self._raw, strict=True):
                 target[: stop - start] = line[start:stop]
             yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop])
 
     def encode_array(self, rows: Floats, *, first_row: int = 0) -> Iterator[Encoded]:
         """The same for a writable C-contiguous float64 array of the source columns, none categorical."""
-        for start in range(0, len(rows), self.rows):
-            piece = rows[start : start + self.rows]
+        size = self._encoder.block_rows
+        for start in range(0, len(rows), size):
+            piece = rows[start : start + size]
             yield self._settle(piece, len(piece), first_row + start, _NO_UNITS)
 
     def _read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:

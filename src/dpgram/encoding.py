@@ -28,6 +28,13 @@ Missing = Literal["drop", "midpoint"]
 
 LEAST_RADIUS: Final = 1e-9
 
+BLOCK_ROWS: Final = 4_000
+"""Rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power of
+two, so that the columns of a block do not compete for the same places of the cache."""
+
+BLOCK_CELLS: Final = 1 << 21
+"""Most cells of a block: wide schemas get shorter blocks."""
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +109,11 @@ class Encoder:
     def clips(self) -> bool:
         """Whether the radius is less than what the schema allows."""
         return self.radius**2 < self.schema.max_norm_squared * (1 - 1e-12)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows encoded at a time."""
+        return min(BLOCK_ROWS, max(256, BLOCK_CELLS // self.schema.width))
 
     def blocks(self) -> BlockEncoder:
         """Working memory for one thread, which encodes block after block."""

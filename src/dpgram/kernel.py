@@ -73,6 +73,12 @@ def _transpose(rows: Floats, raw: Floats) -> None:
 
 
 @_compiled
+def _set(line: Floats, value: float) -> None:
+    for i in range(line.shape[0]):
+        line[i] = value
+
+
+@_compiled
 def _numbers(x: Floats, scale: Floats, missing: Bytes, counts: Integers, a: Floats) -> None:
     """a = step · (clamp(x) − centre) / half_width; 0 where x is not finite."""
     low, high, centre, inverse, step = scale[LOW], scale[HIGH], scale[CENTRE], scale[INVERSE], scale[STEP]
@@ -124,7 +130,7 @@ def _levels(
 ) -> None:
     """a[level] = step where the row has the level, else 0; step/levels everywhere where it has none."""
     for level in range(target, target + levels):
-        out[level, first : first + x.shape[0]] = 0.0
+        _set(out[level, first : first + x.shape[0]], 0.0)
     for i in range(x.shape[0]):
         if x[i] >= 0.0:
             out[target + int(x[i]), first + i] = step
@@ -216,16 +222,16 @@ def _shrink(
     clip: bool,
     units: Integers,
     factor: Floats,
-    unused: Bytes,
+    left_out: Bytes,
     counts: Integers,
 ) -> None:
     """Scale each row by min(1, 2^15/|a|) where `clip`, and by 1/√m where it is one of m rows of a unit."""
-    factor[:] = 0.0
+    _set(factor, 0.0)
     for j in range(out.shape[0]):
         _add_squares(out[j, first:last], factor)
     for i in range(factor.shape[0]):
         over = clip and factor[i] > _LIMIT
-        counts[CLIPPED] += over and not unused[i]
+        counts[CLIPPED] += over and not left_out[i]
         factor[i] = _NORM / np.sqrt(factor[i]) if over else 1.0
     for i in range(units.shape[0]):
         factor[i] /= np.sqrt(np.float64(units[i]))
@@ -237,7 +243,7 @@ def _shrink(
 def _settle(out: Floats, first: int, last: int, units: Integers, total: Floats, over: Bytes) -> None:
     """Round to integers; truncate towards zero the rows whose squared norm would pass their limit."""
     width, rows = out.shape[0], last - first
-    total[:] = 0.0
+    _set(total, 0.0)
     for j in range(width):
         _add_rounded_squares(out[j, first:last], total)
     count = 0
@@ -257,14 +263,22 @@ def _settle(out: Floats, first: int, last: int, units: Integers, total: Floats, 
 
 
 @_compiled
-def _keep(out: Floats, missing: Bytes, first: int, kept: int) -> int:
-    """Move the rows of a tile that begins at `first` to `kept`, leaving out those with a missing cell."""
+def _count(flags: Bytes) -> int:
+    count = 0
+    for i in range(flags.shape[0]):
+        count += flags[i]
+    return count
+
+
+@_compiled
+def _keep(out: Floats, left_out: Bytes, first: int, kept: int) -> int:
+    """Move the rows of a tile that begins at `first` to `kept`, without those left out; gives the new end."""
     end = kept
     for j in range(out.shape[0]):
         end = kept
         line = out[j]
-        for i in range(missing.shape[0]):
-            if missing[i] == 0:
+        for i in range(left_out.shape[0]):
+            if left_out[i] == 0:
                 line[end] = line[first + i]
                 end += 1
     return end
@@ -287,7 +301,7 @@ def _fill(
 ) -> None:
     """a into places first … last−1 of the lines of `out`, from places start, start+1, … of those of `raw`."""
     if constant > 0.0:
-        out[0, first:last] = constant
+        _set(out[0, first:last], constant)
     for s in range(raw.shape[0]):
         x = raw[s, start : start + last - first]
         kind, target = sources[KIND, s], sources[TARGET, s]
@@ -339,21 +353,19 @@ def encode_block(
         last = min(first + tile, count)
         size = last - first
         absent = missing[:size]
-        absent[:] = 0
+        for i in range(size):
+            absent[i] = 0
         start = first
         if rows.shape[0]:
             _transpose(rows[first:last], raw)
             start = 0
         _fill(raw, start, sources, scales, derived, steps, constant, absent, counts, out, first, last)
+        left_out = absent if drop else nothing[:size]
         own = units[first:last]
         if clip or own.shape[0]:
-            unused = absent if drop else nothing[:size]
-            _shrink(out, first, last, clip, own, total[:size], unused, counts)
+            _shrink(out, first, last, clip, own, total[:size], left_out, counts)
         _settle(out, first, last, own, total[:size], over[:size])
-        if drop and absent.any():
-            kept = _keep(out, absent, first, kept)
-        elif kept == first:
-            kept = last
-        else:  # rows were dropped before: close the gap
-            kept = _keep(out, nothing[:size], first, kept)
+        # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
+        whole = kept == first and _count(left_out) == 0
+        kept = last if whole else _keep(out, left_out, first, kept)
     return kept

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, final
@@ -77,6 +77,8 @@ class Schema:
     constant: bool
     names: tuple[str, ...] = field(compare=False, repr=False)
     """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
+    _declared: dict[str, Column] = field(compare=False, repr=False)
+    _places: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
 
     def __init__(self, *columns: Column, constant: bool = True) -> None:
         for column in columns:
@@ -91,13 +93,16 @@ class Schema:
         _check_width(columns, constant=constant)
         names = tuple(name for column in columns for name in column.encoded_names)
         names = (CONSTANT, *names) if constant else names
-        repeated = first_repeated(column.name for column in columns) or first_repeated(names)
+        levels = [name for column in columns for name in column.encoded_names if name != column.name]
+        repeated = first_repeated([*(column.name for column in columns), *levels])
         if repeated is not None:
             raise SchemaError(f"the column {repeated!r} is declared twice", remedy="Keep one of them")
         _check_derived(columns)
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "_declared", {column.name: column for column in columns})
+        object.__setattr__(self, "_places", _places(columns, names))
 
     @property
     def width(self) -> int:
@@ -132,10 +137,9 @@ class Schema:
 
     def column(self, name: str) -> Column:
         """The declared column of that name."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise self._unknown(name)
+        if name not in self._declared:
+            raise self._unknown(name)
+        return self._declared[name]
 
     def indices(self, name: str) -> tuple[int, ...]:
         """Positions in the Gram matrix of one declared column (all its levels), or of one encoded column.
@@ -143,15 +147,9 @@ class Schema:
         >>> Schema(numeric("age", 18, 90), categorical("smoker", ["no", "yes"])).indices("smoker")
         (2, 3)
         """
-        position = int(self.constant)
-        for column in self.columns:
-            following = position + len(column.encoded_names)
-            if column.name == name:
-                return tuple(range(position, following))
-            position = following
-        if name in self.names:
-            return (self.names.index(name),)
-        raise self._unknown(name)
+        if name not in self._places:
+            raise self._unknown(name)
+        return self._places[name]
 
     def _unknown(self, name: str) -> SchemaError:
         known = [column.name for column in self.columns]
@@ -218,6 +216,14 @@ constant = {json.dumps(self.constant)}\n"
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"the schema file {str(path)!r} is not valid TOML: {error}") from error
         return cls.from_dict(form)
+
+
+def _places(columns: Iterable[Column], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Where each encoded and each declared column is in the Gram matrix."""
+    places: dict[str, tuple[int, ...]] = {name: (place,) for place, name in enumerate(names)}
+    for column in columns:
+        places[column.name] = tuple(places[name][0] for name in column.encoded_names)
+    return places
 
 
 def _check_width(columns: Iterable[Column], *, constant: bool) -> None:

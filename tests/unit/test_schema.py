@@ -161,6 +161,10 @@ def test_mixed_or_unreadable_date_bounds(low: object, high: object) -> None:
         (lambda: Schema("age"), "made of columns"),
         (lambda: Schema(numeric("a", 0, 1), boolean("a")), "'a' is declared twice"),
         (lambda: Schema(categorical("a", ["x"]), boolean("a=x")), "'a=x' is declared twice"),
+        (
+            lambda: Schema(categorical("a", ["x"]), categorical("a=x", ["y"])),
+            "'a=x' is declared twice",
+        ),
         (lambda: Schema(product("a", "b")), "does not declare"),
         (lambda: Schema(legendre("a", 2)), "does not declare"),
         (lambda: Schema(categorical("a", ["x"]), boolean("b"), product("a", "b")), "a categorical column"),

@@ -88,7 +88,7 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
 
 
 def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -> _Run:
-    pieces = _Pieces(rows, encoder.blocks().rows * BATCH_BLOCKS)
+    pieces = _Pieces(rows, encoder.block_rows * BATCH_BLOCKS)
     return _Run(
         encoder=encoder,
         feeds=[pieces] * workers,
@@ -100,7 +100,7 @@ def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -
 def _over_source(data: object, encoder: Encoder, workers: int) -> _Run:
     from dpgram.sources import declared_kinds, open_source
 
-    schema, block = encoder.schema, encoder.blocks().rows
+    schema, block = encoder.schema, encoder.block_rows
     columns = schema.source_columns
     batch_rows = block * min(BATCH_BLOCKS, max(1, BATCH_CELLS // (block * len(columns))))
     source = open_source(data, columns, kinds=declared_kinds(schema), batch_rows=batch_rows)

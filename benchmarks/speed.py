@@ -1,0 +1,266 @@
+"""Speed and memory of encode + exact Gram, measured side by side with the least work anybody could do.
+
+    python benchmarks/speed.py            a few minutes, small sizes
+    python benchmarks/speed.py --full     the sizes the targets are stated for (needs about 4 GB of disk)
+
+Each comparison alternates the two sides in one process and takes the median of the ratios, so that a machine
+that is busy now and then slows both. Results go to benchmarks/results/speed.md, missed targets included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from threadpoolctl import threadpool_limits
+
+from dpgram.engines.local import gram
+from dpgram.schema import Schema, numeric
+
+RESULTS = Path(__file__).parent / "results" / "speed.md"
+COLUMNS = 22
+CHUNK = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    arrays: tuple[tuple[int, int], ...]
+    parquet: int
+    memory: tuple[int, ...]
+    growth: tuple[int, ...]
+    rounds: int
+
+
+QUICK = Sizes(
+    arrays=((1_000_000, 22), (250_000, 100)),
+    parquet=2_000_000,
+    memory=(200_000, 2_000_000, 10_000_000),
+    growth=(100_000, 1_000_000, 10_000_000),
+    rounds=7,
+)
+FULL = Sizes(
+    arrays=((4_000_000, 22), (1_000_000, 100)),
+    parquet=20_000_000,
+    memory=(2_000_000, 20_000_000, 100_000_000),
+    growth=(100_000, 1_000_000, 10_000_000, 100_000_000),
+    rounds=7,
+)
+
+
+def names(width: int) -> list[str]:
+    return [f"x{j}" for j in range(width)]
+
+
+def schema_of(width: int) -> Schema:
+    return Schema(*(numeric(name, -1, 1) for name in names(width)))
+
+
+def seconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+@dataclass(frozen=True)
+class Comparison:
+    base: float
+    ours: float
+    ratio: float
+
+
+def side_by_side(base: Callable[[], object], ours: Callable[[], object], rounds: int) -> Comparison:
+    """Medians over rounds that alternate both sides; the first round only warms caches."""
+    pairs = [(seconds(base), seconds(ours)) for _ in range(rounds + 1)][1:]
+    return Comparison(
+        base=median(b for b, _ in pairs),
+        ours=median(o for _, o in pairs),
+        ratio=median(o / b for b, o in pairs),
+    )
+
+
+def verdict(ratio: float, target: float) -> str:
+    return f"{ratio:.2f}× | {target:g}× | {'met' if ratio <= target else '**missed**'}"
+
+
+def arrays(sizes: Sizes) -> Iterator[str]:
+    yield "| array | clip | `X.T @ X`, one thread | encode + Gram, all cores | ratio | target | |"
+    yield "|---|---|---|---|---|---|---|"
+    rng = np.random.default_rng(0)
+    for rows, width in sizes.arrays:
+        target = 1.5 if width < 100 else 1.15
+        x = rng.uniform(-1, 1, (rows, width))
+        schema = schema_of(width)
+
+        def product(x: np.ndarray = x) -> None:
+            with threadpool_limits(1):
+                x.T @ x
+
+        for label, clip in (("none", None), ("half the radius", schema.max_norm_squared**0.5 / 2)):
+            found = side_by_side(product, lambda: gram(x, schema, clip), sizes.rounds)  # noqa: B023  (called here)
+            yield (
+                f"| {rows:,} × {width} | {label} | {found.base:.3f} s | {found.ours:.3f} s "
+                f"| {verdict(found.ratio, target)} |"
+            )
+
+
+def write_parquet(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(1)
+    schema = pa.schema([(name, pa.float64()) for name in names(COLUMNS)])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, CHUNK):
+            size = min(CHUNK, rows - start)
+            lines = [pa.array(rng.uniform(-1, 1, size)) for _ in range(COLUMNS)]
+            writer.write_table(pa.Table.from_arrays(lines, schema=schema))
+
+
+def read_only(path: Path) -> None:
+    with pq.ParquetFile(path) as file:
+        for _ in file.iter_batches():
+            pass
+
+
+def parquet(sizes: Sizes, path: Path) -> Iterator[str]:
+    yield "| file | `ParquetFile.iter_batches` alone | read + encode + Gram | ratio | target | |"
+    yield "|---|---|---|---|---|---|"
+    found = side_by_side(
+        lambda: read_only(path), lambda: gram(path, schema_of(COLUMNS)), min(5, sizes.rounds)
+    )
+    yield (
+        f"| {sizes.parquet:,} × {COLUMNS}, {path.stat().st_size / 1e9:.2f} GB | {found.base:.2f} s "
+        f"| {found.ours:.2f} s | {verdict(found.ratio, 1.5)} |"
+    )
+
+
+PEAK = """
+import sys
+from dpgram.engines.local import gram
+from dpgram.schema import Schema, numeric
+paths = sys.argv[1:]
+gram(paths, Schema(*(numeric(f"x{j}", -1, 1) for j in range(22))))
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]) / 1024)
+"""
+
+
+def memory(sizes: Sizes, path: Path) -> Iterator[str]:
+    """A process of its own for each size; more rows than the file has are the file several times over."""
+    yield "| rows read from Parquet | peak memory of the process | target | |"
+    yield "|---|---|---|---|"
+    for rows in sizes.memory:
+        with tempfile.TemporaryDirectory() as folder:
+            part = path
+            if rows < sizes.parquet:
+                part = Path(folder) / "part.parquet"
+                write_parquet(part, rows)
+            times = max(1, rows // sizes.parquet)
+            done = subprocess.run(
+                [sys.executable, "-c", PEAK, *[str(part)] * times], capture_output=True, check=True, text=True
+            )
+        peak = float(done.stdout)
+        yield f"| {rows:,} × {COLUMNS} | {peak:.0f} MB | 700 MB | {'met' if peak < 700 else '**missed**'} |"
+
+
+def growth(sizes: Sizes) -> Iterator[str]:
+    """A stream that hands out the same batch again and again: no reading, no memory, any length."""
+    yield "| rows | time | per row |"
+    yield "|---|---|---|"
+    rng = np.random.default_rng(2)
+    batch = pa.record_batch({name: rng.uniform(-1, 1, 50_000) for name in names(COLUMNS)})
+    schema = schema_of(COLUMNS)
+    for rows in sizes.growth:
+
+        def run(count: int = rows // batch.num_rows) -> None:
+            gram(pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(count))), schema)
+
+        taken = median(seconds(run) for _ in range(3))
+        yield f"| {rows:,} | {taken:.3f} s | {taken / rows * 1e9:.0f} ns |"
+
+
+START = """
+import time
+started = time.perf_counter()
+import numpy as np
+from dpgram.engines.local import gram
+from dpgram.schema import Schema, numeric
+imported = time.perf_counter()
+gram(np.zeros((10, 2)), Schema(numeric("a", -1, 1), numeric("b", -1, 1)))
+print(imported - started, time.perf_counter() - imported)
+"""
+
+
+def start() -> Iterator[str]:
+    yield "| | import | first call |"
+    yield "|---|---|---|"
+    with tempfile.TemporaryDirectory() as cache:
+        for label in ("kernel not yet compiled on this machine", "compiled code found on disk"):
+            done = subprocess.run(
+                [sys.executable, "-c", START],
+                capture_output=True,
+                check=True,
+                text=True,
+                env=os.environ | {"NUMBA_CACHE_DIR": cache},
+            )
+            imported, first = map(float, done.stdout.split())
+            yield f"| {label} | {imported:.2f} s | {first:.2f} s |"
+
+
+def machine(sizes: Sizes) -> str:
+    load = os.getloadavg()[0]
+    cores = len(os.sched_getaffinity(0))
+    busy = (
+        f" **The machine was busy (load {load:.1f} on {cores} cores) when this began.**" if load > 0.7 else ""
+    )
+    form = "full" if sizes is FULL else "small (`--full` for the sizes of the targets)"
+    return (
+        f"Sizes: {form}. {cores} cores, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"pyarrow {pa.__version__}. Medians of ratios of runs that alternate in one process.{busy}"
+    )
+
+
+def sections(sizes: Sizes) -> Iterator[str]:
+    yield "# Speed of encode + exact Gram\n"
+    yield "Written by `benchmarks/speed.py`; numbers are of one machine, ratios travel better.\n"
+    yield machine(sizes)
+    yield "\n## Arrays in memory\n"
+    yield from arrays(sizes)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
+        write_parquet(path, sizes.parquet)
+        yield "\n## Parquet in the page cache\n"
+        yield from parquet(sizes, path)
+        yield "\n## Peak memory\n"
+        yield from memory(sizes, path)
+    yield "\n## Cost by number of rows\n"
+    yield f"{COLUMNS} columns from an endless Arrow stream.\n"
+    yield from growth(sizes)
+    yield "\n## Start\n"
+    yield from start()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="the sizes the targets are stated for")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    lines = []
+    for line in sections(FULL if chosen.full else QUICK):
+        print(line, flush=True)
+        lines.append(line)
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
