@@ -22,10 +22,12 @@ from benchmarks.interval_coverage import (
     noise_of,
     simulate,
 )
+from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.regress import regress
 from dpgram.noise import SymmetricGaussian
 
 SEED = 11
@@ -112,3 +114,16 @@ def test_length_is_within_a_tenth_of_the_bootstraps() -> None:
     for key, cell in cells.items():
         assert len(cell.ratios) == 2, key
         assert all(abs(ratio - 1) < 0.1 for ratio in cell.ratios), key
+
+
+def test_joint_tests_have_their_level_and_power() -> None:
+    """Region has no effect, smoking has: of 200 tables the 5% test rejects 2–9% and all of them."""
+    nothing, smoking = [], []
+    for seed in range(200):
+        moments = exact_moments(insurance_schema(), insurance(3000, seed), sigma=20.0, seed=seed)
+        fit = regress(moments, "charges", ["age", "bmi", "smoker", "region"])
+        nothing.append(fit.joint_test("region").p_value)
+        smoking.append(fit.joint_test("smoker").p_value)
+    assert 0.02 <= np.mean(np.array(nothing) < 0.05) <= 0.09
+    assert 0.4 <= np.mean(np.array(nothing) < 0.5) <= 0.6
+    assert np.mean(np.array(smoking) < 0.05) == 1.0

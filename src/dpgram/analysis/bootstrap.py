@@ -78,7 +78,7 @@ def bootstrap(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Truth:
     """A Gram matrix on the span of features and target, and its exact regression."""
 

@@ -38,7 +38,7 @@ class Term:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
     """The question y ~ terms, for one schema. In original units: `to_original @ β + offset`."""
 

@@ -49,7 +49,7 @@ class JointTest:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Inference:
     """Estimates of the un-shrunken coefficients in original units with their covariance."""
 

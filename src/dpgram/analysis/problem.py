@@ -27,7 +27,7 @@ COUNT_TO_NOISE = 4.0
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
     """Normal equations in some coordinates `basis` of encoded space; a solution θ means basis @ θ + free."""
 

@@ -36,7 +36,7 @@ Vector = npt.NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Unshrunken:
     """The corrected solution in orthonormal coordinates of encoded space, with its uncertainty."""
 

@@ -18,7 +18,14 @@ from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
 from dpgram.analysis.unshrunken import solve, unshrunken
 from dpgram.errors import AnalysisError, DpgramWarning
-from dpgram.noise import AdditiveWishart, EntrywiseLaplace, MatrixLaplace, SymmetricGaussian
+from dpgram.noise import (
+    AdditiveWishart,
+    EntrywiseLaplace,
+    InverseWishart,
+    MatrixLaplace,
+    SymmetricGaussian,
+    WishartSketch,
+)
 
 TABLE = insurance(20_000)
 SCHEMA = insurance_schema(weights=True)
@@ -284,6 +291,26 @@ def test_bootstrap_agrees_with_the_closed_form_and_is_reproducible() -> None:
         np.testing.assert_array_equal(again.replicates, same.replicates)
     with pytest.raises(AnalysisError, match="too few"):
         bootstrap(moments, design, draws=3)
+
+
+@pytest.mark.parametrize(
+    "law", [WishartSketch(ridge=200.0, rows=2000), InverseWishart(prior=100.0, degrees=3000)]
+)
+def test_sampled_releases_warn_and_the_bootstrap_follows_them(law: WishartSketch | InverseWishart) -> None:
+    """Their error depends on the table: the closed form is cautious, the bootstrap closer to the truth."""
+    published = law.redraw(GRAM, np.random.default_rng(1))
+    noise = EncodedNoise.of(law.near(published, np.random.default_rng(0)))
+    assert not noise.added
+    moments = Moments(gram=published, schema=SCHEMA, noise=noise, radius=SCHEMA.max_norm_squared**0.5)
+    assert moments.rows == pytest.approx(20_000, rel=0.2)
+    fit = regress(moments, "charges", ["age", "bmi", "smoker"])
+    with pytest.warns(DpgramWarning, match="error depends on the table"):
+        fit.conf_int()
+    again = fit.bootstrap(60, kind="table")
+    exact = replace(moments, gram=GRAM, noise=EncodedNoise.of(SymmetricGaussian(sigma=0.0)))
+    truth = regress(exact, "charges", ["age", "bmi", "smoker"], method="ols").values
+    assert (np.abs(again.inference.estimate - truth) < 5 * again.std_errors).all()
+    assert (again.std_errors < again.inference.std_errors).all()
 
 
 def test_mistakes_are_named() -> None:
