@@ -128,6 +128,12 @@ class Numeric(SingleColumn):
                 got=f"[{self.low}, {self.high}]",
                 remedy="Subtract a public constant from the column, or change its unit",
             )
+        if self.dates and not _FIRST_DAY <= self.low < self.high < _END_OF_DAYS:
+            raise SchemaError(
+                f"the bounds of column {self.name!r} leave the calendar",
+                got=f"days {self.low} to {self.high} after 1970-01-01",
+                limit="0001-01-01 to 9999-12-31",
+            )
 
     @property
     def bounded(self) -> bool:
@@ -200,6 +206,8 @@ class Categorical(Column):
                 f"column {self.name!r} has an empty level list",
                 remedy="List the levels that are publicly known to be possible",
             )
+        for level in self.all_levels:
+            _check_unicode("a level", level)
         repeated = first_repeated(self.levels)
         if repeated is not None:
             raise SchemaError(f"column {self.name!r} lists a level twice", got=repr(repeated))
@@ -393,8 +401,13 @@ def _check_name(name: object) -> None:
         raise SchemaError("a column's name must be a text that is not empty", got=repr(name))
     if name == CONSTANT:
         raise SchemaError(f"the name {CONSTANT!r} is kept for the constant column")
-    if any(0xD800 <= ord(character) <= 0xDFFF for character in name):
-        raise SchemaError("a column's name must be valid Unicode text", got=ascii(name))
+    _check_unicode("a column's name", name)
+
+
+def _check_unicode(what: str, text: str) -> None:
+    """Half a surrogate pair has no UTF-8: a release that holds one could not be written."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise SchemaError(f"{what} must be valid Unicode text", got=ascii(text))
 
 
 def _check_weight(name: str, weight: float) -> None:
@@ -405,7 +418,7 @@ def _check_weight(name: str, weight: float) -> None:
 
 
 def _weight_form(weight: float) -> dict[str, object]:
-    return {} if weight == 1.0 else {"weight": weight}
+    return {} if weight == 1.0 else {"weight": float(weight)}
 
 
 def _level_text(name: str, level: object) -> str:
@@ -467,6 +480,9 @@ def _days_from_bound(name: str, bound: Bound) -> float | None:
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DAY: Final = float((date(1, 1, 1) - _EPOCH.date()).days)
+_END_OF_DAYS: Final = float((date.max - _EPOCH.date()).days + 1)
+"""Where Python's calendar begins and ends: bounds of dates outside have no text form."""
 
 
 def _iso_from_days(days: float) -> str:

@@ -98,6 +98,8 @@ class Encoder:
                 got=repr(self.missing),
                 limit=" or ".join(map(repr, get_args(Missing))),
             )
+        if not isinstance(self.strict, bool):
+            raise SchemaError("strict must be True or False", got=repr(self.strict))
         if self.schema.unbounded:
             raise SchemaError(
                 f"column {self.schema.unbounded[0]!r} has no bounds",

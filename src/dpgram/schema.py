@@ -90,6 +90,8 @@ class Schema:
                 )
         if not columns:
             raise SchemaError("a schema needs at least one column")
+        if not isinstance(constant, bool):
+            raise SchemaError("a schema's `constant` must be true or false", got=repr(constant))
         _check_width(columns, constant=constant)
         names = tuple(name for column in columns for name in column.encoded_names)
         names = (CONSTANT, *names) if constant else names
@@ -318,8 +320,14 @@ def _toml_value(value: object) -> str:
         return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    # JSON's quoting is TOML's, but for U+007F, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # JSON's quoting is TOML's; what no terminal shows is escaped too, so that a printed schema stays whole.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(character if character.isprintable() else _toml_escape(character) for character in text)
+
+
+def _toml_escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 _STARTERS: Final[Mapping[str, tuple[str, str]]] = {

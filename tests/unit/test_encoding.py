@@ -150,6 +150,8 @@ def test_bad_policy_and_open_bounds() -> None:
         Encoder(Schema(boolean("a")), missing="ignore")
     with pytest.raises(SchemaError, match="'income' has no bounds"):
         Encoder(Schema(numeric("income")))
+    with pytest.raises(SchemaError, match="strict must be True or False; got 'no'"):
+        Encoder(Schema(boolean("a")), strict="no")
 
 
 SCHEMA = Schema(numeric("age", 18, 90), boolean("insured"), categorical("smoker", ["no", "yes"]))
