@@ -504,7 +504,13 @@ class TestViews:
         from dpgram.analysis.pca import pca
         from dpgram.analysis.regress import regress
 
-        release = gaussian_release()
+        sigma = ROW_NORM_SQUARED / 1000  # next to no noise, so that every analysis has an answer
+        release = gaussian_release(
+            mechanism=MechanismUsed(name="gaussian", parameters={"sigma": sigma}, choice="asked for"),
+            noise=SymmetricGaussian(sigma=sigma),
+            guarantee=StatedGuarantee(epsilon=1e6, delta=1e-6, mu=1000.0, statement="none to speak of"),
+            receipt=None,
+        )
         assert (
             release.regress("charges", ["age"]).coefficients
             == regress(release, "charges", ["age"]).coefficients
