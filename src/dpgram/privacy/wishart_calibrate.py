@@ -17,7 +17,7 @@ from dpgram.privacy.wishart_curves import (
 )
 
 _LIMIT: Final = int(DEGREES_AT_MOST)
-_ROUGHLY: Final = 1e-7  # of tightness, given up where a curve takes long to evaluate
+_ROUGHLY: Final = 1e-5  # of tightness, given up where a curve takes long to evaluate
 
 
 def sketch_ratio_at_most(guarantee: Guarantee, adjacency: Adjacency, *, degrees: float) -> float:
