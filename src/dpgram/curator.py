@@ -72,14 +72,19 @@ class Terms:
         """The guarantee as the release records it, in numbers and words."""
         promised, relation = self.guarantee, self.facts.adjacency.name
         gaussian = GaussianDP(self.event.mu) if isinstance(self.event, GaussianEvent) else None
+        numerical_delta = self.mechanism.numerical_delta(self.facts)
         return StatedGuarantee(
             epsilon=promised.epsilon,
             delta=promised.delta,
-            numerical_delta=self.mechanism.numerical_delta(self.facts),
+            numerical_delta=numerical_delta,
             mu=None if gaussian is None else gaussian.mu,
             rho=None if gaussian is None else gaussian.rho_at_least(),
             statement=in_words(
-                epsilon=promised.epsilon, delta=promised.delta, adjacency=relation, unit=self.unit
+                epsilon=promised.epsilon,
+                delta=promised.delta,
+                numerical_delta=numerical_delta,
+                adjacency=relation,
+                unit=self.unit,
             ),
         )
 

@@ -21,7 +21,14 @@ _CHANGE: Final[dict[str, str]] = {
 }
 
 
-def in_words(*, epsilon: float, delta: float, adjacency: AdjacencyName, unit: str | None) -> str:
+def in_words(
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: AdjacencyName,
+    unit: str | None,
+    numerical_delta: float = 0.0,
+) -> str:
     """What (ε, δ) promises, for a reader who has never heard of differential privacy."""
     who = "any one row of the table" if unit is None else f"all rows of any one {unit!r}"
     change = _CHANGE[adjacency].format(who=who)
@@ -29,9 +36,14 @@ def in_words(*, epsilon: float, delta: float, adjacency: AdjacencyName, unit: st
         f"Whatever anybody computes from this release, {change} changes the probability of any outcome "
         f"by a factor of at most {math.exp(min(epsilon, 700.0)):.4g} (e^ε with ε = {epsilon:g})"
     )
-    if delta == 0:
+    if delta + numerical_delta == 0:
         return first + ", without exception (δ = 0)."
-    return first + f", apart from events of total probability at most δ = {delta:g}."
+    if numerical_delta == 0:
+        return first + f", apart from events of total probability at most δ = {delta:g}."
+    return first + (
+        f", apart from events of total probability at most {delta + numerical_delta:.3g}: δ = {delta:g}, "
+        f"and {numerical_delta:.2g} because the sampler works in floating point."
+    )
 
 
 def as_text(release: Release) -> str:
@@ -83,6 +95,8 @@ def _facts(release: Release) -> list[tuple[str, str]]:
 def _numbers(release: Release) -> str:
     guarantee = release.guarantee
     parts = [f"ε = {guarantee.epsilon:g}", f"δ = {guarantee.delta:g}"]
+    if guarantee.numerical_delta:
+        parts.append(f"numerical δ = {guarantee.numerical_delta:.2g}")
     if guarantee.mu is not None:
         parts.append(f"μ = {guarantee.mu:.5g}")
     return ", ".join(parts) + f" ({release.adjacency})"

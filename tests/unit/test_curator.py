@@ -98,6 +98,14 @@ class TestRelease:
         assert release.guarantee.mu is None
         assert Release.from_json(release.to_json()) == release
 
+    @pytest.mark.parametrize("mechanism", ["eigenvectors", "wishart"])
+    def test_what_floating_point_costs_is_said(self, mechanism: str) -> None:
+        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism=mechanism)
+        assert release.guarantee.numerical_delta > 0
+        assert "without exception" not in release.guarantee.statement
+        assert "floating point" in release.guarantee.statement
+        assert "numerical δ" in str(release)
+
     def test_the_matrix_is_the_exact_one_plus_noise_of_the_stated_law(self) -> None:
         """Σ (cell − exact)² / variance over 10 releases of 45 cells: 450 degrees of freedom, α = 1e-6."""
         exact = gram(table(), SCHEMA).cells.astype(float)
