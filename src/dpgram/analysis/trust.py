@@ -3,8 +3,9 @@
 In the eigendirections of the features, r_i = 1/(w_i + z) and κ = 1 + Σ v·r_i². A direction with v·r_i² above
 `LOST` is lost: noise alone could have made it (a rare level, a near-duplicate column). A coefficient a is
 trusted while its own inflation 1 + v·aᵀR²a/|a|² stays below `OWN_LIMIT`: it leans little on lost directions.
-Nothing is trusted when the directions that are not lost have an inflation above `REST_LIMIT` between them,
-or when more than `LOST_PART` of all are lost.
+Nothing is trusted when the directions that are not lost have an inflation above `REST_LIMIT` between them
+(`CALM` if some are lost: a few drowned directions in calm water are a rare level, many in rough water are
+noise), or when more than `LOST_PART` of all are lost.
 The limits were set where simulated coverage ceases to hold; see benchmarks/results/coverage.md.
 """
 
@@ -25,6 +26,7 @@ LOST_PART: Final = 0.15
 """The largest part of all directions that may be lost."""
 OWN_LIMIT: Final = 1.25
 REST_LIMIT: Final = 1.35
+CALM: Final = 1.1
 CAUTION: Final = 1.2
 """From this κ on simulated coverage exceeds the nominal one, by up to three points."""
 
@@ -40,7 +42,8 @@ def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
     shares = solution.shares
     kept = shares[shares <= LOST]
     lost = len(shares) - len(kept)
-    if lost <= LOST_PART * len(shares) and 1.0 + float(kept.sum()) <= REST_LIMIT:
+    limit = CALM if lost else REST_LIMIT
+    if lost <= LOST_PART * len(shares) and 1.0 + float(kept.sum()) <= limit:
         return None
     norm = moments.noise.expected_norm(len(shares))
     return (
