@@ -200,9 +200,20 @@ def calibration() -> list[str]:
     )
     lines += [
         "Eigenvector sampling: inverse temperature ε_i/4 as printed; ε_i/2 is allowed under replace-one, ε_i",
-        "under add/remove. Eigenvalues: Lap(2/ε₀) as printed and under replace-one, Lap(1/ε₀) under add/remove.",
+        "under add/remove. Eigenvalues: Lap(2/ε₀) as printed and under replace-one, else Lap(1/ε₀).",
     ]
     return lines
+
+
+ERRORS_INTRODUCTION = f"""\
+Made by `python benchmarks/mechanisms.py errors`. One synthetic Gram matrix for each width: n = {ROWS:,}
+rows of length 1, eigenvalues ∝ 1/i. A cell is the Frobenius, then the spectral distance to it, the mean of
+{REPEATS} draws, in units of one row's square; the known mean of the noise is subtracted and nothing else is
+repaired. Ours are calibrated for add/remove; *as printed* in italics, for the papers' replaced rows (Analyze
+Gauss: added or removed). Both sketches have the same r, which ours chooses; ν is n for ours and n + d as
+printed. The noise on the inverse has the ridge L = n/100, and as printed a promise that is exactly true.
+Theorems 4.1 and B.5 claim nothing for ε ≥ 1; their constants are used all the same.
+"""
 
 
 # Errors -------------------------------------------------------------------------------------------------
@@ -307,14 +318,7 @@ def errors() -> list[str]:
     lines = [
         "# Errors of every mechanism, ours against as printed",
         "",
-        "Made by `python benchmarks/mechanisms.py errors`. One synthetic Gram matrix for each width:",
-        f"n = {ROWS:,} rows of length 1, eigenvalues ∝ 1/i. A cell is the Frobenius, then the spectral",
-        f"distance to it, the mean of {REPEATS} draws, in units of one row's square; the known mean of the noise",
-        "is subtracted and nothing else is repaired. Ours are calibrated for add/remove; *as printed* in italics,",
-        "for the papers' replaced rows (Analyze Gauss: added or removed). Both sketches have the same r, which",
-        "ours chooses; ν is n for ours and n + d as printed. The noise on the inverse has the ridge L = n/100,",
-        "and as printed a promise that is exactly true. Theorems 4.1 and B.5 claim nothing for ε ≥ 1; their",
-        "constants are used all the same.",
+        *ERRORS_INTRODUCTION.splitlines(),
         "",
         *(
             f"- d = {width}: |G|_F = {np.linalg.norm(synthetic(width) / ROW_NORM_SQUARED):.4g}, "
