@@ -279,15 +279,16 @@ def elementary_cdf(degrees: int, x: mpmath.mpf) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize(
-    ("m", "l1", "l2", "epsilon"),
+    ("m", "l1", "l2", "epsilon", "degree"),
     [
-        (3, 1.0, 1.0, 0.3),
-        (7, 2.0, 1.9, 0.2),
-        pytest.param(3, 0.2, 1.5, 0.1, marks=pytest.mark.full),
-        pytest.param(15, 4.0, 4.0, 1.0, marks=pytest.mark.full),
+        (3, 1.0, 1.0, 0.3, 3),
+        (7, 2.0, 1.9, 0.2, 3),
+        # These two need more nodes before the reference itself has converged.
+        pytest.param(3, 0.2, 1.5, 0.1, 5, marks=pytest.mark.full),
+        pytest.param(15, 4.0, 4.0, 1.0, 4, marks=pytest.mark.full),
     ],
 )
-def test_a_pair_of_shifts_by_quadrature(m: int, l1: float, l2: float, epsilon: float) -> None:
+def test_a_pair_of_shifts_by_quadrature(m: int, l1: float, l2: float, epsilon: float, degree: int) -> None:
     """The double integral over n and the angle, with cdfs that are finite sums, at 50 digits."""
     with mpmath.workdps(50):
         c = mpmath.mpf(m - 2) / 2
@@ -302,7 +303,7 @@ def test_a_pair_of_shifts_by_quadrature(m: int, l1: float, l2: float, epsilon: f
             start = mpmath.sqrt(l1) if sign < 0 else mpmath.mpf(0)
             edges = [start, start + 3, start + 7, start + 16]
             return mpmath.quad(
-                inner, edges, [0, mpmath.pi / 4, mpmath.pi / 2], maxdegree=3, method="gauss-legendre"
+                inner, edges, [0, mpmath.pi / 4, mpmath.pi / 2], maxdegree=degree, method="gauss-legendre"
             )
 
         norm = mpmath.quad(lambda angle: mpmath.cos(angle) ** (m - 1), [0, mpmath.pi / 2])
