@@ -89,6 +89,22 @@ def test_derived_target() -> None:
     np.testing.assert_allclose(fit.values, sm.OLS(y, x).fit().params, rtol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["auto", "ols", "ridge"])
+def test_one_level_alone_is_a_feature(method: str) -> None:
+    """Unlike the whole group it has no reference: everybody else is on the other side."""
+    options = {"alpha": 0.0} if method == "ridge" else {}
+    fit = regress(
+        exact_moments(insurance_schema(weights=True), TABLE),
+        "charges",
+        ["age", "smoker=yes"],
+        method=method,
+        **options,
+    )
+    x = np.column_stack([np.ones(N), TABLE["age"], TABLE["smoker"] == "yes"]).astype(float)
+    np.testing.assert_allclose(fit.values, sm.OLS(TABLE["charges"], x).fit().params, rtol=1e-6)
+    assert fit.design.references == {}
+
+
 def test_default_features_leave_out_what_is_made_from_the_target() -> None:
     fit = regress(exact_moments(insurance_schema(derived=True), TABLE), "age")
     assert not {"age*bmi", "age^P2", "age"} & set(fit.names)
