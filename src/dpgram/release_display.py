@@ -41,9 +41,15 @@ def in_words(
     if numerical_delta == 0:
         return first + f", apart from events of total probability at most δ = {delta:g}."
     return first + (
-        f", apart from events of total probability at most {delta + numerical_delta:.3g}: δ = {delta:g}, "
-        f"and {numerical_delta:.2g} because the sampler works in floating point."
+        f", apart from events of total probability at most {delta:g} (δ) + {_rounded_up(numerical_delta)} "
+        "(because the sampler works in floating point)."
     )
+
+
+def _rounded_up(value: float) -> str:
+    """Two significant digits, never less than the value."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / unit) * unit:.2g}"
 
 
 def as_text(release: Release) -> str:
@@ -96,7 +102,7 @@ def _numbers(release: Release) -> str:
     guarantee = release.guarantee
     parts = [f"ε = {guarantee.epsilon:g}", f"δ = {guarantee.delta:g}"]
     if guarantee.numerical_delta:
-        parts.append(f"numerical δ = {guarantee.numerical_delta:.2g}")
+        parts.append(f"numerical δ = {_rounded_up(guarantee.numerical_delta)}")
     if guarantee.mu is not None:
         parts.append(f"μ = {guarantee.mu:.5g}")
     return ", ".join(parts) + f" ({release.adjacency})"

@@ -589,9 +589,9 @@ class TestWords:
         assert "adding or removing" in in_words(epsilon=1, delta=1e-6, adjacency="add-remove", unit=None)
         exact = in_words(epsilon=1, delta=0.0, adjacency="add-remove", unit=None)
         assert exact.endswith("without exception (δ = 0).")
-        rounded = in_words(epsilon=1, delta=0.0, adjacency="add-remove", unit=None, numerical_delta=1e-12)
+        rounded = in_words(epsilon=1, delta=0.0, adjacency="add-remove", unit=None, numerical_delta=1.01e-12)
         assert "without exception" not in rounded
-        assert "1e-12" in rounded
+        assert "0 (δ) + 1.1e-12" in rounded
         assert "floating point" in rounded
         assert in_words(epsilon=5000.0, delta=0, adjacency="add-remove", unit=None)
 
