@@ -57,13 +57,25 @@ def paid_for(release: Release) -> bool:
 
 
 def _gaussian(release: Release) -> bool:
-    """μ ≥ Δ/σ with Δ = 2^30 or √2·2^30 (proofs/gaussian.md)."""
+    """μ ≥ Δ/σ with Δ = 2^30 or √2·2^30, and ρ and (ε, δ) that follow from it (proofs/gaussian.md)."""
     law, told = release.noise, release.guarantee
     if not isinstance(law, SymmetricGaussian) or release.mechanism.parameters != {"sigma": law.sigma}:
         return False
     if not law.sigma > 0 or told.mu is None or told.delta == 0 or not _plain_gram(release):
         return False
-    return told.mu >= math.sqrt(_steps(release)) * ROW_NORM_SQUARED / law.sigma * (1 - _ROUNDING)
+    return _gaussian_promise(release, math.sqrt(_steps(release)) * ROW_NORM_SQUARED / law.sigma)
+
+
+def _gaussian_promise(release: Release, mu: float) -> bool:
+    """Whether μ, ρ and (ε, δ) promise no more than noise that is `mu`-GDP gives."""
+    from dpgram.privacy.curves import GaussianCurve  # brings scipy, which is slow to load
+
+    told = release.guarantee
+    if told.mu is None or told.mu < mu * (1 - _ROUNDING):
+        return False
+    if told.rho is not None and told.rho < 0.5 * told.mu * told.mu * (1 - _ROUNDING):
+        return False
+    return GaussianCurve(told.mu).within(told.epsilon * (1 + _ROUNDING), told.delta * (1 + _ROUNDING))
 
 
 def _matrix_laplace(release: Release) -> bool:
@@ -142,7 +154,7 @@ def _inverse_noise(release: Release) -> bool:
     if not (law.ridge > 0 and law.sigma > 0) or told.mu is None or release.published.kind != "inverse":
         return False
     sensitivity = ROW_NORM_SQUARED / (law.ridge * (law.ridge + ROW_NORM_SQUARED))
-    return told.mu >= math.sqrt(_steps(release)) * sensitivity / law.sigma * (1 - _ROUNDING)
+    return _gaussian_promise(release, math.sqrt(_steps(release)) * sensitivity / law.sigma)
 
 
 def _spectral(release: Release) -> bool:

@@ -610,6 +610,13 @@ class TestConsistency:
             with pytest.raises(ReleaseError, match="contradict"):
                 msgspec.structs.replace(release, guarantee=weaker)
 
+    @pytest.mark.parametrize("changes", [{"epsilon": 0.95}, {"delta": 5e-7}, {"rho": 0.027}], ids=str)
+    def test_more_promised_than_the_gaussian_gives(self, changes: dict[str, float]) -> None:
+        """σ = 4.3 rows: ε = 1 needs 4.225 at δ = 10⁻⁶, and ρ = μ²/2 = 0.02704."""
+        release = gaussian_release()
+        with pytest.raises(ReleaseError, match="contradict"):
+            gaussian_release(guarantee=msgspec.structs.replace(release.guarantee, **changes))
+
     def test_receipt_for_less_than_was_drawn(self) -> None:
         release = gaussian_release()
         assert release.receipt is not None
