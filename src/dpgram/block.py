@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dpgram import kernel
 from dpgram.columns import Boolean, Categorical, DerivedColumn, Legendre, Numeric, Product
-from dpgram.encoding import Encoded, Encoder, PolicyCounts
+from dpgram.encoding import LINE_GROUP, Block, Encoder, PolicyCounts
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.kernel import Floats, Integers
 from dpgram.lattice import ROW_NORM
@@ -34,11 +34,12 @@ class BlockEncoder:
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
         self._no_rows = np.empty((0, len(self._declared)))
         self._raw = np.empty((len(self._declared), encoder.block_rows))
-        self._out = np.empty((schema.width, encoder.block_rows))
+        lines = -(-schema.width // LINE_GROUP) * LINE_GROUP
+        self._out = np.zeros((lines, encoder.block_rows))
 
     def encode(
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
-    ) -> Iterator[Encoded]:
+    ) -> Iterator[Block]:
         """The rows of a record batch, block by block; each block is overwritten by the next."""
         lines = self._read(batch)
         units = _checked_units(unit_rows, batch.num_rows)
@@ -49,7 +50,7 @@ class BlockEncoder:
                 target[: stop - start] = line[start:stop]
             yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop])
 
-    def encode_array(self, rows: Floats, *, first_row: int = 0) -> Iterator[Encoded]:
+    def encode_array(self, rows: Floats, *, first_row: int = 0) -> Iterator[Block]:
         """The same for a writable C-contiguous float64 array of the source columns, none categorical."""
         size = self._encoder.block_rows
         for start in range(0, len(rows), size):
@@ -68,7 +69,7 @@ class BlockEncoder:
             read_column(cells, column) for cells, column in zip(mended.columns, self._declared, strict=True)
         ]
 
-    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers) -> Encoded:
+    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers) -> Block:
         """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
         plan = self._plan
         counts = np.zeros(4, np.int64)
@@ -90,8 +91,8 @@ class BlockEncoder:
         clamped, missing, unknown, clipped = counts.tolist()
         if self._encoder.strict and clamped + missing + unknown:
             raise self._violation(rows.T if len(rows) else self._raw[:, :size], first_row)
-        return Encoded(
-            rows=self._out[:, :kept].T,
+        return Block(
+            lines=self._out[:, :kept],
             counts=PolicyCounts(
                 rows_read=size,
                 rows_used=kept,

@@ -9,7 +9,6 @@ value: missing cells and unknown levels follow a declared policy, values outside
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
@@ -29,11 +28,11 @@ Missing = Literal["drop", "midpoint"]
 LEAST_RADIUS: Final = 1e-9
 
 BLOCK_ROWS: Final = 4_000
-"""Rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power of
-two, so that the columns of a block do not compete for the same places of the cache."""
-
-BLOCK_CELLS: Final = 1 << 21
-"""Most cells of a block: wide schemas get shorter blocks."""
+"""Most rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power
+of two, so that the lines of a block do not compete for the same places of the cache."""
+LEAST_BLOCK_ROWS: Final = 1_000
+BLOCK_CELLS: Final = 1 << 18
+"""Most cells of a block between these: wide schemas get shorter blocks."""
 
 
 @final
@@ -71,6 +70,22 @@ class Encoded:
 
     rows: npt.NDArray[np.float64]
     counts: PolicyCounts
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Lattice rows held by columns: `lines` has one line a column, then lines of zeros.
+
+    The zeros fill up to a multiple of `LINE_GROUP` lines: the matrix product of 24 columns takes three
+    quarters of the time of 23.
+    """
+
+    lines: npt.NDArray[np.float64]
+    counts: PolicyCounts
+
+
+LINE_GROUP: Final = 4
 
 
 @final
@@ -115,7 +130,7 @@ class Encoder:
     @property
     def block_rows(self) -> int:
         """Rows encoded at a time."""
-        return min(BLOCK_ROWS, max(256, BLOCK_CELLS // self.schema.width))
+        return min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, BLOCK_CELLS // self.schema.width))
 
     def blocks(self) -> BlockEncoder:
         """Working memory for one thread, which encodes block after block."""
@@ -132,12 +147,11 @@ class Encoder:
         how many rows of the same privacy unit it is one: m of them are weighted 1/√m and bounded by ⌊2^30/m⌋
         each, so that together they weigh no more than one row.
         """
-        parts = list(_copies(self.blocks().encode(batch, first_row=first_row, unit_rows=unit_rows)))
-        rows = [part.rows for part in parts] or [np.empty((0, self.schema.width))]
-        return Encoded(
-            rows=np.ascontiguousarray(np.concatenate(rows)),
-            counts=sum((part.counts for part in parts), PolicyCounts()),
-        )
+        counts, rows = PolicyCounts(), [np.empty((0, self.schema.width))]
+        for block in self.blocks().encode(batch, first_row=first_row, unit_rows=unit_rows):
+            counts += block.counts
+            rows.append(block.lines[: self.schema.width].T.copy())  # the next block overwrites this one
+        return Encoded(rows=np.ascontiguousarray(np.concatenate(rows)), counts=counts)
 
 
 def _radius(max_norm_squared: float, clip: object) -> float:
@@ -152,8 +166,3 @@ def _radius(max_norm_squared: float, clip: object) -> float:
             "the clip radius is out of range", got=radius, limit=f"at least {LEAST_RADIUS}, and finite"
         )
     return min(radius, largest)  # a larger radius would clip nothing and only make the noise larger
-
-
-def _copies(parts: Iterator[Encoded]) -> Iterator[Encoded]:
-    for part in parts:
-        yield Encoded(rows=part.rows.copy(), counts=part.counts)

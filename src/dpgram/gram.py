@@ -11,7 +11,7 @@ from typing import Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.encoding import Encoded, PolicyCounts
+from dpgram.encoding import Block, PolicyCounts
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 
@@ -141,17 +141,16 @@ class GramSum:
     def __init__(self, width: int) -> None:
         self._cells = np.zeros((width, width), np.int64)
         self._floats = np.zeros((width, width))
-        self._product = np.empty((width, width))
         self._pending = 0
         self._counts = PolicyCounts()
 
-    def add(self, block: Encoded) -> None:
+    def add(self, block: Block) -> None:
         """Add the rows of an encoder's block."""
-        rows = len(block.rows)
+        rows = block.lines.shape[1]
         if self._pending + rows > EXACT_ROWS:
             self._flush()
-        np.matmul(block.rows.T, block.rows, out=self._product)
-        self._floats += self._product
+        width = len(self._floats)
+        self._floats += (block.lines @ block.lines.T)[:width, :width]
         self._pending += rows
         self._counts += block.counts
 

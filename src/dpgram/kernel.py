@@ -41,7 +41,7 @@ CLAMPED, MISSING, UNKNOWN, CLIPPED = range(4)
 UNKNOWN_CODE: Final = -1.0
 """In place of the number of a level: a value that is none of the declared ones."""
 
-_TILE_CELLS: Final = 1 << 14  # cells worked on at a time: with their sources they fit a core's own cache
+_TILE: Final = 640  # rows worked on at a time: a line of them, its source and its sums fit the nearest cache
 _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
 
@@ -173,16 +173,16 @@ def _add_squares(a: Floats, total: Floats) -> None:
 
 
 @_compiled
+def _scale(a: Floats, factor: Floats) -> None:
+    for i in range(a.shape[0]):
+        a[i] *= factor[i]
+
+
+@_compiled
 def _add_rounded_squares(a: Floats, total: Floats) -> None:
     for i in range(a.shape[0]):
         q = np.rint(a[i])
         total[i] += q * q
-
-
-@_compiled
-def _scale(a: Floats, factor: Floats) -> None:
-    for i in range(a.shape[0]):
-        a[i] *= factor[i]
 
 
 @_compiled
@@ -215,41 +215,31 @@ def _shorten(out: Floats, row: int, limit: float) -> None:
 
 
 @_compiled
-def _shrink(
-    out: Floats,
-    first: int,
-    last: int,
-    clip: bool,
-    units: Integers,
-    factor: Floats,
-    left_out: Bytes,
-    counts: Integers,
-) -> None:
-    """Scale each row by min(1, 2^15/|a|) where `clip`, and by 1/√m where it is one of m rows of a unit."""
-    _set(factor, 0.0)
-    for j in range(out.shape[0]):
-        _add_squares(out[j, first:last], factor)
-    for i in range(factor.shape[0]):
-        over = clip and factor[i] > _LIMIT
+def _factors(norms: Floats, clip: bool, units: Integers, left_out: Bytes, counts: Integers) -> None:
+    """|a|² → min(1, 2^15/|a|) for each row where `clip`, times 1/√m where it is one of m rows of a unit."""
+    for i in range(norms.shape[0]):
+        over = clip and norms[i] > _LIMIT
         counts[CLIPPED] += over and not left_out[i]
-        factor[i] = _NORM / np.sqrt(factor[i]) if over else 1.0
+        norms[i] = _NORM / np.sqrt(norms[i]) if over else 1.0
     for i in range(units.shape[0]):
-        factor[i] /= np.sqrt(np.float64(units[i]))
-    for j in range(out.shape[0]):
-        _scale(out[j, first:last], factor)
+        norms[i] /= np.sqrt(np.float64(units[i]))
 
 
 @_compiled
-def _settle(out: Floats, first: int, last: int, units: Integers, total: Floats, over: Bytes) -> None:
-    """Round to integers; truncate towards zero the rows whose squared norm would pass their limit."""
+def _settle(
+    out: Floats, first: int, last: int, factor: Floats, units: Integers, total: Floats, over: Bytes
+) -> None:
+    """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long."""
     width, rows = out.shape[0], last - first
     _set(total, 0.0)
     for j in range(width):
-        _add_rounded_squares(out[j, first:last], total)
+        a = out[j, first:last]
+        if factor.shape[0]:
+            _scale(a, factor)
+        _add_rounded_squares(a, total)
     count = 0
     for i in range(rows):
-        limit = float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT
-        over[i] = total[i] > limit
+        over[i] = total[i] > (float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
         count += over[i]
     if count == 0:
         for j in range(width):
@@ -260,6 +250,14 @@ def _settle(out: Floats, first: int, last: int, units: Integers, total: Floats, 
     for i in range(rows):
         if over[i]:
             _shorten(out, first + i, float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
+
+
+@_compiled
+def _fits(total: Floats) -> bool:
+    largest = 0.0
+    for i in range(total.shape[0]):
+        largest = max(largest, total[i])
+    return largest <= _LIMIT
 
 
 @_compiled
@@ -290,27 +288,54 @@ def _fill(
     start: int,
     sources: Integers,
     scales: Floats,
-    derived: Integers,
-    steps: Floats,
     constant: float,
     missing: Bytes,
     counts: Integers,
     out: Floats,
     first: int,
     last: int,
+    quick: bool,
+    norms: Floats,
 ) -> None:
-    """a into places first … last−1 of the lines of `out`, from places start, start+1, … of those of `raw`."""
+    """a into places first … last−1 of the lines of `out`, from places start, start+1, … of those of `raw`.
+
+    Squares are added to `norms` line by line, while each is near; if `quick`, lines are rounded before that.
+    """
     if constant > 0.0:
         _set(out[0, first:last], constant)
+        _note(out[0, first:last], quick, norms)
     for s in range(raw.shape[0]):
         x = raw[s, start : start + last - first]
-        kind, target = sources[KIND, s], sources[TARGET, s]
+        kind, target, size = sources[KIND, s], sources[TARGET, s], sources[SIZE, s]
         if kind == NUMBER:
             _numbers(x, scales[s], missing, counts, out[target, first:last])
         elif kind == TRUTH:
             _truths(x, scales[s, STEP], missing, counts, out[target, first:last])
         else:
-            _levels(x, scales[s, STEP], missing, counts, out, target, sources[SIZE, s], first)
+            _levels(x, scales[s, STEP], missing, counts, out, target, size, first)
+        for j in range(target, target + size):
+            _note(out[j, first:last], quick, norms)
+
+
+@_compiled
+def _note(a: Floats, quick: bool, norms: Floats) -> None:
+    if quick:
+        _round(a)
+    _add_squares(a, norms)
+
+
+@_compiled
+def _derive(
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    out: Floats,
+    first: int,
+    last: int,
+    norms: Floats,
+) -> None:
+    """Products and polynomials of lines that are filled; squares are added after those of all other lines."""
     for k in range(derived.shape[1]):
         left, right = derived[LEFT, k], derived[RIGHT, k]
         z_left, unit_left = out[sources[TARGET, left], first:last], 1.0 / scales[left, STEP]
@@ -320,6 +345,7 @@ def _fill(
         else:
             z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, STEP]
             _product(z_left, z_right, unit_left, unit_right, steps[k], a)
+        _add_squares(a, norms)
 
 
 @_compiled
@@ -345,26 +371,36 @@ def encode_block(
     The rows kept come first in `out`, in their order. `units` is empty, or says of how many rows of one
     privacy unit each row is one. `counts` is added to.
     """
-    tile = max(64, _TILE_CELLS // out.shape[0])
-    missing, over, nothing = np.empty(tile, np.uint8), np.empty(tile, np.uint8), np.zeros(tile, np.uint8)
-    total = np.empty(tile, np.float64)
+    missing, over, nothing = np.empty(_TILE, np.uint8), np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
+    first_norms, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
+    uncounted = np.zeros_like(counts)
+    scaled = clip or units.shape[0] > 0
+    # Where no row is scaled and no column needs another's value before rounding, one pass can do, unless a
+    # row turns out too long; then it is likely that more will.
+    quick = not scaled and derived.shape[1] == 0
     kept = 0
-    for first in range(0, count, tile):
-        last = min(first + tile, count)
+    for first in range(0, count, _TILE):
+        last = min(first + _TILE, count)
         size = last - first
-        absent = missing[:size]
+        absent, norms = missing[:size], first_norms[:size]
         for i in range(size):
             absent[i] = 0
+            norms[i] = 0.0
         start = first
         if rows.shape[0]:
             _transpose(rows[first:last], raw)
             start = 0
-        _fill(raw, start, sources, scales, derived, steps, constant, absent, counts, out, first, last)
+        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, quick, norms)
+        if quick and not _fits(norms):
+            quick = False
+            _fill(raw, start, sources, scales, constant, absent, uncounted, out, first, last, quick, norms)
         left_out = absent if drop else nothing[:size]
-        own = units[first:last]
-        if clip or own.shape[0]:
-            _shrink(out, first, last, clip, own, total[:size], left_out, counts)
-        _settle(out, first, last, own, total[:size], over[:size])
+        if not quick:
+            own = units[first:last]
+            _derive(sources, scales, derived, steps, out, first, last, norms)
+            if scaled:
+                _factors(norms, clip, own, left_out, counts)
+            _settle(out, first, last, norms[: size if scaled else 0], own, last_norms[:size], over[:size])
         # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
         whole = kept == first and _count(left_out) == 0
         kept = last if whole else _keep(out, left_out, first, kept)

@@ -45,7 +45,7 @@ def lattice_row(
     if a is None:
         return None
     norm_squared = 0.0
-    for value in a:
+    for value in (*_parts(a, schema, derived=False), *_parts(a, schema, derived=True)):
         norm_squared += value * value
     shrinks = clip is not None and radius < largest and norm_squared > LIMIT
     factor = 2**15 / math.sqrt(norm_squared) if shrinks else 1.0
@@ -59,6 +59,12 @@ def lattice_row(
         largest_cell = max(range(len(q)), key=lambda j: abs(q[j]))
         q[largest_cell] -= 1 if q[largest_cell] > 0 else -1
     return q
+
+
+def _parts(a: list[float], schema: Schema, *, derived: bool) -> list[float]:
+    """The cells of derived columns, or of all others: the order in which squares are added."""
+    own = {i for c in schema.columns if isinstance(c, Product | Legendre) for i in schema.indices(c.name)}
+    return [value for index, value in enumerate(a) if (index in own) is derived]
 
 
 def gram(

@@ -206,6 +206,16 @@ def test_progress_function_sees_all_rows(capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr() == ("", "")
 
 
+def read_to_the_end(terminal: int) -> str:
+    pieces = []
+    try:
+        while piece := os.read(terminal, 4096):
+            pieces.append(piece)
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    return b"".join(pieces).decode()
+
+
 def test_a_bar_is_drawn_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(
@@ -216,16 +226,15 @@ def test_a_bar_is_drawn_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
     )
     keyboard, screen = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
-    try:
-        done = subprocess.run(
-            [sys.executable, script], check=False, stdout=subprocess.PIPE, stderr=screen, env=environment
-        )
-        shown = os.read(keyboard, 100_000).decode()
-    finally:
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=screen, env=environment
+    ) as run:
         os.close(screen)
-        os.close(keyboard)
-    assert done.returncode == 0
-    assert done.stdout == b""
+        shown = read_to_the_end(keyboard)
+        assert run.stdout is not None
+        assert run.stdout.read() == b""
+    os.close(keyboard)
+    assert run.returncode == 0
     assert "300000/300000" in shown
     assert shown.rstrip().endswith("\x1b[2K")  # the line is erased at the end
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.columns import Boolean, Numeric
-from dpgram.encoding import Encoded, Encoder, Missing
+from dpgram.encoding import Block, Encoder, Missing
 from dpgram.engines.base import finished
 from dpgram.errors import DpgramError
 from dpgram.gram import ExactGram, GramSum
@@ -139,7 +139,7 @@ class _Run:
         *,
         encoder: Encoder,
         feeds: Sequence[Iterator[tuple[int, Any]]],
-        encode: Callable[[BlockEncoder, int, Any], Iterator[Encoded]],
+        encode: Callable[[BlockEncoder, int, Any], Iterator[Block]],
         total: int | None,
     ) -> None:
         self._encoder, self._feeds, self._encode, self._total = encoder, feeds, encode, total
