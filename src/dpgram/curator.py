@@ -23,7 +23,7 @@ import numpy as np
 from dpgram.choice import choose
 from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.engines.local import Progress, gram
-from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError, SchemaError
+from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError, MechanismError, SchemaError
 from dpgram.lattice import cell_unit
 from dpgram.mechanisms import Drawn, Facts, Mechanism
 from dpgram.privacy.accountant import Event, GaussianEvent, describe
@@ -156,7 +156,10 @@ def publish(
         ridge=ridge,
         rank=rank,
         degrees=degrees,
+        note=note,
     )
+    # A broken installation must be found before the charge, not after it.
+    source.rehearse()
     started = time.perf_counter()
     exact = gram(data, schema, clip, missing=missing, strict=strict, threads=threads, progress=progress)
     # Rows before any was dropped: under replace-one that number is public, that of the kept ones is not.
@@ -215,6 +218,7 @@ def agree(
     ridge: float | None = None,
     rank: int | None = None,
     degrees: int | None = None,
+    note: str = "",
 ) -> Terms:
     """Validate everything and price it. Reads no data, spends nothing, raises what `publish` would raise."""
     if not isinstance(schema, Schema):
@@ -244,7 +248,7 @@ def agree(
     chosen = choose(mechanism, asked, facts, None if book is None else book.currency)
     event = chosen.mechanism.event(facts)
     if book is not None:
-        book.check(event, adjacency=facts.adjacency, unit=unit)
+        book.check(event, adjacency=facts.adjacency, unit=unit, note=note)
     return Terms(
         schema=schema,
         radius=encoder.radius,
@@ -266,7 +270,11 @@ def _published(drawn: Drawn) -> PublishedMatrix:
 
 
 def _opened(ledger: LedgerLike | None) -> Ledger | None:
-    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    if not isinstance(ledger, str | os.PathLike):
+        raise LedgerError("ledger must be a Ledger or the path of one", got=f"a {type(ledger).__name__}")
+    return Ledger.open(ledger)
 
 
 def _refuse_unit(unit: str | None) -> None:

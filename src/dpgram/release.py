@@ -100,6 +100,8 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             )
         if self.receipt is not None and not well_formed(self.receipt):
             raise ReleaseError("the ledger receipt is not well formed", remedy=_DAMAGED)
+        if self.receipt is not None and self.entropy != "system":
+            raise ReleaseError("no ledger pays for seeded noise, but a receipt is there", remedy=_DAMAGED)
         if not paid_for(self):
             raise ReleaseError("the ledger was charged for less than this release", remedy=_DAMAGED)
 

@@ -35,7 +35,7 @@ from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
 from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
@@ -254,6 +254,8 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[DpgramError]]] = {
     "rows zero": ({"rows": 0}, GuaranteeError),
     "rows text": ({"rows": "many"}, GuaranteeError),
     "threads zero": ({"threads": 0}, DpgramError),
+    "threads text": ({"threads": "2"}, DpgramError),
+    "threads fraction": ({"threads": 1.5}, DpgramError),
     "seeded entropy": ({"entropy": SeededEntropy(1)}, MechanismError),
     "over budget": ({"epsilon": 4.0, "delta": 1e-5}, BudgetExceeded),
     "schema of another type": ({"schema": {"age": 1}}, SchemaError),
@@ -290,6 +292,21 @@ class TestUserErrors:
         with pytest.raises(ZeroDivisionError):
             publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, **{name: failing})  # type: ignore[arg-type]
         assert ledger.history() == ()
+
+    def test_a_broken_installation_is_found_before_the_charge(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def missing(*_: object) -> None:
+            raise ImportError("no sampler")
+
+        monkeypatch.setattr(SystemEntropy, "discrete_gaussian", missing)
+        with pytest.raises(ImportError, match="no sampler"):
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger)
+        assert ledger.history() == ()
+
+    def test_ledger_of_a_strange_type(self) -> None:
+        with pytest.raises(LedgerError, match="path"):
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=5)  # type: ignore[arg-type]
 
     def test_ledger_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(LedgerError):

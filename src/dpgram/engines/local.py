@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import reduce
+from numbers import Integral
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
@@ -61,13 +62,13 @@ def gram(
     return finished(run.finish(progress), strict=strict)
 
 
-def _workers(threads: int | None) -> int:
+def _workers(threads: object) -> int:
     if threads is None:
         affinity = getattr(os, "sched_getaffinity", None)  # not on every system
         return len(affinity(0)) if affinity else os.cpu_count() or 1
-    if isinstance(threads, bool) or threads < 1:
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         raise DpgramError("the number of threads must be a positive whole number", got=repr(threads))
-    return threads
+    return int(threads)
 
 
 def _is_plain_array(data: object, schema: Schema) -> bool:

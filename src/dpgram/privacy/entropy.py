@@ -53,6 +53,10 @@ class Entropy(ABC):
     def random_bytes(self, count: int) -> bytes:
         """`count` uniform bytes."""
 
+    @abstractmethod
+    def rehearse(self) -> None:
+        """Load what a draw needs, so that a broken installation shows before anything is charged."""
+
     @final
     def matrix_laplace(self, width: int, theta: float) -> Integers:
         """round(W₁ − W₂), W₁ and W₂ independent Wishart(I/(2θ), width+1): exact in law, symmetric."""
@@ -98,6 +102,13 @@ class SystemEntropy(Entropy):
 
         return _integers([_unbounded(value, _LARGEST, draw) for value in draw(count)])
 
+    def rehearse(self) -> None:
+        """One throw-away draw of each kind."""
+        self.discrete_gaussian(1.0, 1)
+        self.discrete_laplace(1.0, 1)
+        self.matrix_laplace(1, 1.0)
+        self.generator()
+
     def generator(self) -> np.random.Generator:
         """ChaCha20 under 256 fresh bits of the operating system."""
         from randomgen import ChaCha
@@ -141,6 +152,9 @@ class SeededEntropy(Entropy):
         checked = _checked_scale(scale)
         first, second = np.floor(self._generator.standard_exponential((2, count)) * checked)
         return _integers([int(a) - int(b) for a, b in zip(first.tolist(), second.tolist(), strict=True)])
+
+    def rehearse(self) -> None:
+        """Nothing to load, and no draw may be lost: experiments are repeatable."""
 
     def generator(self) -> np.random.Generator:
         """A generator whose seed follows from this one's seed and the number of earlier calls."""

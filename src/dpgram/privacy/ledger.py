@@ -196,8 +196,9 @@ class Ledger:
             for link in self._read()[0]
         )
 
-    def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None) -> None:
+    def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = "") -> None:
         """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first."""
+        _checked_text("a note", note, empty=True)
         cost = self._quote(event, adjacency, unit)
         self._refuse_excess(event, cost, self._balance(self._read()[1]))
 
