@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
+from dpgram.encoding import Encoder
 from dpgram.engines.local import gram
 from dpgram.schema import Schema, numeric
 
@@ -188,6 +189,49 @@ def growth(sizes: Sizes) -> Iterator[str]:
         yield f"| {rows:,} | {taken:.3f} s | {taken / rows * 1e9:.0f} ns |"
 
 
+def numpy_passes(x: np.ndarray, radius: float) -> np.ndarray:
+    """The same encoding (columns bounded by ±1, nothing clipped) by whole-array operations."""
+    unit = 2**15 / radius
+    if not np.isfinite(x).all():
+        raise ValueError("the benchmark's data is finite")
+    a = np.empty((len(x), x.shape[1] + 1))
+    a[:, 0] = unit
+    np.clip(x, -1.0, 1.0, out=a[:, 1:])
+    a[:, 1:] *= unit
+    q = np.rint(a)
+    over = np.einsum("ij,ij->i", q, q) > 2**30
+    q[over] = np.trunc(a[over])
+    return q
+
+
+def kernel() -> Iterator[str]:
+    """One thread, best of many: what the operations themselves cost, the data being near the processor."""
+    yield "| columns | numpy, pass by pass | from an array | from Arrow | from Arrow, clipped | product |"
+    yield "|---|---|---|---|---|---|"
+    rng = np.random.default_rng(3)
+    for width in (22, 100):
+        schema = schema_of(width)
+        free, clipped = Encoder(schema), Encoder(schema, clip=schema.max_norm_squared**0.5 / 2)
+        x = rng.uniform(-1, 1, (free.block_rows, width))
+        many = np.tile(x, (8, 1))
+        batch = pa.RecordBatch.from_arrays([pa.array(line) for line in many.T.copy()], names=names(width))
+        blocks, clipping = free.blocks(), clipped.blocks()
+        (block,) = blocks.encode_array(x)
+        q = block.lines.copy()
+        if not np.array_equal(numpy_passes(x, free.radius).T, q[: schema.width]):
+            raise AssertionError("the two encodings differ")
+        actions: tuple[tuple[int, Callable[[], object]], ...] = (
+            (1, lambda x=x, radius=free.radius: numpy_passes(x, radius)),
+            (1, lambda x=x, blocks=blocks: list(blocks.encode_array(x))),
+            (8, lambda batch=batch, blocks=blocks: list(blocks.encode(batch))),
+            (8, lambda batch=batch, blocks=clipping: list(blocks.encode(batch))),
+            (1, lambda q=q: q @ q.T),
+        )
+        with threadpool_limits(1):
+            found = [min(seconds(action) for _ in range(100)) / (times * len(x)) for times, action in actions]
+        yield f"| {width} | " + " | ".join(f"{value * 1e9:.0f} ns" for value in found) + " |"
+
+
 START = """
 import time
 started = time.perf_counter()
@@ -245,6 +289,8 @@ def sections(sizes: Sizes) -> Iterator[str]:
     yield "\n## Cost by number of rows\n"
     yield f"{COLUMNS} columns from an endless Arrow stream.\n"
     yield from growth(sizes)
+    yield "\n## The kernel alone, time of one thread for one row\n"
+    yield from kernel()
     yield "\n## Start\n"
     yield from start()
 

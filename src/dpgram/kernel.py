@@ -41,7 +41,9 @@ CLAMPED, MISSING, UNKNOWN, CLIPPED = range(4)
 UNKNOWN_CODE: Final = -1.0
 """In place of the number of a level: a value that is none of the declared ones."""
 
-_TILE: Final = 640  # rows worked on at a time: a line of them, its source and its sums fit the nearest cache
+_TILE: Final = (
+    1_000  # rows worked on at a time: a line of them, its source and its sums fit the nearest cache
+)
 _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
 
@@ -226,28 +228,38 @@ def _factors(norms: Floats, clip: bool, units: Integers, left_out: Bytes, counts
 
 
 @_compiled
+def _flag(norms: Floats, units: Integers, over: Bytes) -> int:
+    """Flag the rows whose squared norm passes their limit; gives how many they are."""
+    count = 0
+    for i in range(norms.shape[0]):
+        over[i] = norms[i] > (float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
+        count += over[i]
+    return count
+
+
+@_compiled
 def _settle(
-    out: Floats, first: int, last: int, factor: Floats, units: Integers, total: Floats, over: Bytes
+    out: Floats, first: int, last: int, factor: Floats, units: Integers, norms: Floats, over: Bytes
 ) -> None:
     """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long."""
-    width, rows = out.shape[0], last - first
-    _set(total, 0.0)
-    for j in range(width):
+    _set(norms, 0.0)
+    for j in range(out.shape[0]):
         a = out[j, first:last]
         if factor.shape[0]:
             _scale(a, factor)
-        _add_rounded_squares(a, total)
-    count = 0
-    for i in range(rows):
-        over[i] = total[i] > (float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
-        count += over[i]
-    if count == 0:
-        for j in range(width):
+        _add_rounded_squares(a, norms)
+    if _flag(norms, units, over) == 0:
+        for j in range(out.shape[0]):
             _round(out[j, first:last])
         return
-    for j in range(width):
-        _round_or_truncate(out[j, first:last], over)
-    for i in range(rows):
+    _set(norms, 0.0)
+    for j in range(out.shape[0]):
+        a = out[j, first:last]
+        _round_or_truncate(a, over)
+        _add_squares(a, norms)
+    if _flag(norms, units, over) == 0:
+        return
+    for i in range(norms.shape[0]):
         if over[i]:
             _shorten(out, first + i, float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
 
