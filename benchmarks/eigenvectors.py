@@ -250,7 +250,7 @@ all runs at one ε; a call without an answer ends the row.
 
 Reading: `matrix-laplace` is far ahead of every eigenvector method as soon as there is any signal (add-remove:
 wine from ε = 0.5, airfoil and adult from 0.1), and loses where everything is worse than 0 (wine below 0.5,
-adult at 0.01). `eigenvectors` under add-remove is below the printed constants everywhere; under replace-one
+else at 0.01). `eigenvectors` under add-remove is below the printed constants everywhere; under replace-one
 it is so from ε = 1 on wine and equal to them within a few percent below.
 """
 
