@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow.dataset import dataset
 
 from dpgram.encoding import Encoder
 from dpgram.engines import base, local
@@ -74,6 +76,9 @@ def sources(table: Table, folder: Path) -> Iterator[tuple[str, object]]:
     yield "pandas", pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
     yield "pandas on Arrow", arrow.to_pandas(types_mapper=pd.ArrowDtype)
     yield "Polars", pl.from_arrow(arrow)
+    yield "Polars query", pl.from_arrow(arrow).lazy()
+    yield "DuckDB", duckdb.from_arrow(arrow)
+    yield "Arrow dataset", dataset(arrow)
     pq.write_table(arrow, folder / "table.parquet", row_group_size=5)
     yield "Parquet", folder / "table.parquet"
     text = io.StringIO()
