@@ -170,6 +170,7 @@ def publish(
             DpgramWarning,
             stacklevel=2,
         )
+    _refuse_too_many_rows(terms.mechanism, exact.counts.rows_used)
     if report is not None:
         # Before the charge: a report that fails must not cost a release that was paid for.
         report(
@@ -284,6 +285,16 @@ def _refuse_unit(unit: str | None) -> None:
             got=f"unit = {unit!r}",
             limit="unit = None: one row is one person",
             remedy="Reduce the table to one row for each person before publishing",
+        )
+
+
+def _refuse_too_many_rows(mechanism: Mechanism, rows: int) -> None:
+    """Like the overflow of the sums: a limit of the arithmetic, public and far away (docs/limits.md)."""
+    if mechanism.rows_at_most is not None and rows > mechanism.rows_at_most:
+        raise MechanismError(
+            f"{mechanism.name} draws in floats, whose rounding is bounded for fewer rows only",
+            limit=f"{mechanism.rows_at_most:,} rows",
+            remedy="Use gaussian or matrix-laplace, which draw integers",
         )
 
 

@@ -85,6 +85,23 @@ def test_parameters_that_do_not_fit_are_refused(
         dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=name, **options)
 
 
+@pytest.mark.parametrize("name", ["sketch", "inverse-wishart", "inverse-noise", "eigenvectors", "deflation"])
+def test_draws_in_floats_have_a_public_limit_of_rows(
+    name: str,
+    table: dict[str, np.ndarray],
+    schema: dg.Schema,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MECHANISMS[name], "rows_at_most", ROWS - 1)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, reserve=5e-6)
+    with pytest.raises(MechanismError, match="fewer rows"):
+        dg.publish(
+            table, schema, epsilon=0.1, delta=1e-6, mechanism=name, ledger=ledger, **OPTIONS.get(name, {})
+        )
+    assert not ledger.history()
+
+
 def test_inverse_wishart_takes_its_degrees_from_public_rows(
     table: dict[str, np.ndarray], schema: dg.Schema
 ) -> None:

@@ -94,6 +94,8 @@ class Mechanism(ABC):
     name: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
     """Those of `ridge`, `rank` and `degrees` that this mechanism takes."""
+    rows_at_most: ClassVar[int | None] = None
+    """A public limit on the number of rows, where the rounding bounds of a draw in floats need one."""
 
     @classmethod
     @abstractmethod

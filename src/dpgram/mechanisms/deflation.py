@@ -17,7 +17,7 @@ from dpgram.privacy.curves import PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import rounding_slack, sample_deflation
+from dpgram.privacy.spectral import ROWS_AT_MOST, rounding_slack, sample_deflation
 
 
 @final
@@ -31,6 +31,7 @@ class Deflation(Mechanism):
 
     name: ClassVar[str] = "deflation"
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     rank: int

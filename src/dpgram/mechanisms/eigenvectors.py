@@ -18,7 +18,7 @@ from dpgram.privacy.curves import ConcentratedCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee, rho_at_most
 from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import GRID, rounding_slack, sample_eigenvectors
+from dpgram.privacy.spectral import GRID, ROWS_AT_MOST, rounding_slack, sample_eigenvectors
 
 VALUE_SHARE: Final = 0.5
 """The share of the budget that the eigenvalues get, as in the paper: their noise is then never above the
@@ -65,6 +65,7 @@ class Eigenvectors(_SpectralMechanism):
 
     name: ClassVar[str] = "eigenvectors"
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     rank: int
@@ -117,6 +118,7 @@ class EigenvectorsZcdp(_SpectralMechanism):
 
     name: ClassVar[str] = "eigenvectors-zcdp"
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     rho: float
     rank: int

@@ -20,7 +20,7 @@ from dpgram.privacy.curves import GaussianCurve, PrivacyCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import LARGEST_TRACE
+from dpgram.privacy.spectral import ROWS_AT_MOST
 
 GRID_BITS: Final = 36
 """The public grid is 2^36 times finer than the sensitivity: the discrete noise follows the Gaussian curve."""
@@ -40,6 +40,7 @@ class InverseNoise(Mechanism):
 
     name: ClassVar[str] = "inverse-noise"
     options: ClassVar[frozenset[str]] = frozenset({"ridge"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     ridge: float
     """L, in lattice units."""
@@ -105,7 +106,7 @@ def _sensitivity(facts: Facts) -> float:
     """Δ of the exact inverse, plus twice what rounding and a backward-stable float inverse can move it."""
     ridge = _checked_ridge(facts)
     exact = facts.adjacency.inverse_frobenius(float(ROW_NORM_SQUARED), ridge)
-    condition = 1.0 + LARGEST_TRACE * ROW_NORM_SQUARED / ridge
+    condition = 1.0 + ROWS_AT_MOST * ROW_NORM_SQUARED / ridge
     floats = 4.0 * facts.width**1.5 * 2.0**-53 * condition / ridge
     rounding = 0.5 * facts.width * 2.0 ** grid_exponent(facts)
     return up(exact + 2.0 * (floats + rounding))

@@ -28,6 +28,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.spectral import ROWS_AT_MOST
 from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.wishart_curves import AdaptiveCurve, InverseWishartCurve
 
@@ -44,6 +45,7 @@ class InverseWishart(Mechanism):
 
     name: ClassVar[str] = "inverse-wishart"
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     delta: float
@@ -88,6 +90,7 @@ class InverseWishartAdaptive(Mechanism):
 
     name: ClassVar[str] = "inverse-wishart-adaptive"
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     delta: float

@@ -28,6 +28,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
+from dpgram.privacy.spectral import ROWS_AT_MOST
 from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.wishart_curves import AdaptiveCurve, SketchCurve
 
@@ -48,6 +49,7 @@ class Sketch(Mechanism):
 
     name: ClassVar[str] = "sketch"
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     delta: float
@@ -92,6 +94,7 @@ class SketchAdaptive(Mechanism):
 
     name: ClassVar[str] = "sketch-adaptive"
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     delta: float

@@ -24,15 +24,15 @@ ValueNoise = Callable[[float, int], FloatArray]
 """Laplace noise of a given scale, for that many numbers, in units of one row's trace."""
 Split = Literal["adaptive", "uniform"]
 
-LARGEST_TRACE: Final = float(1 << 27)
-"""Rows of full norm for which the rounding bound holds: a public limit, like the overflow of the sums."""
+ROWS_AT_MOST: Final = 1 << 27
+"""Rows for which the rounding bound holds: a public limit, like the overflow of the sums."""
 GRID: Final = 2.0**-20
 """Numbers computed in floats are rounded to this grid before noise, in units of one row's trace."""
 
 
 def rounding_slack(width: int) -> float:
     """Added to the sensitivity of each number: the grid, and 4d·2⁻⁵³·‖C‖ for the solver, twice."""
-    return 2.0 * (0.5 * GRID + 4.0 * width * 2.0**-53 * LARGEST_TRACE)
+    return 2.0 * (0.5 * GRID + 4.0 * width * 2.0**-53 * ROWS_AT_MOST)
 
 
 def on_grid(values: FloatArray) -> FloatArray:
