@@ -1,17 +1,18 @@
 """θ_i = Σ_m π_m · p_m α_i u_i / (p_m α_i² + v_m): the default regression from noisy normal equations A θ = b.
 
-In the eigenbasis of A, with eigenvalues w and u the coordinates of b:
+In the eigenbasis of A, with eigenvalues w and u the coordinates of b, and m = θᵀAθ/yᵀy on a grid of (0, 1]:
 
     α_i = what remains of w_i without the noise: positive, and close to w_i where w_i is large,
-    p_m = m·c/Σα, the prior variance of each coefficient when the expected θᵀAθ is m·yᵀy,
+    p_m = 4m·c/Σα, the prior variance of each coefficient,
     v_m = o²(|y|² + (d + 1)p_m), the variance of each cell of b − A θ by the noise alone,
-    π_m ∝ h(m)·Π_i N(u_i; 0, p_m α_i² + v_m), the weight of m on a grid after seeing b.
+    π_m ∝ h(m)·Π_i N(u_i; 0, m·c·α_i/d + s_i), the weight of m after seeing b, where each direction is taken
+          to explain an equal share of yᵀy; s_i = o²(|y|² + Σ_j q_j + q_i), q_i = m·c/(d·α_i), is its noise.
 
 c is yᵀy held above zero by its own noise, o the noise's off-diagonal standard deviation, |y| the length of
-the target as a vector, h a Student density of log m. Each summand is the posterior mean of θ ~ N(0, p_m I)
-under b = A θ + noise. Where the signal is strong (p α² ≫ v) it is the ordinary solution u/w; a direction
-drowned in noise gets a coefficient near zero whatever the sign of w. Nothing but the release is used, so it
-costs no privacy. Chosen on development data and frozen on 2026-11-15: docs/explanation/accuracy.md.
+the target as a vector. Each summand is the posterior mean of θ ~ N(0, p_m I) under b = A θ + noise. Where the
+signal is strong (p α² ≫ v) it is the ordinary solution u/w; a direction drowned in noise gets a coefficient
+near zero whatever the sign of w. Nothing but the release is used, so it costs no privacy. Chosen on
+development data and frozen on 2026-11-15: docs/explanation/accuracy.md.
 """
 
 from __future__ import annotations
@@ -25,21 +26,25 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
-EXPLAINED: Final = 2.0 ** np.arange(-10.0, 3.0)
-"""The grid of m, the prior expectation of θᵀAθ/yᵀy."""
+EXPLAINED: Final = 2.0 ** np.arange(-16.0, 1.0)
+"""The grid of m, the part of yᵀy that is explained."""
 
-LOG_PRIOR: Final = -2.0 * np.log1p((np.log(EXPLAINED / 2.0) / 0.7) ** 2)
-"""Three degrees of freedom: heavy enough tails for clear evidence of a weak signal to win.
+LOG_PRIOR: Final = np.log(EXPLAINED**3 + 1.0 / 3000.0)
+"""h: most tables explain much of what is asked of them, and a few of them nothing. On this geometric grid m³
+is the density 3m² of m; the constant lets clear evidence of no signal win."""
 
-The centre m = 2 lies above the largest possible ratio, one, on purpose: in real tables coefficients are
-larger where eigenvalues are small, and an isotropic prior meets these only if it is too wide for the others.
-"""
+WIDENING: Final = 4.0
+"""Coefficients are given 4 times the variance that m alone would: in real tables they are larger where
+eigenvalues are small, and one variance for all reaches these only if it is too wide for the others."""
 
 FLOOR: Final = 0.5
 """α(w = 0) = ½·√FLOOR·E‖N‖: how far from zero the noise holds an eigenvalue."""
 
 NEGLIGIBLE: Final = 1e-10
 """Eigenvalues below this part of the largest are rounding errors, with or without noise."""
+
+LARGEST: Final = 1e100
+"""Caps a misfit that no longer tells one m from another (a matrix that contradicts itself, without noise)."""
 
 
 class Noise(Protocol):
@@ -87,12 +92,20 @@ def noise_aware(A: Matrix, b: Vector, yy: float, *, noise: Noise, target_norm: f
     sigma_yy = noise.diagonal_sd * target_norm**2
     c = float(smooth_positive(np.array(yy), 0.25 * sigma_yy**2))
     tiny = np.finfo(np.float64).tiny
-    p = EXPLAINED[:, None] * (c / max(float(alpha.sum()), tiny))
-    v = noise.offdiagonal_sd**2 * (target_norm**2 + (width + 1.0) * p) + p * (NEGLIGIBLE * alpha.max()) ** 2
-    variance = np.maximum(p * alpha**2 + v, tiny)
-    evidence = LOG_PRIOR - 0.5 * (u**2 / variance + np.log(variance)).sum(axis=1)
+    size, off = target_norm**2, noise.offdiagonal_sd**2
+    alpha_least = NEGLIGIBLE * float(alpha.max())
+
+    share = EXPLAINED[:, None] * c / width
+    held = np.maximum(alpha, alpha_least + tiny)
+    q = share / held
+    spread = share * held + off * (size + q.sum(axis=1, keepdims=True) + q) + tiny
+    misfit = np.minimum(u**2 / spread, LARGEST)
+    evidence = LOG_PRIOR - 0.5 * (misfit + np.log(spread)).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
-    gain = weights @ (p * alpha / variance) / weights.sum()
+
+    p = WIDENING * EXPLAINED[:, None] * c / max(float(alpha.sum()), tiny)
+    v = off * (size + (width + 1.0) * p) + p * alpha_least**2 + tiny
+    gain = weights @ (p * alpha / (p * alpha**2 + v)) / weights.sum()
     return NoiseAwareFit(theta=vectors @ (gain * u), kept=gain * alpha)
 
 
