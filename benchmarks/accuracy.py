@@ -1,0 +1,320 @@
+"""Accuracy of the default regression against published AdaSSP, other estimators, and on other designs.
+
+    python benchmarks/accuracy.py [--draws 100] [--data FOLDER]      # about six minutes on one core
+
+1. The protocol is checked: our non-private, trivial and AdaSSP errors against the published ones.
+2. One release a fold is published and regressed by the library; coefficients and noise law are compared with
+   what part 3 uses, which draws the same laws in floats, many times a fold.
+3. Excess test error over the non-private fit, relative to our re-run of published AdaSSP.
+4. The same for every candidate.
+5. Losses in the library's own encoding, on synthetic designs and on held-out sets.
+
+Writes results/accuracy.md. What was chosen how: docs/explanation/accuracy.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from candidates import CANDIDATES, Candidate, Noisy, library, ridge
+from designs import Table, development, held_out, held_out_arrays, law_of, losses, synthetic
+from dpgram import Schema, numeric, publish
+from dpgram.analysis.moments import Moments
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.privacy.entropy import SeededEntropy
+from wang_protocol import DELTA, SETS, Task, adassp, check, load_task, make_task, random_folds
+
+Array = npt.NDArray[np.float64]
+
+RESULT = Path(__file__).parent / "results" / "accuracy.md"
+DATA = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+SENSITIVITY = 2.0
+"""Squared radius of a row [x, y] with |x| ≤ 1 and |y| ≤ 1."""
+SEED = 20261115
+SETTINGS = (("auto", DELTA), ("gaussian", DELTA), ("auto", 0.0))
+ORACLE = {f"oracle {multiple:g}": ridge(multiple) for multiple in np.geomspace(0.02, 10.0, 16)}
+COMPARED = (
+    "ridge, λ = σ√(2d)",
+    "filter, likeliest τ",
+    "posterior, m = 2 fixed",
+    "posterior, Student prior on log m",
+    "noise-aware (the default)",
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Excess error of a method over that of AdaSSP, with the standard error of its logarithm."""
+
+    value: float
+    log_error: float
+    mse: float
+    rival: float
+
+
+def ratio(ours: Array, rival: Array, nonprivate: float) -> Ratio:
+    """Both arguments are folds × draws of test MSE."""
+
+    def excess(errors: Array) -> tuple[float, float]:
+        mean = float(errors.mean()) - nonprivate
+        deviation = math.sqrt(float(errors.var(axis=1, ddof=1).mean()) / errors.size)
+        return mean, deviation / mean
+
+    (top, top_error), (bottom, bottom_error) = excess(ours), excess(rival)
+    return Ratio(top / bottom, math.hypot(top_error, bottom_error), float(ours.mean()), float(rival.mean()))
+
+
+def geometric(ratios: Sequence[Ratio]) -> tuple[float, float]:
+    """Geometric mean and its standard error."""
+    mean = math.exp(float(np.mean([math.log(max(r.value, 1e-6)) for r in ratios])))
+    return mean, mean * math.hypot(*(r.log_error for r in ratios)) / len(ratios)
+
+
+def generator_for(task: Task, seed: Sequence[int]) -> np.random.Generator:
+    """Noise of its own for each set."""
+    return np.random.default_rng([*seed, *task.name.encode()])
+
+
+def test_errors(
+    task: Task, law: SymmetricGaussian | MatrixLaplace, candidate: Candidate, draws: int, seed: Sequence[int]
+) -> Array:
+    """Test MSE, folds × draws, each from one noisy matrix of [x, y]."""
+    generator, k = generator_for(task, seed), task.width
+    errors = []
+    for fold in task.folds:
+        noisy = fold.train + np.stack([law.sample(k + 1, generator) for _ in range(draws)])
+        errors.append(fold.mse(candidate(Noisy(noisy[:, :k, :k], noisy[:, :k, k], noisy[:, k, k], law))))
+    return np.array(errors)
+
+
+def law_for(task: Task, epsilon: float, delta: float, mechanism: str) -> SymmetricGaussian | MatrixLaplace:
+    """The noise of one release of [x, y] under public radius √2."""
+    return law_of(epsilon, delta, task.width + 1, SENSITIVITY, mechanism)
+
+
+def library_errors(task: Task, epsilon: float, delta: float) -> tuple[float, float]:
+    """Mean test MSE over the folds, one release each through `publish` and `regress`; and the worst mismatch.
+
+    The mismatch is the largest relative difference, over folds, between the library's coefficients or noise
+    deviation and those of the direct calculation used for many draws.
+    """
+    names = [f"x{i}" for i in range(task.width)]
+    schema = Schema(*(numeric(name, low=-1.0, high=1.0) for name in [*names, "y"]), constant=False)
+    law, k, errors, mismatch = law_for(task, epsilon, delta, "auto"), task.width, [], 0.0
+    for number, (rows, fold) in enumerate(zip(task.test_rows, task.folds, strict=True)):
+        table = dict(zip([*names, "y"], np.column_stack([task.x, task.y])[~rows].T, strict=True))
+        release = publish(
+            table,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            clip=math.sqrt(SENSITIVITY),
+            entropy=SeededEntropy(SEED + number),
+        )
+        fit = release.regress("y", intercept=False)
+        theta = np.array([fit.coefficients[name] for name in names])
+        errors.append(float(fold.mse(theta)))
+        matrix = release.matrix()
+        direct = library(Noisy(matrix[None, :k, :k], matrix[None, :k, k], matrix[None, k, k], law))[0]
+        deviation = Moments.of(release).noise.diagonal_sd
+        mismatch = max(
+            mismatch,
+            float(np.linalg.norm(theta - direct) / np.linalg.norm(direct)),
+            abs(deviation / law.diagonal_sd - 1.0),
+        )
+    return float(np.mean(errors)), mismatch
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def part_protocol(folder: Path, tasks: tuple[Task, ...], draws: int) -> Iterator[str]:
+    yield "## 1. The protocol is the published one\n"
+    yield (
+        "Ours beside published. z: how many standard deviations (over noise draws, given the folds) the "
+        "published AdaSSP lies from the mean of our re-run.\n"
+    )
+    head = ["set", "non-private", "published", "trivial", "published"]
+    for epsilon in (0.1, 1):
+        head += [f"AdaSSP ε={epsilon}", "published", "z"]
+    yield from table(head, check(folder, tasks, draws, SEED))
+
+
+def part_library(tasks: tuple[Task, ...], rivals: dict[tuple[str, float], Array]) -> Iterator[str]:
+    yield "## 2. Through the library: one release a fold\n"
+    yield (
+        "Test MSE of `publish(...)` and `release.regress('y', intercept=False)`, one draw a fold as in the "
+        "published experiments, so with their Monte Carlo error. Mismatch: largest relative difference to "
+        "the direct calculation on the same release, in coefficients and in the deviation of the noise.\n"
+    )
+    rows = []
+    for task in tasks:
+        cells = [task.name, f"{task.nonprivate():.5f}"]
+        for epsilon in (0.1, 1.0):
+            cells.append(f"{rivals[task.name, epsilon].mean():.5f}")
+            for delta in (DELTA, 0.0):
+                mse, mismatch = library_errors(task, epsilon, delta)
+                cells.append(f"{mse:.5f} ({mismatch:.0e})")
+        rows.append(cells)
+    head = ["set", "non-private"]
+    for epsilon in (0.1, 1):
+        head += [
+            f"AdaSSP ε={epsilon}",
+            f"ours ε={epsilon}, δ=10⁻⁶ (mismatch)",
+            f"ours ε={epsilon}, δ=0 (mismatch)",
+        ]
+    yield from table(head, rows)
+
+
+def part_main(tasks: tuple[Task, ...], rivals: dict[tuple[str, float], Array], draws: int) -> Iterator[str]:
+    yield "## 3. Excess error relative to published AdaSSP\n"
+    yield (
+        "(test MSE − non-private) / (the same of AdaSSP), mean over folds and draws; AdaSSP at (ε, 10⁻⁶). "
+        "`auto` is the library's choice of mechanism: the pure matrix Laplace where it has less noise. "
+        "± is one standard error of the Monte Carlo.\n"
+    )
+    rows = []
+    for epsilon in (0.1, 1.0):
+        for mechanism, delta in SETTINGS:
+            ratios = []
+            for task in tasks:
+                law = law_for(task, epsilon, delta, mechanism)
+                ours = test_errors(task, law, library, draws, [SEED, round(100 * epsilon)])
+                ratios.append(ratio(ours, rivals[task.name, epsilon], task.nonprivate()))
+            mean, error = geometric(ratios)
+            lower = sum(r.mse < r.rival for r in ratios)
+            cells = [f"{epsilon:g}", mechanism, f"{delta:g}", *(f"{r.value:.3f}" for r in ratios)]
+            rows.append([*cells, f"**{mean:.3f}** ± {error:.3f}", f"{lower} of {len(ratios)}"])
+    yield from table(["ε", "mechanism", "δ", *SETS, "geometric mean", "lower MSE than AdaSSP"], rows)
+
+
+def part_candidates(tasks: tuple[Task, ...], draws: int) -> Iterator[str]:
+    yield "## 4. The candidates\n"
+    yield ("Geometric mean over the eight sets of the same ratio, on the same noise for all candidates.\n")
+    epsilons = (0.1, 0.3, 1.0, 3.0)
+    means: dict[str, list[str]] = {name: [] for name in CANDIDATES}
+    for mechanism in ("gaussian", "auto"):
+        for epsilon in epsilons:
+            seed = [SEED, 4, round(100 * epsilon)]
+            rivals = {t.name: adassp(t, epsilon, 4 * draws, generator_for(t, seed)) for t in tasks}
+            for name, candidate in CANDIDATES.items():
+                ratios = []
+                for task in tasks:
+                    law = law_for(task, epsilon, DELTA, mechanism)
+                    ours = test_errors(task, law, candidate, draws, seed)
+                    ratios.append(ratio(ours, rivals[task.name], task.nonprivate()))
+                means[name].append(f"{geometric(ratios)[0]:.3f}")
+    head = ["candidate", *(f"{m} ε={e:g}" for m in ("Gaussian", "auto") for e in epsilons)]
+    yield from table(head, ([name, *cells] for name, cells in means.items()))
+
+
+def losses_table(tables: Iterable[tuple[str, Table]], epsilons: Sequence[float], draws: int) -> Iterator[str]:
+    """Rows: the tables of one label averaged (geometrically for the ratio to the oracle ridge)."""
+    compared = {name: CANDIDATES[name] for name in COMPARED}
+    found: dict[tuple[str, float], list[dict[str, float]]] = {}
+    for label, one in tables:
+        for epsilon in epsilons:
+            found.setdefault((label, epsilon), []).append(
+                losses(one, compared | ORACLE, epsilon, draws, SEED)
+            )
+    rows = []
+    for (label, epsilon), results in found.items():
+        cells = [label, f"{epsilon:g}"]
+        for name in ("oracle", *COMPARED):
+            values = [min(r[o] for o in ORACLE) if name == "oracle" else r[name] for r in results]
+            cells.append(f"{math.exp(np.mean(np.log(np.maximum(values, 1e-6)))):.4f}")
+        rows.append(cells)
+    yield from table(["table", "ε", "oracle ridge", *COMPARED], rows)
+
+
+def part_designs(folder: Path, draws: int) -> Iterator[str]:
+    yield "## 5. Other designs\n"
+    yield (
+        "Loss under `auto`, δ=10⁻⁶: excess test error as a part of what the non-private fit gains on the "
+        "mean (1 = no better than the mean), over five folds. The oracle ridge picks its λ knowing the test "
+        "error, so it is no competitor but a yardstick.\n"
+    )
+    yield "### Development: the library's encoding, with intercept\n"
+    yield from losses_table(((t.name, t) for t in development(folder)), (0.3, 1.0, 3.0), draws)
+    yield "### Development: synthetic\n"
+    yield (
+        "Geometric means over 10³, 10⁴, 10⁵ rows × 1, 4, 12, 40 columns × a flat and a falling spectrum, by "
+        "kind of signal. Without any signal the loss is in parts of the target's variance.\n"
+    )
+    yield from losses_table(synthetic((1_000, 10_000, 100_000), (1, 4, 12, 40)), (0.1, 1.0, 10.0), draws)
+    yield "### Development: 200 columns, 10⁴ and 3·10⁵ rows\n"
+    yield from losses_table(synthetic((10_000, 300_000), (200,), seed=1), (1.0, 10.0), 2)
+    yield "### Held out: the library's encoding; looked at only after the estimator was frozen\n"
+    yield from losses_table(((t.name, t) for t in held_out()), (0.3, 1.0, 3.0), draws)
+
+
+def part_held_out_protocol(draws: int) -> Iterator[str]:
+    yield "### Held out: Wang's protocol, ten random folds, relative to AdaSSP\n"
+    tasks = [
+        make_task(name, x, y - y.mean(), random_folds(len(y), 10, SEED)) for name, x, y in held_out_arrays()
+    ]
+    rows = []
+    for epsilon in (0.1, 0.3, 1.0):
+        for name in COMPARED:
+            ratios = []
+            for task in tasks:
+                seed = [SEED, 5, round(100 * epsilon)]
+                rival = adassp(task, epsilon, 4 * draws, generator_for(task, seed))
+                law = law_for(task, epsilon, DELTA, "auto")
+                ours = test_errors(task, law, CANDIDATES[name], draws, seed)
+                ratios.append(ratio(ours, rival, task.nonprivate()))
+            cells = [f"{epsilon:g}", name, *(f"{r.value:.3f}" for r in ratios)]
+            rows.append([*cells, f"{geometric(ratios)[0]:.3f}"])
+    yield from table(["ε", "estimator", *(t.name for t in tasks), "geometric mean"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draws", type=int, default=100, help="noise draws a fold in parts 1 and 3")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
+    arguments = parser.parse_args()
+    folder, draws = arguments.data, arguments.draws
+    if not folder.is_dir():
+        parser.exit(0, f"skipped: no data sets in {folder} (set DPGRAM_DATA)\n")
+    tasks = tuple(load_task(folder, name) for name in SETS)
+    rivals = {
+        (task.name, epsilon): adassp(
+            task, epsilon, 4 * draws, generator_for(task, [SEED, 1, round(100 * epsilon)])
+        )
+        for task in tasks
+        for epsilon in (0.1, 1.0)
+    }
+    few = max(2, draws // 5)
+    lines = [f"# Accuracy\n\nMade by `benchmarks/accuracy.py`, {draws} noise draws a fold.\n"]
+    for part in (
+        part_protocol(folder, tasks, 4 * draws),
+        part_library(tasks, rivals),
+        part_main(tasks, rivals, draws),
+        part_candidates(tasks, few),
+        part_designs(folder, few),
+        part_held_out_protocol(few),
+    ):
+        for line in part:
+            print(line)
+            lines.append(line)
+    RESULT.write_text("\n".join(lines).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()
