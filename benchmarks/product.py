@@ -62,7 +62,7 @@ def regress_seconds(release: dg.Release) -> tuple[float, float]:
 
 
 def publish_against_reading(rows: int, width: int) -> tuple[float, float, float, float]:
-    """Seconds to read plainly, to read our way, to add up and to publish one Parquet file in the page cache."""
+    """Seconds to read plainly, to read our way, to add up and to publish one Parquet file in the cache."""
     draw = simulation(2)
     names = [f"x{i}" for i in range(width)]
     schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
