@@ -10,11 +10,11 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.errors import MechanismError
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, rounded
+from dpgram.mechanisms.base import Drawn, Facts, rounded
 from dpgram.mechanisms.sketch import adapted_ridge, look
 from dpgram.mechanisms.wishart_family import (
+    WishartFamily,
     checked_degrees,
-    float_draws_delta,
     noisy_least_eigenvalue,
     ratio_of,
     refuse_pure,
@@ -23,7 +23,6 @@ from dpgram.mechanisms.wishart_family import (
 )
 from dpgram.noise import InverseWishart as InverseWishartLaw
 from dpgram.noise.sampled import inverse_wishart
-from dpgram.privacy.accountant import ApproximateEvent, Event
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
@@ -35,7 +34,7 @@ from dpgram.privacy.wishart_curves import AdaptiveCurve, InverseWishartCurve
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InverseWishart(Mechanism):
+class InverseWishart(WishartFamily):
     """M = (ν − d − 1)·Σ, Σ ~ InvWishart_d(G + ψI, ν): positive definite, with mean G + ψI.
 
     (ε, δ)-DP by the exact curve of t = s/ψ, s = 2^30 a row's trace, plus a numerical δ for floats. ν must not
@@ -66,14 +65,6 @@ class InverseWishart(Mechanism):
         """The exact curve at t = s/ψ."""
         return _curve(facts.adjacency, self.degrees, ratio_of(self.prior))
 
-    def event(self, facts: Facts) -> Event:
-        """The guarantee it was calibrated for, numerical δ included."""
-        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
-
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁶ for each number drawn."""
-        return float_draws_delta(facts.width)
-
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """One inverse-Wishart matrix, rounded to whole lattice units."""
         return _drawn(gram, self.prior, self.degrees, entropy)
@@ -81,7 +72,7 @@ class InverseWishart(Mechanism):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InverseWishartAdaptive(Mechanism):
+class InverseWishartAdaptive(WishartFamily):
     """A private lower bound b ≤ λ_min(G), then the draw with ψ = min(s/T, max(0, s/T + s − b)).
 
     (ε, δ)-DP with the look at λ_min and its failure probability inside, as for the adaptive sketch.
@@ -122,14 +113,6 @@ class InverseWishartAdaptive(Mechanism):
         """The curve of the look and the draw together."""
         inner = _curve(facts.adjacency, self.degrees, ratio_of(self.largest_prior))
         return AdaptiveCurve(inner=inner, mu=self.mu, beta=self.beta)
-
-    def event(self, facts: Facts) -> Event:
-        """The guarantee it was calibrated for, numerical δ included."""
-        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
-
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁶ for each number drawn."""
-        return float_draws_delta(facts.width)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """The look, the prior it allows, and the draw."""

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, rounded
+from dpgram.mechanisms.base import Drawn, Facts, rounded
 from dpgram.mechanisms.wishart_family import (
+    WishartFamily,
     checked_degrees,
-    float_draws_delta,
     forecast_degrees,
     noisy_least_eigenvalue,
     ratio_of,
@@ -23,7 +23,6 @@ from dpgram.mechanisms.wishart_family import (
 )
 from dpgram.noise import WishartSketch
 from dpgram.noise.sampled import wishart
-from dpgram.privacy.accountant import ApproximateEvent, Event
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
@@ -40,7 +39,7 @@ FAILURE_SHARE: Final = 0.25
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch(Mechanism):
+class Sketch(WishartFamily):
     """M ~ Wishart_d(G + w²I, r)/r, by Bartlett's decomposition; positive semidefinite.
 
     (ε, δ)-DP by the exact curve of t = s/w², s = 2^30 a row's trace, plus a numerical δ for floats. The ridge
@@ -70,14 +69,6 @@ class Sketch(Mechanism):
         """The exact curve at t = s/w²."""
         return _curve(facts.adjacency, self.rows, ratio_of(self.ridge))
 
-    def event(self, facts: Facts) -> Event:
-        """The guarantee it was calibrated for, numerical δ included."""
-        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
-
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁶ for each number drawn."""
-        return float_draws_delta(facts.width)
-
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """One Wishart matrix, rounded to whole lattice units."""
         return _drawn(gram, self.ridge, self.rows, entropy)
@@ -85,7 +76,7 @@ class Sketch(Mechanism):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SketchAdaptive(Mechanism):
+class SketchAdaptive(WishartFamily):
     """A private lower bound b ≤ λ_min(G), then the sketch with w² = min(s/T, max(0, s/T + s − b)).
 
     Where the data is spread out, hardly any ridge is needed. (ε, δ)-DP with the look at λ_min and its failure
@@ -123,14 +114,6 @@ class SketchAdaptive(Mechanism):
         """The curve of the look and the draw together."""
         inner = _curve(facts.adjacency, self.rows, ratio_of(self.largest_ridge))
         return AdaptiveCurve(inner=inner, mu=self.mu, beta=self.beta)
-
-    def event(self, facts: Facts) -> Event:
-        """The guarantee it was calibrated for, numerical δ included."""
-        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
-
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁶ for each number drawn."""
-        return float_draws_delta(facts.width)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """The look, the ridge it allows, and the sketch."""

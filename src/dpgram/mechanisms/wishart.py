@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, rounded
-from dpgram.mechanisms.wishart_family import checked_degrees, float_draws_delta, refuse_pure
+from dpgram.mechanisms.base import Drawn, Facts, rounded
+from dpgram.mechanisms.wishart_family import WishartFamily, checked_degrees, refuse_pure
 from dpgram.noise import AdditiveWishart
-from dpgram.privacy.accountant import ApproximateEvent, Event
 from dpgram.privacy.adjacency import AddRemove, Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
@@ -32,7 +31,7 @@ TOLERANCE: Final = 1e-3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishart(Mechanism):
+class Wishart(WishartFamily):
     """M = G + W, W ~ Wishart_d(s²I, k): as if k random rows had been added; positive semidefinite.
 
     (ε, δ)-DP by the exact curve of m = k − d + 1 and τ = 2^30/s², its infinite losses included, plus a
@@ -66,14 +65,6 @@ class Wishart(Mechanism):
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The exact curve at m = k − d + 1 and τ = 2^30/s²."""
         return _curve(facts.adjacency, self.degrees - facts.width + 1, ROW_NORM_SQUARED / self.scale)
-
-    def event(self, facts: Facts) -> Event:
-        """The guarantee it was calibrated for, numerical δ included."""
-        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
-
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁶ for each number drawn."""
-        return float_draws_delta(facts.width)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """Rounded noise on integers is rounding after noise."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Facts, as_floats
+from dpgram.mechanisms.base import Facts, Mechanism, as_floats
+from dpgram.privacy.accountant import ApproximateEvent, Event
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.rounding import down, up
@@ -25,6 +26,23 @@ NUMERICAL_DELTA: Final = 2.0**-46
 """For each number drawn in floats."""
 
 
+class WishartFamily(Mechanism):
+    """Known to be (ε, δ)-DP and no more, and drawn in floats by Bartlett's decomposition."""
+
+    epsilon: float
+    delta: float
+
+    @final
+    def event(self, facts: Facts) -> Event:
+        """The guarantee it was calibrated for, numerical δ included."""
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
+
+    @final
+    def numerical_delta(self, facts: Facts) -> float:
+        """2⁻⁴⁶ for each of the d(d+1)/2 numbers of a Bartlett factor."""
+        return NUMERICAL_DELTA * facts.width * (facts.width + 1) / 2
+
+
 def refuse_pure(name: str, guarantee: Guarantee) -> None:
     """These mechanisms have losses without a bound."""
     if guarantee.pure:
@@ -34,11 +52,6 @@ def refuse_pure(name: str, guarantee: Guarantee) -> None:
             limit="delta > 0",
             remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
         )
-
-
-def float_draws_delta(width: int) -> float:
-    """A numerical δ of 2⁻⁴⁶ for each of the d(d+1)/2 numbers of a Bartlett factor."""
-    return NUMERICAL_DELTA * width * (width + 1) / 2
 
 
 def ridge_for(ratio: float) -> float:
