@@ -166,7 +166,7 @@ def agreement(folder: Path, tasks: tuple[Task, ...], draws: int, seed: int) -> t
 
 
 def check(folder: Path, tasks: tuple[Task, ...], draws: int, seed: int) -> Iterator[tuple[str, ...]]:
-    """For each set: our non-private, trivial and AdaSSP errors beside the published ones, and z of the last."""
+    """For each set our non-private, trivial and AdaSSP errors beside the published ones; z of the last."""
     results = published(folder)
     for task in tasks:
         cells = [task.name]

@@ -12,7 +12,7 @@ c is yᵀy held above zero by its own noise, o the noise's off-diagonal standard
 the target as a vector. Each summand is the posterior mean of θ ~ N(0, p_m I) under b = A θ + noise. Where the
 signal is strong (p α² ≫ v) it is the ordinary solution u/w; a direction drowned in noise gets a coefficient
 near zero whatever the sign of w. Nothing but the release is used, so it costs no privacy. Chosen on
-development data and frozen on 2026-11-15: docs/explanation/accuracy.md.
+development data and frozen on 2026-11-16: docs/explanation/accuracy.md.
 """
 
 from __future__ import annotations
