@@ -577,8 +577,12 @@ class TestWords:
         assert "a&amp;b" in html
 
     def test_seeded_noise_is_shouted(self) -> None:
-        assert "SEEDED" in str(gaussian_release(entropy="seeded"))
+        assert "SEEDED" in str(gaussian_release(entropy="seeded", receipt=None))
         assert "SEEDED" not in str(gaussian_release())
+
+    def test_no_ledger_pays_for_seeded_noise(self) -> None:
+        with pytest.raises(ReleaseError, match="seeded"):
+            gaussian_release(entropy="seeded")
 
     def test_statement_says_who_is_protected(self) -> None:
         words = in_words(epsilon=math.log(3), delta=0.0, adjacency="replace-one", unit="person_id")
