@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, rounded
-from dpgram.mechanisms.eigenvectors import NUMERICAL_DELTA, checked_rank, grid_laplace
+from dpgram.mechanisms.eigenvectors import NUMERICAL_DELTA, checked_rank, grid_laplace, with_float_error
 from dpgram.noise import Deflation as DeflationLaw
-from dpgram.privacy.accountant import ApproximateEvent, Event, PureEvent, composed
+from dpgram.privacy.accountant import Event, PureEvent
 from dpgram.privacy.curves import PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
@@ -67,12 +67,7 @@ class Deflation(Mechanism):
 
     def event(self, facts: Facts) -> Event:
         """Pure ε and the numerical δ."""
-        return composed(
-            [
-                PureEvent(epsilon=self.epsilon),
-                ApproximateEvent(epsilon=0.0, delta=self.numerical_delta(facts)),
-            ]
-        )
+        return with_float_error(PureEvent(epsilon=self.epsilon), self.numerical_delta(facts))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """Σ λ̂θθᵀ, rounded to whole lattice units."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Self, final
 
@@ -30,8 +31,9 @@ NUMERICAL_DELTA: Final = 2.0**-40
 class _SpectralMechanism(Mechanism):
     """What both forms share: one law, one draw."""
 
+    @abstractmethod
     def _law(self) -> EigenvectorSampling:
-        raise TypeError(f"{type(self).__name__} has no law")
+        """The calibrated law of the release."""
 
     def numerical_delta(self, facts: Facts) -> float:
         """2⁻⁴⁰ for each direction."""
@@ -100,12 +102,7 @@ class Eigenvectors(_SpectralMechanism):
 
     def event(self, facts: Facts) -> Event:
         """Pure ε and the numerical δ."""
-        return composed(
-            [
-                PureEvent(epsilon=self.epsilon),
-                ApproximateEvent(epsilon=0.0, delta=self.numerical_delta(facts)),
-            ]
-        )
+        return with_float_error(PureEvent(epsilon=self.epsilon), self.numerical_delta(facts))
 
 
 @final
@@ -161,9 +158,12 @@ class EigenvectorsZcdp(_SpectralMechanism):
 
     def event(self, facts: Facts) -> Event:
         """ρ and the numerical δ."""
-        return composed(
-            [ZcdpEvent(rho=self.rho), ApproximateEvent(epsilon=0.0, delta=self.numerical_delta(facts))]
-        )
+        return with_float_error(ZcdpEvent(rho=self.rho), self.numerical_delta(facts))
+
+
+def with_float_error(event: Event, delta: float) -> Event:
+    """The event and, beside it, what drawing in floats adds to δ."""
+    return composed([event, ApproximateEvent(epsilon=0.0, delta=delta)])
 
 
 def checked_rank(facts: Facts) -> int:
