@@ -5,9 +5,12 @@ too where the design is well-posed. Bounds are the 1 % and 99 % quantiles, so th
 are looked up in the data: this is a test of arithmetic, not a release).
 
 A lattice of 2^15 steps cannot see a direction in which the rows vary by less than a few steps. Where a design
-is exactly collinear that changes nothing, since fitted values do not depend on such directions. But some are
-collinear by definition and then rounded in their file to a few digits. On those, and only on those (named
-below), the reference is OLS without the directions that only rounding opened.
+is exactly collinear that changes nothing, since fitted values do not depend on such directions. Four files
+hold columns that repeat others by definition, rounded to a few digits: plain OLS then fits the rounding. For
+these, and only these (named below), three things are shown: without the repeated columns the agreement is as
+for all others; with them it holds, in rms, with OLS without the directions that only rounding opened; and no
+method could do better, since another table with the very same lattice rows has an OLS fit more than twice the
+tolerance away.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 from sklearn import datasets
@@ -32,7 +36,13 @@ AGREEMENT = 1e-3
 BLIND_STEPS = 3.0
 """Directions with less rms than this many lattice steps count as collinear."""
 
-ROUNDED_COLLINEAR = {"elevators/data", "energy/data", "parkinsons/data", "parkinsons/raw"}
+REPEATED_COLUMNS = {
+    "elevators/data": ["x12", "x13"],  # x18 instead of its twin x13: one row of 16,599 misses, by 0.3 · 10⁻³
+    "energy/data": ["x2"],
+    "parkinsons/data": ["x9", "x15"],
+    "parkinsons/raw": ["jitter_DDP", "shimmer_DDA"],
+}
+"""By file, columns that are combinations of others up to the digits they were written with."""
 SHARED = [
     "adult/data",
     "cps1988/data",
@@ -121,9 +131,9 @@ def plain_lines(frame: pd.DataFrame, column: Numeric | Categorical) -> list[np.n
     return [(frame[column.name].clip(low, high).to_numpy(float) - column.centre) / column.half_width]
 
 
-def check(case: Case, *, rounded_collinear: bool) -> None:
+def check(case: Case, *, rounded_collinear: bool = False) -> None:
     basis, lost = case.visible()
-    assert (lost < 1e-9) is not rounded_collinear  # else the reference is plain OLS
+    assert (lost < 1e-9) is not rounded_collinear  # then the reference is plain OLS
     reference = sm.OLS(case.y, case.design @ basis).fit(method="qr")
     beta = case.from_gram()
     fitted = case.design @ basis @ (basis.T @ beta)
@@ -136,13 +146,45 @@ def check(case: Case, *, rounded_collinear: bool) -> None:
         np.testing.assert_allclose(beta, expected, atol=AGREEMENT * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", SHARED)
-def test_shared_data(name: str, shared_data: Path) -> None:
+def shared(name: str, shared_data: Path) -> tuple[pd.DataFrame, str]:
     folder, form = name.split("/")
     meta = json.loads((shared_data / folder / "meta.json").read_text())
     frame = pd.read_parquet(shared_data / folder / f"{form}.parquet")
-    target = meta["target"] if form == "data" else meta["raw"]["target"]
-    check(case_of(frame, target), rounded_collinear=name in ROUNDED_COLLINEAR)
+    return frame, meta["target"] if form == "data" else meta["raw"]["target"]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_data(name: str, shared_data: Path) -> None:
+    frame, target = shared(name, shared_data)
+    check(case_of(frame.drop(columns=REPEATED_COLUMNS.get(name, [])), target))
+
+
+@pytest.mark.parametrize("name", REPEATED_COLUMNS)
+def test_typical_rows_agree_with_the_repeated_columns_too(name: str, shared_data: Path) -> None:
+    check(case_of(*shared(name, shared_data)), rounded_collinear=True)
+
+
+@pytest.mark.parametrize("name", REPEATED_COLUMNS)
+def test_no_method_could_agree_with_ols_on_the_repeated_columns(name: str, shared_data: Path) -> None:
+    """The table read back from its lattice rows has the same rows, hence the same Gram, and another fit."""
+    frame, target = shared(name, shared_data)
+    case = case_of(frame, target)
+    encoder = Encoder(case.schema)
+    sources = list(case.schema.source_columns)
+    batch = pa.RecordBatch.from_pandas(frame[sources], preserve_index=False)
+    rows = encoder.encode(batch).rows
+    twin = pd.DataFrame(
+        {
+            name: column.centre + column.half_width * line * case.step
+            for name, line in zip(sources, rows.T[1:], strict=True)
+            if isinstance(column := case.schema.column(name), Numeric)
+        }
+    )
+    again = encoder.encode(pa.RecordBatch.from_pandas(twin, preserve_index=False)).rows
+    np.testing.assert_array_equal(again, rows)
+    decoded = np.delete(rows, case.target, axis=1) * case.step
+    fits = [sm.OLS(case.y, design).fit(method="qr").fittedvalues for design in (case.design, decoded)]
+    assert np.abs(fits[0] - fits[1]).max() / case.y.std() > 2 * AGREEMENT
 
 
 def bundled(name: str) -> tuple[pd.DataFrame, str]:
@@ -152,7 +194,7 @@ def bundled(name: str) -> tuple[pd.DataFrame, str]:
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_bundled_data(name: str) -> None:
-    check(case_of(*bundled(name)), rounded_collinear=False)
+    check(case_of(*bundled(name)))
 
 
 def test_agrees_with_scikit_learn_too() -> None:
