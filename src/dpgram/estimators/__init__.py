@@ -1,0 +1,36 @@
+"""scikit-learn estimators that fit one private model straight from data.
+
+Each fit spends budget: for many questions publish one release instead. Names are fetched when first used, so
+scikit-learn is imported only by those who ask for an estimator.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dpgram.estimators.base import RepeatedFit, UnprotectedScore
+
+__all__ = [
+    "RepeatedFit",
+    "UnprotectedScore",
+]
+
+_HOMES: Final = {
+    "RepeatedFit": "dpgram.estimators.base",
+    "UnprotectedScore": "dpgram.estimators.base",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dpgram.estimators' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

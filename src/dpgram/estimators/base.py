@@ -1,0 +1,324 @@
+"""What every private estimator shares: its inputs, its price, its warnings, and one look at the data a fit.
+
+Order of a fit, as in `publish`: validate → price → aggregate on the integer lattice → charge → draw. All
+parameters are public; none may be looked up in the data.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from dpgram.errors import DpgramWarning, LedgerError, MechanismError, SchemaError
+from dpgram.estimators.table import (
+    Bounds,
+    Pair,
+    Table,
+    columns_by_name,
+    features_schema,
+    target_name,
+    with_target,
+)
+from dpgram.privacy.accountant import Event
+from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.receipt import Receipt
+from dpgram.release_display import in_words
+from dpgram.release_parts import StatedGuarantee
+from dpgram.schema import Schema
+
+Vector = npt.NDArray[np.float64]
+
+
+class RepeatedFit(DpgramWarning):
+    """The same estimator, or clones of it, were fitted more than once: each fit spends budget anew."""
+
+
+class UnprotectedScore(DpgramWarning):
+    """A score is an exact function of the rows it was computed on: it carries no guarantee."""
+
+
+@final
+class Lineage:
+    """How often an estimator and its clones were fitted in this process: cross-validation fits clones."""
+
+    def __init__(self) -> None:
+        self.fits = 0
+
+
+class PrivateEstimator(BaseEstimator, ABC):
+    """Parameters every estimator has, and the checks on them.
+
+    Subclasses name their parameters in `__init__`, as scikit-learn wants; `bounds` and `target_bounds`, or a
+    `schema`, must come from public knowledge.
+    """
+
+    epsilon: float
+    delta: float
+    bounds: Bounds
+    schema: Schema | None
+    adjacency: Any
+    ledger: Any
+    entropy: Entropy | None
+
+    n_features_in_: int
+    guarantee_: StatedGuarantee
+
+    @final
+    def _features_table(self, X: Any, *, constant: bool = True) -> Table:
+        """Validated X without a target."""
+        if self.schema is not None:
+            validate_data(self, X, skip_check_array=True)
+            schema = self._checked_schema()
+            names = schema.source_columns
+            return Table(data=columns_by_name(X, names), schema=schema, features=names, target=None)
+        self._require("bounds", self.bounds)
+        array, names = self._array(X)
+        schema = features_schema(names, self.bounds, None, constant=constant)
+        return Table(data=array, schema=schema, features=names, target=None)
+
+    @final
+    def _supervised_table(
+        self, X: Any, y: Any, *, target: str | None, target_bounds: Pair | None, constant: bool
+    ) -> Table:
+        """Validated X and y: `target` names y in the schema; without a schema `target_bounds` bound it."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        if self.schema is not None:
+            validate_data(self, X, skip_check_array=True)
+            check_consistent_length(X, y)
+            schema = self._checked_schema()
+            name = self._named_target(schema, target)
+            names = tuple(column for column in schema.source_columns if column != name)
+            data = with_target(columns_by_name(X, names), name, y, names)
+            return Table(data=data, schema=schema, features=names, target=name)
+        self._require("bounds", self.bounds)
+        if target_bounds is None:
+            raise self._unbounded("target_bounds")
+        array, names = self._array(X)
+        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+        check_consistent_length(array, numbers)
+        name = target_name(names)
+        schema = features_schema(names, self.bounds, (name, target_bounds), constant=constant)
+        return Table(
+            data=np.ascontiguousarray(np.column_stack([array, numbers])),
+            schema=schema,
+            features=names,
+            target=name,
+        )
+
+    @final
+    def _array(self, X: Any) -> tuple[Vector, tuple[str, ...]]:
+        """X as a writable array of its own, and the names of its columns."""
+        array = validate_data(
+            self, X, dtype=np.float64, order="C", copy=True, ensure_all_finite=False, ensure_min_samples=0
+        )
+        given = getattr(self, "feature_names_in_", None)
+        names = [f"x{i}" for i in range(array.shape[1])] if given is None else [str(name) for name in given]
+        return array, tuple(names)
+
+    @final
+    def _checked_schema(self) -> Schema:
+        if not isinstance(self.schema, Schema):
+            raise SchemaError(
+                "schema must be a Schema",
+                got=f"a {type(self.schema).__name__}",
+                remedy="Write Schema(numeric(...), ...), or read one with Schema.from_file(path)",
+            )
+        if self.bounds is not None:
+            raise SchemaError(
+                "bounds and a schema were both given",
+                limit="one of the two",
+                remedy="Leave bounds out: the schema has them",
+            )
+        return self.schema
+
+    @final
+    def _named_target(self, schema: Schema, target: str | None) -> str:
+        if target is None or target not in schema.source_columns:
+            raise SchemaError(
+                f"{type(self).__name__} with a schema needs the target's name in it",
+                got=repr(target),
+                limit=", ".join(schema.source_columns[:20]),
+                remedy="Give target='...'",
+            )
+        return target
+
+    @final
+    def _require(self, what: str, value: object) -> None:
+        """Never bounds from the data for free."""
+        if value is None:
+            raise self._unbounded(what)
+
+    @final
+    def _unbounded(self, what: str) -> SchemaError:
+        return SchemaError(
+            f"{type(self).__name__} needs public bounds",
+            got=f"{what}=None",
+            limit=f"{what}=(low, high), or a schema",
+            remedy="Take them from a codebook or common sense: bounds looked up in the data leak it",
+        )
+
+    @final
+    def _noise_source(self) -> Entropy:
+        """Fresh noise of the operating system; a seeded source is copied, so that a fit can be repeated."""
+        if self.entropy is None:
+            return SystemEntropy()
+        if not isinstance(self.entropy, Entropy):
+            raise MechanismError(
+                "entropy must be an Entropy",
+                got=f"a {type(self.entropy).__name__}",
+                remedy="Leave it out; or, for experiments only, give SeededEntropy(seed)",
+            )
+        if self.ledger is not None and self.entropy.label != "system":
+            raise MechanismError(
+                "seeded noise can be removed by whoever knows the seed, so no ledger pays for it",
+                remedy="Leave entropy out; or, for an experiment, leave the ledger out",
+            )
+        return copy.deepcopy(self.entropy)
+
+    @final
+    def _opened_ledger(self) -> Ledger | None:
+        if self.ledger is None or isinstance(self.ledger, Ledger):
+            return self.ledger
+        if not isinstance(self.ledger, str | os.PathLike):
+            raise LedgerError(
+                "ledger must be a Ledger or the path of one", got=f"a {type(self.ledger).__name__}"
+            )
+        return Ledger.open(self.ledger)
+
+    @final
+    def _check_price(self, event: Event) -> None:
+        """Refuse before any row is read what the ledger could not pay."""
+        book = self._opened_ledger()
+        if book is not None:
+            book.check(event, adjacency=adjacency_named(self.adjacency), unit=None, note=type(self).__name__)
+
+    @final
+    def _charge(self, event: Event) -> Receipt | None:
+        """Durable before noise is drawn; nothing without a ledger."""
+        book = self._opened_ledger()
+        if book is None:
+            return None
+        return book.charge(
+            event, adjacency=adjacency_named(self.adjacency), unit=None, note=type(self).__name__
+        )
+
+    @final
+    def _stated(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        mu: float | None = None,
+        rho: float | None = None,
+        numerical_delta: float = 0.0,
+    ) -> StatedGuarantee:
+        """The guarantee of one fit, in numbers and words."""
+        statement = in_words(
+            epsilon=epsilon, delta=delta, numerical_delta=numerical_delta, adjacency=self.adjacency, unit=None
+        )
+        return StatedGuarantee(
+            epsilon=epsilon,
+            delta=delta,
+            numerical_delta=numerical_delta,
+            mu=mu,
+            rho=rho,
+            statement=statement,
+        )
+
+    @final
+    def _count_fit(self) -> None:
+        """Call once a fit, before the data is read: warns from the second fit of a family of clones on."""
+        family = self._family()
+        family.fits += 1
+        if family.fits < 2 or (self.entropy is not None and self.entropy.label == "seeded"):
+            return
+        keeper = (
+            "no ledger adds them up, so nobody knows the total: give ledger=..."
+            if self.ledger is None
+            else "the ledger is charged for each"
+        )
+        warnings.warn(
+            f"{type(self).__name__} was fitted more than once (cross-validation and grid search fit clones): "
+            f"every fit spends (epsilon, delta) anew, and {keeper}. Scores on held-out sensitive rows, and "
+            "parameters chosen by them, are not protected by any of this",
+            RepeatedFit,
+            stacklevel=4,
+        )
+
+    @final
+    def _family(self) -> Lineage:
+        if "_lineage" not in vars(self):
+            self._lineage = Lineage()
+        return self._lineage
+
+    @final
+    def __sklearn_clone__(self) -> Self:
+        """A clone belongs to the family of its original, so that its fits are counted together."""
+        twin: Self = super().__sklearn_clone__()
+        twin._lineage = self._family()
+        return twin
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing values are met by the row policy; randomness is the point."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = False
+        tags.non_deterministic = self.entropy is None or self.entropy.label != "seeded"
+        return tags
+
+
+class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):
+    """`predict` and `score`; subclasses set `coef_` and `intercept_`."""
+
+    coef_: Vector
+    intercept_: float
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit once, spending (epsilon, delta)."""
+
+    def predict(self, X: Any) -> Vector:
+        """X·coef_ + intercept_. Post-processing: it costs nothing, whoever asks."""
+        check_is_fitted(self)
+        array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        return np.asarray(array @ self.coef_ + self.intercept_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on the given rows, computed exactly: **not private**. Warns, as the rows may be sensitive."""
+        warn_unprotected(type(self).__name__)
+        return float(super().score(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """With sensible bounds even a noisy fit may score badly on a dozen rows, and may say so."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def warn_unprotected(name: str) -> None:
+    """Say once per place that a score is an exact function of its rows."""
+    warnings.warn(
+        f"{name}.score is computed exactly from the rows it is given: if they are sensitive, the number is "
+        "not private and must not be published. On public rows, silence this with "
+        "warnings.simplefilter('ignore', dpgram.estimators.UnprotectedScore)",
+        UnprotectedScore,
+        stacklevel=3,
+    )

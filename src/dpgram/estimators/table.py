@@ -1,0 +1,137 @@
+"""X and y as scikit-learn hands them over, turned into the table and the public schema that `publish` reads.
+
+Nothing is taken from the data but names and types. Whether a fit succeeds must not depend on one row, so
+values that are missing or not finite are no error here: the row policy of the encoder meets them, as it meets
+values outside the bounds. An empty table is no error either: it is a neighbour of a table of one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import SchemaError
+from dpgram.schema import Schema, numeric
+
+Vector: TypeAlias = npt.NDArray[np.float64]
+Pair: TypeAlias = tuple[Any, Any]
+Bounds: TypeAlias = Pair | Mapping[str, Pair] | None
+"""(low, high), each one number or one number for each feature; or feature name → (low, high)."""
+
+TARGET: Final = "target"
+"""The name of the target where no schema gives one."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """What is fitted: anything `publish` reads, with its public schema."""
+
+    data: Any
+    schema: Schema
+    features: tuple[str, ...]
+    target: str | None
+
+
+def features_schema(
+    names: Sequence[str],
+    bounds: Bounds,
+    target: tuple[str, Pair] | None,
+    *,
+    constant: bool,
+) -> Schema:
+    """One numeric column for each name, and the target last."""
+    lows, highs = _ends(names, bounds)
+    columns = [numeric(name, low, high) for name, low, high in zip(names, lows, highs, strict=True)]
+    if target is not None:
+        low, high = _ends([target[0]], target[1])
+        columns.append(numeric(target[0], low[0], high[0]))
+    return Schema(*columns, constant=constant)
+
+
+def target_name(names: Sequence[str]) -> str:
+    """`target`, with underscores until it is none of the features' names."""
+    name = TARGET
+    while name in names:
+        name += "_"
+    return name
+
+
+def with_target(X: Any, target: str, y: Any, names: Sequence[str]) -> Any:
+    """X and y as one table: a pandas or Polars frame as it is, an array by the schema's names."""
+    if hasattr(X, "with_columns"):  # Polars, whose Series takes arrays and lists alike
+        import polars as pl
+
+        return X.with_columns(pl.Series(target, y))
+    if hasattr(X, "assign"):  # pandas; y may carry an index of its own, which must not realign it
+        return X.assign(**{target: np.asarray(y)})
+    return {**columns_by_name(X, names), target: y}
+
+
+def columns_by_name(X: Any, names: Sequence[str]) -> Any:
+    """A frame as it is; an array as one column for each name, in order."""
+    if hasattr(X, "columns"):
+        return X
+    array = np.asarray(X)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise SchemaError(
+            "the array does not fit the schema",
+            got=f"shape {array.shape}",
+            limit=f"{len(names)} columns: {', '.join(names[:10])}",
+            remedy="Give a data frame with these names, or the columns in this order",
+        )
+    return {name: _typed(array[:, i]) for i, name in enumerate(names)}
+
+
+def _typed(column: npt.NDArray[Any]) -> Any:
+    """A column of a mixed array as a list: its values say their types."""
+    return column.tolist() if column.dtype == object else column
+
+
+def _ends(names: Sequence[str], bounds: Bounds) -> tuple[list[float], list[float]]:
+    if isinstance(bounds, Mapping):
+        absent = [name for name in names if name not in bounds]
+        if absent:
+            raise SchemaError(
+                f"no bounds for the feature {absent[0]!r}",
+                limit="a pair (low, high) for each feature",
+                remedy="Add it to `bounds`, from public knowledge",
+            )
+        pairs = [_pair(name, bounds[name]) for name in names]
+        return [low for low, _ in pairs], [high for _, high in pairs]
+    low, high = _two(bounds)
+    return _each("low", low, len(names)), _each("high", high, len(names))
+
+
+def _two(bounds: object) -> Pair:
+    if isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2:
+        return bounds[0], bounds[1]
+    raise SchemaError(
+        "bounds must be a pair (low, high)",
+        got=f"a {type(bounds).__name__}",
+        limit="each end one number, or one number for each feature",
+        remedy="Write bounds=(0, 100), bounds=([0, 18], [1, 90]) or bounds={'age': (18, 90), ...}",
+    )
+
+
+def _pair(name: str, pair: object) -> tuple[float, float]:
+    low, high = _two(pair)
+    return _each(f"low of {name!r}", low, 1)[0], _each(f"high of {name!r}", high, 1)[0]
+
+
+def _each(what: str, value: object, count: int) -> list[float]:
+    if isinstance(value, Real):
+        return [float(value)] * count
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.shape != (count,):
+        raise SchemaError(
+            f"the bounds `{what}` do not fit the features",
+            got=f"shape {numbers.shape}",
+            limit=f"one number, or {count}",
+        )
+    return [float(number) for number in numbers]
