@@ -28,14 +28,14 @@ def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
 
 
 def count(release: Release) -> float:
-    """The noisy number of rows: vᵀGv for the v with v·a = 1 in every row."""
+    """The noisy number of rows: vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means."""
     rows = _moments(release).rows
     if rows is None:
         raise AnalysisError(
             "this release has no constant column, so it knows no counts and no means",
             remedy="Publish with constant=True",
         )
-    return rows
+    return rows * release.count_scale
 
 
 def mean(release: Release) -> dict[str, float]:

@@ -26,14 +26,18 @@ from dpgram.lattice import LATTICE_BITS, cell_unit
 from dpgram.noise import Law, NoisyInverse
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.receipt import Receipt
-from dpgram.release_checks import one_story, paid_for, well_formed
+from dpgram.release_checks import one_story, paid_for, portion_of_one_table, well_formed
 from dpgram.release_display import as_html, as_text
 from dpgram.release_parts import (
     AdjacencyName,
+    Block,
+    Group,
     MechanismUsed,
     Policy,
     PublishedMatrix,
     StatedGuarantee,
+    SurveyWeight,
+    UnitRule,
 )
 from dpgram.schema import Schema
 
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "dpgram-release"
 VERSION: Final = 1
+OPTIONAL_FIELDS: Final = frozenset({"unit_rule", "group", "block", "survey_weight"})
+"""Left out of the file where they are None: files from before these fields keep their bytes and digests."""
 LARGEST_FILE: Final = 1 << 27
 """Bytes. Twice what the widest schema can need; whatever is larger is not a release."""
 
@@ -79,6 +85,10 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     entropy: Literal["system", "seeded"]
     published: PublishedMatrix = msgspec.field(name="matrix")
     receipt: Receipt | None = None
+    unit_rule: UnitRule | None = None
+    group: Group | None = None
+    block: Block | None = None
+    survey_weight: SurveyWeight | None = None
 
     def __post_init__(self) -> None:
         width = self.schema.width
@@ -93,6 +103,10 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         if (self.public_rows is None) != (self.adjacency == "add-remove"):
             raise ReleaseError(
                 "a row count belongs into a release under replace-one, and only there", got=self.adjacency
+            )
+        if not portion_of_one_table(self):
+            raise ReleaseError(
+                "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )
         if not one_story(self):
             raise ReleaseError(
@@ -109,6 +123,13 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     def columns(self) -> tuple[str, ...]:
         """The names of the matrix's rows and columns, in order."""
         return self.schema.names
+
+    @property
+    def portion(self) -> str | None:
+        """Which of several releases under one charge this is; None where the charge was for it alone."""
+        if self.group is not None:
+            return f"{self.group.column} = {self.group.level}"
+        return None if self.block is None else f"block {self.block.number} of {self.block.of}"
 
     @cached_property
     def lattice_matrix(self) -> npt.NDArray[np.object_]:
@@ -140,8 +161,15 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             return descriptive.in_original_units(self.schema, encoded)
         raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
 
+    @property
+    def count_scale(self) -> float:
+        """What a weight of 1 in the matrix stands for: the rows a unit may have, times the largest weight."""
+        rule, survey = self.unit_rule, self.survey_weight
+        rows = float(rule.rows_at_most) if rule is not None and rule.counts == "rows" else 1.0
+        return rows if survey is None else rows * survey.at_most
+
     def count(self) -> float:
-        """The number of rows used, as the noisy cells tell it; it need not be whole."""
+        """The noisy number of rows used; of units, where each counts as one; the sum of survey weights."""
         return descriptive.count(self)
 
     def mean(self) -> dict[str, float]:
@@ -272,8 +300,11 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
 
     def _fields(self) -> dict[str, object]:
         """Every field but the digest, as plain JSON values."""
+        held = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
         return {
-            field.encode_name: _plain(getattr(self, field.name)) for field in msgspec.structs.fields(self)
+            name: _plain(value)
+            for name, value in held.items()
+            if value is not None or name not in OPTIONAL_FIELDS
         }
 
 
@@ -298,10 +329,11 @@ def _plain(value: object) -> object:
 
 
 def _converted(cls: type[Release], content: dict[str, object]) -> dict[str, Any]:
-    """Each field converted to its type; every field must be there, and no other."""
+    """Each field converted to its type; every field must be there but the optional ones, and no other."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(cls)}
-    if fields.keys() != content.keys():
-        odd = min(fields.keys() ^ content.keys())
+    odd_ones = (fields.keys() ^ content.keys()) - (OPTIONAL_FIELDS - content.keys())
+    if odd_ones:
+        odd = min(odd_ones)
         raise ValueError(f"the field {_shortened(odd)!r} is {'missing' if odd in fields else 'not known'}")
     return {fields[name].name: _typed(name, value, fields[name].type) for name, value in content.items()}
 

@@ -21,7 +21,7 @@ from dpgram.noise import (
     SymmetricGaussian,
     WishartSketch,
 )
-from dpgram.privacy.events import GaussianEvent, PureEvent
+from dpgram.privacy.events import ComposedEvent, GaussianEvent, PureEvent
 
 if TYPE_CHECKING:
     from dpgram.privacy.receipt import Receipt
@@ -37,6 +37,23 @@ def one_story(release: Release) -> bool:
     return story is not None and story(release)
 
 
+def portion_of_one_table(release: Release) -> bool:
+    """Whether unit, group and block say something that can be true together (proofs/units.md)."""
+    several = release.unit_rule is not None and release.unit_rule.rows_at_most > 1
+    name, block = release.mechanism.name, release.block
+    if (release.unit is None) != (release.unit_rule is None) or (several and name in ONE_ROW_ONLY):
+        return False
+    if release.group is not None:
+        proven = not several or name in JOINT_UNITS
+        if block is not None or release.adjacency != "add-remove" or not proven:
+            return False
+    if block is None:
+        return True
+    own, joint = release.guarantee, block.joint
+    stronger = own.epsilon <= joint.epsilon and own.delta <= joint.delta
+    return block.number <= block.of and stronger and name in ("gaussian", "matrix-laplace")
+
+
 def well_formed(receipt: Receipt) -> bool:
     """Whether the receipt could have come from a ledger."""
     hexadecimal = [(receipt.ledger_id, 32), (receipt.receipt_id, 32), (receipt.head, 64)]
@@ -46,8 +63,13 @@ def well_formed(receipt: Receipt) -> bool:
 
 def paid_for(release: Release) -> bool:
     """Whether the event on the receipt is as large as what the release says of itself."""
-    told = release.guarantee
-    match None if release.receipt is None else release.receipt.event:
+    told, block = release.guarantee, release.block
+    event = None if release.receipt is None else release.receipt.event
+    if block is not None and isinstance(event, ComposedEvent):
+        if len(event.parts) != block.of:
+            return False
+        event = event.parts[block.number - 1]
+    match event:
         case GaussianEvent(mu=mu):
             return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
         case PureEvent(epsilon=epsilon):
@@ -153,8 +175,14 @@ def _inverse_noise(release: Release) -> bool:
         return False
     if not (law.ridge > 0 and law.sigma > 0) or told.mu is None or release.published.kind != "inverse":
         return False
-    sensitivity = ROW_NORM_SQUARED / (law.ridge * (law.ridge + ROW_NORM_SQUARED))
-    return _gaussian_promise(release, math.sqrt(_steps(release)) * sensitivity / law.sigma)
+    from dpgram.privacy.adjacency import adjacency
+
+    rule = release.unit_rule
+    rank = 1 if rule is None else min(rule.rows_at_most, release.schema.width)
+    sensitivity = adjacency(release.adjacency).inverse_frobenius(
+        float(ROW_NORM_SQUARED), law.ridge, rank=rank
+    )
+    return _gaussian_promise(release, sensitivity / law.sigma)
 
 
 def _spectral(release: Release) -> bool:
@@ -178,6 +206,13 @@ def _plain_gram(release: Release) -> bool:
 def _steps(release: Release) -> int:
     return 1 if release.adjacency == "add-remove" else 2
 
+
+ONE_ROW_ONLY: Final = frozenset(
+    {"wishart", "sketch", "sketch-adaptive", "inverse-wishart", "inverse-wishart-adaptive"}
+)
+"""Mechanisms whose curves are proven for a change of rank one, so not for a unit of several rows."""
+JOINT_UNITS: Final = frozenset({"gaussian", "matrix-laplace", "laplace"})
+"""Mechanisms that may serve several groups at the price of one where a unit has rows in several of them."""
 
 STORIES: Final[Mapping[str, Callable[[Release], bool]]] = {
     "gaussian": _gaussian,

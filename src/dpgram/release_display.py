@@ -93,9 +93,33 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
     ]
+    facts += _portion(release)
     if release.receipt is not None:
         facts.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
     return [*facts, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
+
+
+def _portion(release: Release) -> list[tuple[str, str]]:
+    """Whose rows, which of several releases, and how rows were weighted; nothing for a plain table."""
+    facts = []
+    if release.unit_rule is not None:
+        most = f"{release.unit_rule.rows_at_most:,}"
+        counted = {
+            "units": f"each {release.unit!r} counts as one, by at most {most} of its rows",
+            "rows": f"at most {most} rows of each {release.unit!r}, every row counts alike",
+        }
+        facts.append(("unit", counted[release.unit_rule.counts]))
+    if release.group is not None:
+        facts.append(("group", f"the rows with {release.portion} only; each group has its own release"))
+    if release.block is not None:
+        joint = release.block.joint
+        place = f"number {release.block.number} of {release.block.of} releases of the same rows"
+        together = f"together: ε = {joint.epsilon:g}, δ = {joint.delta:g}. {joint.statement}"
+        facts.append(("block", f"{place}; {together}"))
+    if release.survey_weight is not None:
+        survey = release.survey_weight
+        facts.append(("weights", f"rows count by {survey.column!r}, from 0 to {survey.at_most:g}"))
+    return facts
 
 
 def _numbers(release: Release) -> str:
@@ -117,11 +141,14 @@ def _noise(release: Release) -> str:
 
 
 def _rows(release: Release) -> str:
-    told = "" if release.public_rows is None else f"; {release.public_rows:,} were read (public)"
+    named = "" if release.unit is None else f" {release.unit!r}"
+    told = "" if release.public_rows is None else f"; {release.public_rows:,}{named} were read (public)"
     if not release.schema.constant:
         return "no constant column, so no count" + told
-    weighted = " in weight" if _clipped(release) else ""
-    return f"about {release.count():,.0f}{weighted} (noisy)" + told
+    units = release.unit_rule is not None and release.unit_rule.counts == "units"
+    what = f" {release.unit!r}" if units else ""
+    weighted = " in weight" if _clipped(release) or release.survey_weight is not None else ""
+    return f"about {release.count():,.0f}{what}{weighted} (noisy)" + told
 
 
 def _radius(release: Release) -> str:

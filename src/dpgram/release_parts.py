@@ -54,6 +54,43 @@ class StatedGuarantee(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 @final
+class UnitRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the rows of one privacy unit count together: V = Σ w_i² x_i x_iᵀ with Σ w_i² ≤ 1. Public facts."""
+
+    counts: Literal["units", "rows"]
+    """units: m rows weigh 1/√m each, so that every unit counts as one. rows: each weighs 1/√rows_at_most."""
+    rows_at_most: Annotated[int, Meta(ge=1, le=1 << 20)]
+    """The rows of a larger unit were chosen by a fixed hash of their content."""
+
+
+@final
+class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """This release holds the rows with one public level of a column; the other levels have their own."""
+
+    column: Annotated[str, Meta(min_length=1, max_length=1000)]
+    level: Annotated[str, Meta(max_length=1000)]
+
+
+@final
+class Block(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of several releases with different columns of the same rows, which share one budget."""
+
+    number: Annotated[int, Meta(ge=1)]
+    """Counted from 1."""
+    of: Annotated[int, Meta(ge=2)]
+    joint: StatedGuarantee
+    """What all of them promise together; the release's own guarantee is its share alone."""
+
+
+@final
+class SurveyWeight(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rows counted w/at_most each: w a column, clamped to [0, at_most] by public bounds."""
+
+    column: Annotated[str, Meta(min_length=1, max_length=1000)]
+    at_most: Annotated[float, Meta(gt=0, lt=1e300)]
+
+
+@final
 class PublishedMatrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Lower triangle by rows, cell (i, j) at i(i+1)/2 + j: symmetric because nothing else can be written."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from dpgram.release import FORMAT, VERSION, Release
+from dpgram.release import FORMAT, OPTIONAL_FIELDS, VERSION, Release
 from dpgram.schema import MAX_WIDTH, Schema
 
 FILE: Final = Path(__file__).with_name("release_schema.json")
@@ -40,7 +40,7 @@ _COLUMNS: Final[Mapping[str, tuple[Mapping[str, object], list[str]]]] = {
 
 
 def json_schema() -> dict[str, object]:
-    """A closed object: every field required, none beside them."""
+    """A closed object: every field required but the optional ones, none beside them."""
     fields = [field for field in msgspec.structs.fields(Release) if field.type is not Schema]
     schemas, components = msgspec.json.schema_components(
         [field.type for field in fields], ref_template="#/$defs/{name}"
@@ -59,7 +59,7 @@ def json_schema() -> dict[str, object]:
         "title": f"{FORMAT}, version {VERSION}",
         "type": "object",
         "properties": dict(sorted(properties.items())),
-        "required": sorted(properties),
+        "required": sorted(properties.keys() - OPTIONAL_FIELDS),
         "additionalProperties": False,
         "$defs": components,
     }

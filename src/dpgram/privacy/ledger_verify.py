@@ -26,6 +26,10 @@ class Paid(Protocol):
     def unit(self) -> str | None:
         """The privacy unit it was made for."""
 
+    @property
+    def portion(self) -> str | None:
+        """Which of several releases that one charge paid for; None where it paid for this one alone."""
+
 
 Proof: TypeAlias = Receipt | Paid
 """A release, or its bare receipt."""
@@ -60,7 +64,8 @@ def verification(
 
 def _problems(terms: Terms, links: tuple[Link, ...], named: Mapping[str, Proof]) -> list[str]:
     problems: list[str] = []
-    first_with: dict[str, str] = {}
+    first_with: dict[tuple[str, str | None], str] = {}
+    whole: dict[str, bool] = {}
     for label, proof in named.items():
         receipt = _receipt(proof)
         if receipt is None:
@@ -69,10 +74,16 @@ def _problems(terms: Terms, links: tuple[Link, ...], named: Mapping[str, Proof])
         wrong = _mismatch(terms, links, receipt) or _other_terms(terms, proof)
         if wrong:
             problems.append(f"{label} {wrong}")
-        earlier = first_with.setdefault(receipt.receipt_id, label)
+        # One charge may pay for a release of each group or block, but not for two of the same.
+        portion = None if isinstance(proof, Receipt) else proof.portion
+        shared = (receipt.receipt_id, portion)
+        mixed = whole.setdefault(receipt.receipt_id, portion is None) != (portion is None)
+        earlier = first_with.setdefault(shared, label)
         # One release given twice is no fault; a second release, or a bare receipt shown twice, is.
         if earlier != label and (isinstance(proof, Receipt) or named[earlier] != proof):
             problems.append(f"{label} uses the receipt of {earlier}: it was not charged itself")
+        elif mixed:
+            problems.append(f"{label} uses the receipt of another release: it was not charged itself")
     return problems
 
 

@@ -58,6 +58,7 @@ class Published:
     adjacency: str = "add-remove"
     unit: str | None = None
     cells: int = 0
+    portion: str | None = None
 
 
 class TestTerms:
@@ -393,6 +394,14 @@ class TestVerify:
             )
         with pytest.raises(LedgerError, match="release 2 uses the receipt of release 1"):
             ledger.verify([receipts[0], receipts[0]])
+
+    def test_one_receipt_pays_for_every_portion_once(self, ledger: Ledger, receipts: list[Receipt]) -> None:
+        north, south = (Published(receipts[0], portion=f"region = {r}") for r in ("north", "south"))
+        assert ledger.verify([north, south, south]).unclaimed == (2, 3, 4)
+        with pytest.raises(LedgerError, match="release 3 uses the receipt of release 1"):
+            ledger.verify([north, south, Published(receipts[0], portion="region = north", cells=1)])
+        with pytest.raises(LedgerError, match="release 2 uses the receipt of another release"):
+            ledger.verify([north, Published(receipts[0])])
 
     def test_foreign_receipt(self, ledger: Ledger, tmp_path: Path) -> None:
         other = Ledger.create(tmp_path / "other", name="insurance", epsilon=3.0, delta=1e-5)
