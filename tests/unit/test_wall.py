@@ -27,8 +27,8 @@ HEAVY = (
 
 ALLOWED_UPSTREAM = {
     "canonical_json", "columns", "descriptive", "errors", "lattice", "noise", "release", "release_checks",
-    "release_display", "release_parts", "schema", "privacy.curves", "privacy.entropy", "privacy.events",
-    "privacy.receipt", "privacy.spectral", "terminal",
+    "release_display", "release_parts", "schema", "privacy.adjacency", "privacy.curves", "privacy.entropy",
+    "privacy.events", "privacy.receipt", "privacy.spectral", "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
 
