@@ -94,6 +94,8 @@ class Mechanism(ABC):
     name: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
     """Those of `ridge`, `rank` and `degrees` that this mechanism takes."""
+    psd: ClassVar[bool]
+    """Whether every published matrix is positive semidefinite."""
     rows_at_most: ClassVar[int | None] = None
     """A public limit on the number of rows, where the rounding bounds of a draw in floats need one."""
 
@@ -109,6 +111,10 @@ class Mechanism(ABC):
     @abstractmethod
     def event(self, facts: Facts) -> Event:
         """What a ledger is charged for one draw."""
+
+    @abstractmethod
+    def expected(self, values: npt.NDArray[np.float64]) -> Law:
+        """The law of a release of a Gram matrix with these eigenvalues, in lattice units: for forecasts."""
 
     def numerical_delta(self, facts: Facts) -> float:
         """What sampling in floats adds to δ: nothing, where the sampler is exact."""

@@ -30,6 +30,7 @@ class Deflation(Mechanism):
     """
 
     name: ClassVar[str] = "deflation"
+    psd: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -59,6 +60,10 @@ class Deflation(Mechanism):
             temperature=share * (1.0 - 1e-6) / self.range_per_unit,
             rank=self.rank,
         )
+
+    def expected(self, values: npt.NDArray[np.float64]) -> DeflationLaw:
+        """One law for every matrix of this width."""
+        return self.law(len(values))
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism; the numerical δ is stated beside it."""

@@ -35,6 +35,11 @@ class _SpectralMechanism(Mechanism):
     def _law(self) -> EigenvectorSampling:
         """The calibrated law of the release."""
 
+    def expected(self, values: npt.NDArray[np.float64]) -> EigenvectorSampling:
+        """One law for every matrix."""
+        del values
+        return self._law()
+
     def numerical_delta(self, facts: Facts) -> float:
         """2⁻⁴⁰ for each direction."""
         return NUMERICAL_DELTA * facts.width
@@ -66,6 +71,7 @@ class Eigenvectors(_SpectralMechanism):
     """
 
     name: ClassVar[str] = "eigenvectors"
+    psd: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -114,6 +120,7 @@ class EigenvectorsZcdp(_SpectralMechanism):
     """
 
     name: ClassVar[str] = "eigenvectors-zcdp"
+    psd: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 

@@ -31,6 +31,7 @@ class Gaussian(Mechanism):
     """
 
     name: ClassVar[str] = "gaussian"
+    psd: ClassVar[bool] = False
 
     sigma: float
     """The scale of a diagonal cell, in lattice units."""
@@ -63,6 +64,10 @@ class Gaussian(Mechanism):
         """The law of the noise, which does not depend on the width."""
         del width
         return SymmetricGaussian(sigma=self.sigma)
+
+    def expected(self, values: npt.NDArray[np.float64]) -> SymmetricGaussian:
+        """That of the noise, which is the same for every matrix."""
+        return self.law(len(values))
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The Gaussian curve at μ = Δ/σ."""

@@ -39,6 +39,7 @@ class InverseNoise(Mechanism):
     """
 
     name: ClassVar[str] = "inverse-noise"
+    psd: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"ridge"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -63,6 +64,11 @@ class InverseNoise(Mechanism):
             epsilon=guarantee.epsilon, delta=guarantee.delta, sensitivity=_sensitivity(facts) / unit
         )
         return cls(ridge=ridge, sigma=sigma * unit)
+
+    def expected(self, values: npt.NDArray[np.float64]) -> NoisyInverse:
+        """One law for every matrix."""
+        del values
+        return NoisyInverse(ridge=self.ridge, sigma=self.sigma)
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The Gaussian curve at μ = Δ/σ."""

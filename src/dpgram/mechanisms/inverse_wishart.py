@@ -15,6 +15,7 @@ from dpgram.mechanisms.sketch import adapted_ridge, look
 from dpgram.mechanisms.wishart_family import (
     WishartFamily,
     checked_degrees,
+    expected_bound,
     noisy_least_eigenvalue,
     ratio_of,
     refuse_pure,
@@ -43,6 +44,7 @@ class InverseWishart(WishartFamily):
     """
 
     name: ClassVar[str] = "inverse-wishart"
+    psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -60,6 +62,11 @@ class InverseWishart(WishartFamily):
         degrees = _degrees(facts)
         prior = ridge_for(sketch_ratio_at_most(guarantee, facts.adjacency, degrees=float(degrees)))
         return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, prior=prior, degrees=degrees)
+
+    def expected(self, values: npt.NDArray[np.float64]) -> InverseWishartLaw:
+        """One law for every matrix."""
+        del values
+        return InverseWishartLaw(prior=self.prior, degrees=self.degrees)
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The exact curve at t = s/ψ."""
@@ -80,6 +87,7 @@ class InverseWishartAdaptive(WishartFamily):
     """
 
     name: ClassVar[str] = "inverse-wishart-adaptive"
+    psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -108,6 +116,12 @@ class InverseWishartAdaptive(WishartFamily):
             mu=mu,
             beta=beta,
         )
+
+    def expected(self, values: npt.NDArray[np.float64]) -> InverseWishartLaw:
+        """With the prior that a look with no noise would allow."""
+        bound = expected_bound(values, self.mu, float(-ndtri(self.beta)))
+        prior = adapted_ridge(self.largest_prior, bound)
+        return InverseWishartLaw(prior=prior, degrees=self.degrees)
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The curve of the look and the draw together."""

@@ -32,6 +32,7 @@ class Laplace(Mechanism):
     """
 
     name: ClassVar[str] = "laplace"
+    psd: ClassVar[bool] = False
 
     scale: float
     """b, in lattice units."""
@@ -45,6 +46,10 @@ class Laplace(Mechanism):
         """The law of the noise, which does not depend on the width."""
         del width
         return EntrywiseLaplace(scale=self.scale, diagonal_scale=up(self.scale / DIAGONAL_WEIGHT))
+
+    def expected(self, values: npt.NDArray[np.float64]) -> EntrywiseLaplace:
+        """That of the noise, which is the same for every matrix."""
+        return self.law(len(values))
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism."""

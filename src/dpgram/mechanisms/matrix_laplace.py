@@ -30,6 +30,7 @@ class MatrixLaplace(Mechanism):
     """
 
     name: ClassVar[str] = "matrix-laplace"
+    psd: ClassVar[bool] = False
 
     theta: float
     """The rate, per lattice unit of trace."""
@@ -51,6 +52,10 @@ class MatrixLaplace(Mechanism):
     def law(self, width: int) -> noise.MatrixLaplace:
         """The law of the noise on a release of `width` columns."""
         return noise.MatrixLaplace(theta=self.theta, width=width)
+
+    def expected(self, values: npt.NDArray[np.float64]) -> noise.MatrixLaplace:
+        """That of the noise, which is the same for every matrix."""
+        return self.law(len(values))
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism."""

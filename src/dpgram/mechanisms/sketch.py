@@ -14,6 +14,7 @@ from dpgram.mechanisms.base import Drawn, Facts, rounded
 from dpgram.mechanisms.wishart_family import (
     WishartFamily,
     checked_degrees,
+    expected_bound,
     forecast_degrees,
     noisy_least_eigenvalue,
     ratio_of,
@@ -47,6 +48,7 @@ class Sketch(WishartFamily):
     """
 
     name: ClassVar[str] = "sketch"
+    psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -64,6 +66,11 @@ class Sketch(WishartFamily):
         rows = sketch_rows(guarantee, facts)
         ridge = ridge_for(sketch_ratio_at_most(guarantee, facts.adjacency, degrees=float(rows)))
         return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, ridge=ridge, rows=rows)
+
+    def expected(self, values: npt.NDArray[np.float64]) -> WishartSketch:
+        """One law for every matrix."""
+        del values
+        return WishartSketch(ridge=self.ridge, rows=self.rows)
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The exact curve at t = s/w²."""
@@ -84,6 +91,7 @@ class SketchAdaptive(WishartFamily):
     """
 
     name: ClassVar[str] = "sketch-adaptive"
+    psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
@@ -109,6 +117,11 @@ class SketchAdaptive(WishartFamily):
         return cls(
             epsilon=guarantee.epsilon, delta=guarantee.delta, largest_ridge=ridge, rows=rows, mu=mu, beta=beta
         )
+
+    def expected(self, values: npt.NDArray[np.float64]) -> WishartSketch:
+        """With the ridge that a look with no noise would allow."""
+        bound = expected_bound(values, self.mu, float(-ndtri(self.beta)))
+        return WishartSketch(ridge=adapted_ridge(self.largest_ridge, bound), rows=self.rows)
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The curve of the look and the draw together."""

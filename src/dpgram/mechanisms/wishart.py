@@ -39,6 +39,7 @@ class Wishart(WishartFamily):
     """
 
     name: ClassVar[str] = "wishart"
+    psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
 
     epsilon: float
@@ -61,6 +62,10 @@ class Wishart(WishartFamily):
         """The law of the noise, which does not depend on the width."""
         del width
         return AdditiveWishart(scale=self.scale, degrees=self.degrees)
+
+    def expected(self, values: npt.NDArray[np.float64]) -> AdditiveWishart:
+        """That of the noise, which is the same for every matrix."""
+        return self.law(len(values))
 
     def curve(self, facts: Facts) -> PrivacyCurve:
         """The exact curve at m = k − d + 1 and τ = 2^30/s²."""

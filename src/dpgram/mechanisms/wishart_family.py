@@ -98,6 +98,12 @@ def least_eigenvalue_sensitivity(width: int) -> float:
     return up(1.0 + rounding_slack(width))
 
 
+def expected_bound(values: npt.NDArray[np.float64], mu: float, quantile: float) -> float:
+    """max(0, λ_min − (Δ/μ)·z_{1−β}): what a look with no noise would find."""
+    scale = least_eigenvalue_sensitivity(len(values)) / mu
+    return max(0.0, float(np.min(values)) - scale * quantile * ROW_NORM_SQUARED)
+
+
 def noisy_least_eigenvalue(
     gram: npt.NDArray[np.int64], mu: float, quantile: float, entropy: Entropy
 ) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
+Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 @final
@@ -48,6 +49,10 @@ class SymmetricGaussian(msgspec.Struct, frozen=True, tag="symmetric-gaussian", f
         z = generator.standard_normal((width, width))
         noise: Matrix = (0.5 * self.sigma) * (z + z.T)
         return noise
+
+    def cell_variances(self, values: Vector) -> Matrix:
+        """Var N_ij in any orthonormal basis, that of a Gram matrix with these eigenvalues as well."""
+        return invariant_variances(len(values), self.offdiagonal_sd**2)
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """A published matrix as it might have come out, had `gram` been the exact one."""
@@ -102,6 +107,10 @@ class MatrixLaplace(msgspec.Struct, frozen=True, tag="matrix-laplace", forbid_un
         noise: Matrix = (z[0].T @ z[0] - z[1].T @ z[1]) * (0.5 / self.theta)
         return noise
 
+    def cell_variances(self, values: Vector) -> Matrix:
+        """Var N_ij in any orthonormal basis, that of a Gram matrix with these eigenvalues as well."""
+        return invariant_variances(len(values), self.offdiagonal_sd**2)
+
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """A published matrix as it might have come out, had `gram` been the exact one."""
         return gram + self.sample(len(gram), generator)
@@ -139,6 +148,17 @@ class EntrywiseLaplace(msgspec.Struct, frozen=True, tag="entrywise-laplace", for
         """Continuous Laplace cells; in floats, for simulation only."""
         lower = np.tril(generator.laplace(0.0, self.scale, (width, width)), -1)
         return lower + lower.T + np.diag(generator.laplace(0.0, self.diagonal_scale, width))
+
+    def cell_variances(self, values: Vector) -> Matrix:
+        """Var of the cells in a basis of its own, averaged over all bases: 2o² + 3e/(d+2) and o² + e/(d+2).
+
+        o² = Var N_ij and e = Var N_ii − 2o². The law itself prefers the axes.
+        """
+        width = len(values)
+        excess = (self.diagonal_sd**2 - 2.0 * self.offdiagonal_sd**2) / (width + 2.0)
+        variances = invariant_variances(width, self.offdiagonal_sd**2 + excess)
+        variances.flat[:: width + 1] += excess
+        return variances
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """A published matrix as it might have come out, had `gram` been the exact one."""
@@ -179,9 +199,20 @@ class AdditiveWishart(msgspec.Struct, frozen=True, tag="additive-wishart", forbi
         factor = bartlett_factor(width, self.degrees, generator)
         return np.asarray(self.scale * (factor @ factor.T), dtype=np.float64)
 
+    def cell_variances(self, values: Vector) -> Matrix:
+        """Var N_ij in any orthonormal basis, that of a Gram matrix with these eigenvalues as well."""
+        return invariant_variances(len(values), self.offdiagonal_sd**2)
+
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """A published matrix as it might have come out, had `gram` been the exact one."""
         return gram + self.sample(len(gram), generator)
+
+
+def invariant_variances(width: int, variance: float) -> Matrix:
+    """v off the diagonal and 2v on it."""
+    variances = np.full((width, width), variance)
+    variances.flat[:: width + 1] = 2.0 * variance
+    return variances
 
 
 def bartlett_factor(width: int, degrees: int, generator: np.random.Generator) -> Matrix:

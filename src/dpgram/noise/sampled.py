@@ -13,9 +13,10 @@ from typing import Literal, final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.noise.additive import Matrix, SymmetricGaussian, bartlett_factor
+from dpgram.noise.additive import Matrix, SymmetricGaussian, Vector, bartlett_factor
 
 REDRAWS = 24
 """Redraws behind `near`: its σ is then good to about 5% for ten columns, and better for more."""
@@ -32,6 +33,10 @@ class SampledLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """A published matrix as it might have come out, had `gram` been the exact one."""
         raise TypeError(f"{type(self).__name__} cannot redraw a {gram.shape} matrix with {generator}")
+
+    def cell_variances(self, values: Vector) -> Matrix:
+        """E(M − c·I − G)²_ij in the eigenbasis of a G with these eigenvalues, to first order in the error."""
+        raise TypeError(f"{type(self).__name__} forecasts no error for {len(values)} eigenvalues")
 
     @final
     def near(self, published: Matrix, generator: np.random.Generator) -> StandIn:
@@ -96,6 +101,10 @@ class WishartSketch(SampledLaw, frozen=True, tag="wishart-sketch", forbid_unknow
         """w²."""
         return self.ridge
 
+    def cell_variances(self, values: Vector) -> Matrix:
+        """h_i·h_j/r and 2h_i²/r with h = λ + w²: exact."""
+        return _of_products(np.asarray(values) + self.ridge, 1.0 / self.rows)
+
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """By Bartlett's decomposition, in O(d³) for every r."""
         return wishart(with_ridge(gram, self.ridge), self.rows, generator) / self.rows
@@ -115,6 +124,10 @@ class InverseWishart(SampledLaw, frozen=True, tag="inverse-wishart", forbid_unkn
         """ψ."""
         return self.prior
 
+    def cell_variances(self, values: Vector) -> Matrix:
+        """h_i·h_j/(ν − d) and twice that on the diagonal, nearly, with h = λ + ψ."""
+        return _of_products(np.asarray(values) + self.prior, 1.0 / max(self.degrees - len(values), 1))
+
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The inverse of a Wishart draw around the inverse, without inverting the matrix itself."""
         return inverse_wishart(with_ridge(gram, self.prior), self.degrees, generator)
@@ -127,6 +140,12 @@ class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_
     ridge: float
     """L."""
     sigma: float
+
+    def cell_variances(self, values: Vector) -> Matrix:
+        """(σ²/2)h_i²h_j², twice that on the diagonal, h = λ + L: d(H⁻¹) = −H⁻¹dH H⁻¹; at most h_i·h_j."""
+        shifted = np.asarray(values) + self.ridge
+        first_order = _of_products(shifted**2, 0.5 * self.sigma**2)
+        return np.minimum(first_order, np.outer(shifted, shifted))
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The Gram matrix that the noisy inverse stands for: its inverse less L·I."""
@@ -146,6 +165,18 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
     rank: int
     split: Literal["adaptive", "uniform"]
     norm: Literal[1, 2]
+
+    def cell_variances(self, values: Vector) -> Matrix:
+        """Of tilted directions, with c_i as for exact eigenvalues (the mechanism sees noisy ones)."""
+        from dpgram.privacy.spectral import temperatures, tilt_variances
+
+        order = np.argsort(values)[::-1]
+        largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
+        paid = min(self.rank, max(len(largest) - 1, 1))
+        floor = self.value_scale * math.log(2.0 * len(largest) / 0.05)
+        coldness = temperatures(largest[:paid], self.total, floor, split=self.split, norm=self.norm)
+        found = tilt_variances(largest, coldness, self.value_scale, self.rank)
+        return _back(found * float(ROW_NORM_SQUARED) ** 2, order)
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
@@ -172,6 +203,15 @@ class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=
     temperature: float
     rank: int
 
+    def cell_variances(self, values: Vector) -> Matrix:
+        """Of tilted directions, all at one temperature, each found again by the later ones."""
+        from dpgram.privacy.spectral import deflation_variances
+
+        order = np.argsort(values)[::-1]
+        largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
+        found = deflation_variances(largest, self.temperature, self.value_scale, self.rank)
+        return _back(found * float(ROW_NORM_SQUARED) ** 2, order)
+
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
         from dpgram.privacy.spectral import sample_deflation
@@ -185,6 +225,20 @@ class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=
             generator=generator,
         )
         return drawn * ROW_NORM_SQUARED
+
+
+def _of_products(sizes: Vector, factor: float) -> Matrix:
+    """factor·s_i·s_j off the diagonal, twice that on it."""
+    variances = factor * np.outer(sizes, sizes)
+    variances.flat[:: len(sizes) + 1] *= 2.0
+    return variances
+
+
+def _back(sorted_cells: Matrix, order: npt.NDArray[np.intp]) -> Matrix:
+    """Undo the sorting of eigenvalues."""
+    cells = np.empty_like(sorted_cells)
+    cells[np.ix_(order, order)] = sorted_cells
+    return cells
 
 
 def with_ridge(gram: Matrix, ridge: float) -> Matrix:

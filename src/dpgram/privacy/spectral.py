@@ -51,6 +51,52 @@ def temperatures(values: FloatArray, total: float, floor: float, *, split: Split
     return total * weights / np.linalg.norm(weights, ord=norm)
 
 
+def tilt_variances(values: FloatArray, coldness: FloatArray, value_scale: float, rank: int) -> FloatArray:
+    """E(Ĉ − C)²_ij in the eigenbasis of C, for descending λ(C), to first order in the tilts of directions.
+
+    With Δ = λ_i − λ_j the tilt of θ_i towards direction j > i has variance t = 1/(2c_iΔ + 2), which is
+    1/(2c_iΔ) for a sharp law and stays below ½ for a blunt one. It puts Δ²t into the cell ij, takes Δt off
+    the cell ii and adds Δt to jj; the diagonal also has the Laplace noise of λ̂. What lies beyond the rank is
+    lost.
+    """
+    width = len(values)
+    gaps = np.maximum(np.subtract.outer(values, values), 0.0)
+    cold = np.zeros(width)
+    cold[: len(coldness)] = coldness
+    tilts = np.triu(1.0 / (2.0 * cold[:, None] * gaps + 2.0), 1)
+    tilts[rank:] = 0.0
+    upper = gaps**2 * tilts
+    moved = gaps * tilts
+    bias = moved.sum(axis=0) - moved.sum(axis=1)
+    bias[rank:] -= values[rank:]
+    variances = upper + upper.T
+    variances.flat[:: width + 1] = bias**2
+    variances.flat[: rank * (width + 1) : width + 1] += 2.0 * value_scale**2
+    return variances
+
+
+def deflation_variances(values: FloatArray, coldness: float, value_scale: float, rank: int) -> FloatArray:
+    """E(Ĉ − C)²_ij of Kapralov and Talwar's form, as `tilt_variances`.
+
+    What a tilted θ_i leaves in the cell ij is still there when direction j is drawn, and found then; only the
+    tilt of the later one remains, and the gap it sees is its own eigenvalue: λ_j²/(2cλ_j + 2) for λ_j ≤ λ_i.
+    """
+    width = len(values)
+    smaller = np.minimum.outer(values, values)
+    tilts = 1.0 / (2.0 * coldness * smaller + 2.0)
+    variances = smaller**2 * tilts
+    never_found = values[:rank, None] ** 2 / (2.0 * coldness * (values[:rank, None] - values[rank:]) + 2.0)
+    variances[:rank, rank:] = never_found
+    variances[rank:, :rank] = never_found.T
+    variances[rank:, rank:] = 0.0
+    moved = np.triu(smaller * tilts, 1)
+    bias = moved.sum(axis=1) - moved.sum(axis=0)
+    bias[rank:] = -values[rank:]
+    variances.flat[:: width + 1] = bias**2
+    variances.flat[: rank * (width + 1) : width + 1] += 2.0 * value_scale**2
+    return variances
+
+
 def sample_eigenvectors(
     matrix: FloatArray,
     *,
