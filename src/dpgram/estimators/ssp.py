@@ -1,0 +1,162 @@
+"""θ = (XᵀX + N₁)⁻¹(Xᵀy + N₂): sufficient statistics perturbation, as printed and as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, final
+
+import numpy as np
+
+from dpgram.curator import LedgerLike
+from dpgram.errors import GuaranteeError
+from dpgram.estimators.bounded_rows import BoundedRows, Floats, clipped
+from dpgram.estimators.joint_gaussian import JointGaussian
+from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor
+from dpgram.noise import SymmetricGaussian
+from dpgram.papers.kalaja import SufficientStatistics
+from dpgram.privacy.calibrate import discrete_mu_at_most
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee
+
+VariantName: TypeAlias = Literal["wang2018", "kalaja2020", "exact"]
+
+_PRINTED: Final[Mapping[tuple[str, str], Literal["wang", "wang-code", "kalaja"]]] = {
+    ("ssp", "wang2018"): "wang-code",
+    ("ssp", "kalaja2020"): "kalaja",
+    ("adassp", "wang2018"): "wang",
+    ("adassp", "kalaja2020"): "kalaja",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Noisy XᵀX and Xᵀy in the units of the data, and the deviation on the diagonal of the first."""
+
+    second: Floats
+    first: Floats
+    sigma: float
+
+
+def printed_variant(
+    algorithm: Literal["ssp", "adassp"], variant: str, agreed: Agreed
+) -> SufficientStatistics | None:
+    """The paper's own constants; None for "exact"."""
+    if variant == "exact":
+        return None
+    constant = _PRINTED.get((algorithm, variant))
+    if constant is None:
+        raise GuaranteeError(
+            "unknown variant", got=repr(variant), limit="'wang2018', 'kalaja2020' or 'exact'"
+        )
+    return SufficientStatistics(
+        claimed=agreed.guarantee, adjacency=agreed.adjacency, algorithm=algorithm, constant=constant
+    )
+
+
+def exact_noise(agreed: Agreed) -> JointGaussian:
+    """One joint Gaussian release on the exact curve, discreteness included."""
+    if agreed.guarantee.pure:
+        raise GuaranteeError(
+            "Gaussian noise cannot give a pure guarantee",
+            got="delta = 0",
+            limit="delta > 0",
+            remedy="Give a delta such as 1e-6, or use RobustRegression or OutputPerturbation with delta=0.",
+        )
+    mu = discrete_mu_at_most(agreed.guarantee.epsilon, agreed.guarantee.delta)
+    return JointGaussian.calibrated(mu, agreed.adjacency, width=agreed.width)
+
+
+def exact_deal(agreed: Agreed) -> Deal:
+    """What is asked for is what is given."""
+    return Deal(event=exact_noise(agreed).event, guarantee=agreed.guarantee)
+
+
+def printed_deal(printed: SufficientStatistics) -> Deal:
+    """Baselines state what their noise is truly worth, in real arithmetic, and warn."""
+    claimed = printed.claimed
+    true = Guarantee(printed.true_epsilon(claimed.delta), claimed.delta)
+    if printed.private:
+        caution = (
+            f"{printed.name} is a baseline with the constants of the paper, drawn in floats: not for data "
+            f'that need protection. Use variant="exact"'
+        )
+    else:
+        caution = (
+            f"{printed.name} DOES NOT MEET its claim {claimed}: its noise is worth ε = {true.epsilon:.3g} at "
+            f'δ = {claimed.delta:g}. A baseline, drawn in floats; use variant="exact"'
+        )
+    return Deal(event=None, guarantee=true, caution=caution)
+
+
+def exact_moments(x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Moments:
+    """Integer sums of lattice rows with discrete Gaussian noise (proofs/adassp.md)."""
+    noise = exact_noise(agreed)
+    rows = BoundedRows.of(x, y, x_norm=agreed.x_norm, y_bound=agreed.y_bound)
+    second, first = noise.draw(*rows.moments(), entropy)
+    return Moments(
+        second=second.astype(np.float64) * agreed.second_unit,
+        first=first.astype(np.float64) * agreed.first_unit,
+        sigma=noise.second * agreed.second_unit,
+    )
+
+
+def float_rows(x: Floats, y: Floats, agreed: Agreed) -> tuple[Floats, Floats]:
+    """The rows of a baseline in units of the bounds: |x| ≤ 1 and |y| ≤ 1, in floats."""
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    bounded = np.clip(y[finite], -agreed.y_bound, agreed.y_bound) / agreed.y_bound
+    return clipped(x[finite], agreed.x_norm) / agreed.x_norm, bounded
+
+
+@final
+class SSP(NormBoundedRegressor):
+    """(XᵀX + N₁)⁻¹(Xᵀy + N₂) without a ridge: unstable where the noise reaches an eigenvalue.
+
+    `variant="exact"` (default): one joint Gaussian release, (ε, δ)-DP to the letter. "wang2018": the noise of
+    the published program, which does not split ε over its two releases and is worth about 1.6ε;
+    "kalaja2020": the classical noise of two shares. Both are baselines in floats: `private_` is False, `fit`
+    warns, and `guarantee_` holds what their noise is truly worth. proofs/adassp.md
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        x_norm: float | None = None,
+        y_bound: float | None = None,
+        variant: VariantName = "exact",
+        adjacency: str = "add-remove",
+        ledger: LedgerLike | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.x_norm = x_norm
+        self.y_bound = y_bound
+        self.variant = variant
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.entropy = entropy
+
+    def _deal(self, agreed: Agreed) -> Deal:
+        printed = printed_variant("ssp", self.variant, agreed)
+        return exact_deal(agreed) if printed is None else printed_deal(printed)
+
+    def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
+        printed = printed_variant("ssp", self.variant, agreed)
+        if printed is None:
+            moments = exact_moments(x, y, agreed, entropy)
+            return _solved(moments.second, moments.first)
+        rows, target = float_rows(x, y, agreed)
+        generator = entropy.generator()
+        law = SymmetricGaussian(sigma=printed.sigma)
+        second = rows.T @ rows + np.eye(agreed.width) + law.sample(agreed.width, generator)
+        first = rows.T @ target + printed.sigma * generator.standard_normal(agreed.width)
+        return _solved(second, first) * (agreed.y_bound / agreed.x_norm)
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """The least-squares solution: a singular noisy matrix has one too."""
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
