@@ -77,11 +77,20 @@ class NoiseAwareFit:
         return float(self.kept.sum())
 
 
-def noise_aware(A: Matrix, b: Vector, yy: float, *, noise: Noise, target_norm: float = 1.0) -> NoiseAwareFit:
+def noise_aware(
+    A: Matrix,
+    b: Vector,
+    yy: float,
+    *,
+    noise: Noise,
+    target_norm: float = 1.0,
+    square_sd: float | None = None,
+) -> NoiseAwareFit:
     """θ from the noisy A = XᵀX, b = Xᵀy and yy = yᵀy, in coordinates where the noise is isotropic.
 
     `target_norm` is |y|, the length of the target as a vector in those coordinates: 1 for a column of its
-    own, √(1 + mean²) once its mean has been subtracted by means of the constant column.
+    own, √(1 + mean²) once its mean has been subtracted by means of the constant column. `square_sd` is the
+    deviation of yy's noise, where it is not σ|y|².
     """
     width = len(b)
     if width == 0:
@@ -89,7 +98,7 @@ def noise_aware(A: Matrix, b: Vector, yy: float, *, noise: Noise, target_norm: f
     values, vectors = np.linalg.eigh(A)
     u = vectors.T @ b
     alpha = denoised(values, noise)
-    sigma_yy = noise.diagonal_sd * target_norm**2
+    sigma_yy = noise.diagonal_sd * target_norm**2 if square_sd is None else square_sd
     c = float(smooth_positive(np.array(yy), 0.25 * sigma_yy**2))
     tiny = np.finfo(np.float64).tiny
     size, off = target_norm**2, noise.offdiagonal_sd**2

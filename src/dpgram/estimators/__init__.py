@@ -10,15 +10,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from dpgram.estimators.adassp import AdaSSP
     from dpgram.estimators.base import RepeatedFit, UnprotectedScore
+    from dpgram.estimators.covariance import PrivateCovariance
+    from dpgram.estimators.linear import PrivateLasso, PrivateLinearRegression
+    from dpgram.estimators.pca import PrivatePCA
+    from dpgram.estimators.ridge import PrivateRidge
+    from dpgram.estimators.ssp import SSP
 
 __all__ = [
+    "SSP",
+    "AdaSSP",
+    "PrivateCovariance",
+    "PrivateLasso",
+    "PrivateLinearRegression",
+    "PrivatePCA",
+    "PrivateRidge",
     "RepeatedFit",
     "UnprotectedScore",
 ]
 
 _HOMES: Final = {
+    "AdaSSP": "dpgram.estimators.adassp",
+    "PrivateCovariance": "dpgram.estimators.covariance",
+    "PrivateLasso": "dpgram.estimators.linear",
+    "PrivateLinearRegression": "dpgram.estimators.linear",
+    "PrivatePCA": "dpgram.estimators.pca",
+    "PrivateRidge": "dpgram.estimators.ridge",
     "RepeatedFit": "dpgram.estimators.base",
+    "SSP": "dpgram.estimators.ssp",
     "UnprotectedScore": "dpgram.estimators.base",
 }
 

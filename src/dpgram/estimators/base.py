@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from dpgram.curator import publish
 from dpgram.errors import DpgramWarning, LedgerError, MechanismError, SchemaError
 from dpgram.estimators.table import (
     Bounds,
@@ -37,8 +38,9 @@ from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.entropy import Entropy, SystemEntropy
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.receipt import Receipt
+from dpgram.release import Release
 from dpgram.release_display import in_words
-from dpgram.release_parts import StatedGuarantee
+from dpgram.release_parts import MissingPolicy, StatedGuarantee
 from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]
@@ -283,6 +285,32 @@ class PrivateEstimator(BaseEstimator, ABC):
         tags.input_tags.sparse = False
         tags.non_deterministic = self.entropy is None or self.entropy.label != "seeded"
         return tags
+
+
+class PublishingEstimator(PrivateEstimator, ABC):
+    """An estimator whose fit is one `publish` and post-processing."""
+
+    mechanism: str
+    clip: float | None
+    missing: MissingPolicy
+
+    @final
+    def _published(self, table: Table, *, mechanism: str | None = None, clip: float | None = None) -> Release:
+        """One release of the table under this estimator's parameters; the ledger is charged inside."""
+        return publish(
+            table.data,
+            table.schema,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            clip=self.clip if clip is None else clip,
+            mechanism=self.mechanism if mechanism is None else mechanism,
+            missing=self.missing,
+            ledger=self.ledger,
+            entropy=self._noise_source(),
+            progress=False,
+            note=type(self).__name__,
+        )
 
 
 class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):

@@ -1,0 +1,199 @@
+"""One release, one regression: least squares and the lasso from rows to coefficients in a single call."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, Literal, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpgram.analysis.design import INTERCEPT
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.regress import Method, regress
+from dpgram.analysis.results import Regression
+from dpgram.errors import AnalysisError
+from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
+from dpgram.estimators.table import Bounds, Pair, Table, columns_by_name
+from dpgram.privacy.entropy import Entropy
+from dpgram.release import Release
+from dpgram.release_parts import AdjacencyName, MissingPolicy
+from dpgram.schema import Schema
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+
+LEVEL = 0.95
+"""The level of `conf_int_`."""
+
+
+class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
+    """What follows once the regression is there: coefficients, intervals or why not, predictions."""
+
+    target: str | None
+    target_bounds: Pair | None
+    fit_intercept: bool
+
+    terms_: tuple[str, ...]
+    conf_int_: Matrix | None
+    conf_int_refusal_: str | None
+    _regression: Regression
+    _features: tuple[str, ...]
+
+    @final
+    def _table(self, X: Any, y: Any) -> Table:
+        return self._supervised_table(
+            X, y, target=self.target, target_bounds=self.target_bounds, constant=self.fit_intercept
+        )
+
+    @final
+    def _take(self, regression: Regression, table: Table) -> Self:
+        """Keep what was fitted. Coefficients are in original units, `conf_int_` belongs to them."""
+        design = regression.design
+        slopes = [i for i, name in enumerate(design.names) if name != INTERCEPT]
+        shifts = np.array([design.terms[i].shift for i in slopes])
+        self.terms_ = tuple(design.names[i] for i in slopes)
+        self.coef_ = regression.values[slopes]
+        self.intercept_ = float(regression.intercept + design.base - shifts @ self.coef_)
+        self._regression, self._features = regression, table.features
+        self.conf_int_, self.conf_int_refusal_ = self._intervals(slopes)
+        return self
+
+    def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
+        """95% intervals for the un-shrunken population coefficients, or the reason why there are none."""
+        try:
+            found = self._regression.inference("population")
+            return found.conf_int(LEVEL)[slopes], None
+        except AnalysisError as refusal:
+            return None, str(refusal)
+
+    def predict(self, X: Any) -> Vector:
+        """Predictions in the target's units. Post-processing: it costs nothing, whoever asks."""
+        check_is_fitted(self)
+        if self.schema is None:
+            return super().predict(X)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return self._regression.predict(columns_by_name(X, self._features))
+
+
+class ReleaseRegressor(RegressionEstimator, ABC):
+    """`publish`, then `regress`: the release stays in `release_` and answers other questions for free."""
+
+    release_: Release
+    regression_: Regression
+
+    @final
+    def _fit(self, X: Any, y: Any, *, method: Method, alpha: float | None) -> Self:
+        table = self._table(X, y)
+        self._count_fit()
+        self.release_ = self._published(table)
+        self.guarantee_ = self.release_.guarantee
+        self.regression_ = regress(
+            Moments.of(self.release_),
+            str(table.target),
+            method=method,
+            alpha=alpha,
+            intercept=self.fit_intercept,
+        )
+        return self._take(self.regression_, table)
+
+
+@final
+class PrivateLinearRegression(ReleaseRegressor):
+    """(ε, δ)-private linear regression: `publish` and `release.regress` in one call.
+
+    `bounds` and `target_bounds` are (low, high) from public knowledge, each end one number or one number for
+    each feature; or give a `schema` that names `target` among its columns. `method` is "auto" (shrunk by what
+    the noise demands; the one to use for prediction) or "ols". Values outside the bounds are clamped; rows
+    with a missing value are dropped (`missing="midpoint"`: put in the middle). Without an intercept the fit
+    passes through the middle of the bounds. `entropy` is for experiments only: noise is fresh at each fit.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        bounds: Bounds = None,
+        target_bounds: Pair | None = None,
+        schema: Schema | None = None,
+        target: str | None = None,
+        fit_intercept: bool = True,
+        method: Literal["auto", "ols"] = "auto",
+        mechanism: str = "auto",
+        adjacency: AdjacencyName = "add-remove",
+        clip: float | None = None,
+        missing: MissingPolicy = "drop",
+        ledger: Any = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.schema = schema
+        self.target = target
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.mechanism = mechanism
+        self.adjacency = adjacency
+        self.clip = clip
+        self.missing = missing
+        self.ledger = ledger
+        self.entropy = entropy
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Publish once and regress; sets `coef_`, `intercept_`, `conf_int_`, `guarantee_` and `release_`."""
+        if self.method not in ("auto", "ols"):
+            raise AnalysisError(
+                "unknown method", got=repr(self.method), limit="auto, ols", remedy="Take PrivateRidge"
+            )
+        return self._fit(X, y, method=self.method, alpha=None)
+
+
+@final
+class PrivateLasso(ReleaseRegressor):
+    """(ε, δ)-private lasso: `publish` and `release.regress(method="lasso")` in one call.
+
+    `alpha` is scikit-learn's penalty with every column scaled to [-1, 1]; None sets it at the size of the
+    noise, so that a coefficient noise alone could have made is zero. The other parameters are those of
+    `PrivateLinearRegression`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float | None = None,
+        bounds: Bounds = None,
+        target_bounds: Pair | None = None,
+        schema: Schema | None = None,
+        target: str | None = None,
+        fit_intercept: bool = True,
+        mechanism: str = "auto",
+        adjacency: AdjacencyName = "add-remove",
+        clip: float | None = None,
+        missing: MissingPolicy = "drop",
+        ledger: Any = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.schema = schema
+        self.target = target
+        self.fit_intercept = fit_intercept
+        self.mechanism = mechanism
+        self.adjacency = adjacency
+        self.clip = clip
+        self.missing = missing
+        self.ledger = ledger
+        self.entropy = entropy
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Publish once and regress; sets `coef_`, `intercept_`, `conf_int_`, `guarantee_` and `release_`."""
+        return self._fit(X, y, method="lasso", alpha=self.alpha)

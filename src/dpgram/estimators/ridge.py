@@ -1,0 +1,204 @@
+"""Ridge regression of one target: the joint release of (XᵀX, Xᵀy), and a fit shrunk by its noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Self, final
+
+import numpy as np
+
+from dpgram.analysis.design import build_design
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.noise_aware import noise_aware
+from dpgram.analysis.problem import isotropic
+from dpgram.analysis.quality import SIGNAL_TO_NOISE
+from dpgram.analysis.regress import Method, regress
+from dpgram.analysis.results import Regression
+from dpgram.analysis.unshrunken import unshrunken
+from dpgram.estimators.joint import SLOPE, NoisySums, TargetedGaussian, reweighted
+from dpgram.estimators.joint_sums import Reach, joint_sums
+from dpgram.estimators.linear import Matrix, RegressionEstimator
+from dpgram.estimators.table import Bounds, Pair, Table
+from dpgram.mechanisms import Facts
+from dpgram.mechanisms.matrix_laplace import MatrixLaplace
+from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.release import Release
+from dpgram.release_parts import AdjacencyName, MissingPolicy
+from dpgram.schema import Schema
+
+JOINT: Final = "joint-gaussian"
+TARGET_LENGTH: Final = math.sqrt(0.5)
+"""Length of the target over that of the features in one symmetric noise: (1 + r)²(1/r + 1) is least at ½."""
+
+
+@final
+class PrivateRidge(RegressionEstimator):
+    """(ε, δ)-private ridge regression of one target, by a release that serves this target alone.
+
+    `alpha=None` shrinks each direction by what the noise demands; a number is scikit-learn's penalty with
+    every column scaled to [-1, 1]. `mechanism` is "joint-gaussian", any mechanism of `publish`, or "auto":
+    "matrix-laplace" where it is forecast to have less noise (small tables; then the guarantee is pure) or
+    where delta is 0, else "joint-gaussian". With a ledger in μ² or ρ "auto" takes the Gaussian, which is
+    cheaper there. `clip` is a public bound on the length of the scaled features, the constant included.
+
+    `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
+    `conf_int_refusal_`, where the noise allows none. `sums_` holds the private sums of the joint release,
+    `release_` the release of another mechanism; the one that was not made is None. The other parameters are
+    those of `PrivateLinearRegression`.
+    """
+
+    mechanism_: str
+    sums_: NoisySums | None
+    release_: Release | None
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float | None = None,
+        bounds: Bounds = None,
+        target_bounds: Pair | None = None,
+        schema: Schema | None = None,
+        target: str | None = None,
+        fit_intercept: bool = True,
+        mechanism: str = "auto",
+        adjacency: AdjacencyName = "add-remove",
+        clip: float | None = None,
+        missing: MissingPolicy = "drop",
+        ledger: Any = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.schema = schema
+        self.target = target
+        self.fit_intercept = fit_intercept
+        self.mechanism = mechanism
+        self.adjacency = adjacency
+        self.clip = clip
+        self.missing = missing
+        self.ledger = ledger
+        self.entropy = entropy
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release once and regress; sets `coef_`, `intercept_`, `conf_int_` and `guarantee_`."""
+        table = self._table(X, y)
+        self._count_fit()
+        reach = Reach.of(table.schema, str(table.target), self.clip)
+        asked = Guarantee.checked(self.epsilon, self.delta)
+        self.mechanism_ = self._chosen(asked, reach)
+        self.sums_, self.release_ = None, None
+        if self.mechanism_ == JOINT:
+            return self._take(self._from_joint(table, reach, asked), table)
+        return self._take(self._from_release(table, reach), table)
+
+    def _chosen(self, asked: Guarantee, reach: Reach) -> str:
+        """By public facts alone."""
+        if self.mechanism != "auto":
+            return self.mechanism
+        book = self._opened_ledger()
+        if asked.pure or (book is not None and book.currency == "epsilon"):
+            return MatrixLaplace.name
+        if book is not None:
+            return JOINT
+        joint = TargetedGaussian.calibrated(asked, reach, adjacency_named(self.adjacency))
+        return MatrixLaplace.name if self._laplace_forecast(asked, reach) < joint.forecast else JOINT
+
+    def _laplace_forecast(self, asked: Guarantee, reach: Reach) -> float:
+        """E|n − Nβ|² of matrix Laplace noise, the target at its best length: against the joint `forecast`."""
+        width = len(reach.features)
+        facts = Facts(width=width + 1, adjacency=adjacency_named(self.adjacency))
+        # The law is for rows of full lattice length; here that length is √(1 + ½) times the features'.
+        unit = (1.0 + TARGET_LENGTH**2) * reach.x_encoded**2 / 2.0**30
+        off = MatrixLaplace.calibrated(Guarantee(asked.epsilon), facts).law(width + 1).offdiagonal_sd * unit
+        stretch = TARGET_LENGTH * reach.x / reach.y
+        slope = SLOPE * reach.y / reach.x
+        return off**2 * (width / stretch**2 + (width + 1.0) * slope**2)
+
+    def _from_joint(self, table: Table, reach: Reach, asked: Guarantee) -> Regression:
+        target = str(table.target)
+        relation = adjacency_named(self.adjacency)
+        law = TargetedGaussian.calibrated(asked, reach, relation)
+        entropy = self._noise_source()
+        self._check_price(law.event)
+        entropy.rehearse()
+        exact = joint_sums(table.data, table.schema, reach, self.missing)
+        self._charge(law.event)
+        self.sums_ = law.draw(exact, entropy)
+        gaussian = GaussianDP(law.mu)
+        self.guarantee_ = self._stated(
+            epsilon=asked.epsilon, delta=asked.delta, mu=gaussian.mu, rho=gaussian.rho_at_least()
+        )
+        moments = self.sums_.moments(
+            table.schema,
+            target,
+            public_rows=exact.rows_read if self.adjacency == "replace-one" else None,
+            complete_groups=self.missing == "drop",
+        )
+        if self.alpha is not None:
+            return regress(moments, target, method="ridge", alpha=self.alpha, intercept=self.fit_intercept)
+        return _noise_aware_regression(moments, target, self.sums_, intercept=self.fit_intercept)
+
+    def _from_release(self, table: Table, reach: Reach) -> Regression:
+        """Another mechanism: one symmetric noise, the target at the length that serves it best."""
+        target = str(table.target)
+        old = table.schema.column(target).weight
+        length = TARGET_LENGTH * reach.x_encoded
+        schema = reweighted(table.schema, target, length / old)
+        weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
+        clip = None if self.clip is None else math.hypot(reach.x_encoded, length)
+        self.release_ = self._published(weighted, mechanism=self.mechanism_, clip=clip)
+        self.guarantee_ = self.release_.guarantee
+        method: Method = "auto" if self.alpha is None else "ridge"
+        return regress(self.release_, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
+
+    def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
+        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns."""
+        if self.sums_ is not None:
+            solution = unshrunken(self._regression.moments, self._regression.design)
+            own = self.sums_.square_sd * float(np.sum(self._regression.design.target_vector**2))
+            if solution.residual_sum <= SIGNAL_TO_NOISE * own:
+                return None, (
+                    "the error variance does not stand clear of the noise on yᵀy, to which the joint release "
+                    "gives a small share only: use mechanism='gaussian', more rows or a larger epsilon"
+                )
+        return super()._intervals(slopes)
+
+
+def _noise_aware_regression(moments: Moments, target: str, sums: NoisySums, *, intercept: bool) -> Regression:
+    """`regress(method="auto")` with the law of yᵀy's own noise."""
+    design = build_design(moments, target, intercept=intercept)
+    problem = isotropic(moments, design)
+    own = float(np.sum(design.target_vector**2))
+    mean = float(np.sum(problem.free**2))
+    noise = problem.noise
+    square_sd = math.sqrt(
+        (sums.square_sd * own) ** 2
+        + 4.0 * own * mean * noise.offdiagonal_sd**2
+        + (mean * noise.diagonal_sd) ** 2
+    )
+    fit = noise_aware(
+        problem.gram_xx,
+        problem.gram_xy,
+        problem.gram_yy,
+        noise=noise,
+        target_norm=problem.target_norm,
+        square_sd=square_sd,
+    )
+    function = problem.function(fit.theta)
+    return Regression(
+        design=design,
+        moments=moments,
+        method="auto",
+        penalty=0.0,
+        repair="subtract-mean",
+        effective_parameters=fit.effective_parameters + float(problem.centred),
+        values=design.coefficients(design.from_encoded(function, moments)),
+        function=function,
+    )
