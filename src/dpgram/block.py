@@ -41,23 +41,36 @@ class BlockEncoder:
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
     ) -> Iterator[Block]:
         """The rows of a record batch, block by block; each block is overwritten by the next."""
-        lines = self._read(batch)
+        lines = self.read(batch)
         units = _checked_units(unit_rows, batch.num_rows)
         size = self._encoder.block_rows
         for start in range(0, batch.num_rows, size):
             stop = min(start + size, batch.num_rows)
             for line, target in zip(lines, self._raw, strict=True):
                 target[: stop - start] = line[start:stop]
-            yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop])
+            yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop], _NO_WEIGHTS)
 
-    def encode_array(self, rows: Floats, *, first_row: int = 0) -> Iterator[Block]:
-        """The same for a writable C-contiguous float64 array of the source columns, none categorical."""
+    def encode_array(
+        self,
+        rows: Floats,
+        *,
+        first_row: int = 0,
+        unit_rows: npt.NDArray[np.integer[Any]] | None = None,
+        weights: Floats | None = None,
+    ) -> Iterator[Block]:
+        """The same for a writable C-contiguous float64 array of the source columns, as `read` gives them.
+
+        `weights` are factors in [0, 1], one for each row.
+        """
+        units = _checked_units(unit_rows, len(rows))
+        factors = _checked_weights(weights, len(rows))
         size = self._encoder.block_rows
         for start in range(0, len(rows), size):
-            piece = rows[start : start + size]
-            yield self._settle(piece, len(piece), first_row + start, _NO_UNITS)
+            piece, stop = rows[start : start + size], start + size
+            yield self._settle(piece, len(piece), first_row + start, units[start:stop], factors[start:stop])
 
-    def _read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
+    def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
+        """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
         absent = [column.name for column in self._declared if batch.schema.get_field_index(column.name) < 0]
         if absent:
             raise SourceError(
@@ -69,7 +82,15 @@ class BlockEncoder:
             read_column(cells, column) for cells, column in zip(mended.columns, self._declared, strict=True)
         ]
 
-    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers) -> Block:
+    def usable(self, raw: Floats) -> Mask:
+        """Which rows of these lines the policy keeps."""
+        kept = np.ones(raw.shape[1], np.bool_)
+        if self._drops:
+            for line, declared in zip(raw, self._declared, strict=True):
+                kept &= ~(_is_missing(line, declared) | _is_unknown(line, declared))
+        return kept
+
+    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats) -> Block:
         """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
         plan = self._plan
         counts = np.zeros(4, np.int64)
@@ -85,12 +106,13 @@ class BlockEncoder:
             self._clips,
             self._drops,
             units,
+            weights,
             counts,
             self._out,
         )
         clamped, missing, unknown, clipped = counts.tolist()
         if self._encoder.strict and clamped + missing + unknown:
-            raise self._violation(rows.T if len(rows) else self._raw[:, :size], first_row)
+            self.refuse_breaches(rows.T if len(rows) else self._raw[:, :size], first_row)
         return Block(
             lines=self._out[:, :kept],
             counts=PolicyCounts(
@@ -104,15 +126,18 @@ class BlockEncoder:
             ),
         )
 
-    def _violation(self, raw: Floats, first_row: int) -> DataError:
-        """The first row of the block that breaks the schema, and its first column that does."""
-        row, column, what = min(
+    def refuse_breaches(self, raw: Floats, first_row: int) -> None:
+        """Raise for the first row of these lines that breaks the schema, and its first column that does."""
+        found = [
             (int(np.argmax(broken)), index, what)
             for index, (line, declared) in enumerate(zip(raw, self._declared, strict=True))
             for what, test in _BREACHES
             if (broken := test(line, declared)).any()
-        )
-        return DataError(
+        ]
+        if not found:
+            return
+        row, column, what = min(found)
+        raise DataError(
             what,
             column=self._declared[column].name,
             row=first_row + row,
@@ -146,6 +171,7 @@ _BREACHES: Final[tuple[tuple[str, Callable[[Floats, object], Mask]], ...]] = (
 )
 
 _NO_UNITS: Final[Integers] = np.empty(0, np.int64)
+_NO_WEIGHTS: Final[Floats] = np.empty(0)
 
 
 def _checked_units(unit_rows: npt.NDArray[np.integer[Any]] | None, rows: int) -> Integers:
@@ -159,6 +185,14 @@ def _checked_units(unit_rows: npt.NDArray[np.integer[Any]] | None, rows: int) ->
             limit=f"{rows} integers, each at least 1",
         )
     return units
+
+
+def _checked_weights(weights: Floats | None, rows: int) -> Floats:
+    if weights is None:
+        return _NO_WEIGHTS
+    if weights.shape != (rows,) or not ((weights >= 0.0) & (weights <= 1.0)).all():
+        raise DpgramError("every row needs one weight between 0 and 1", got=f"shape {weights.shape}")
+    return np.ascontiguousarray(weights, dtype=np.float64)
 
 
 @final

@@ -9,7 +9,7 @@ value: missing cells and unknown levels follow a declared policy, values outside
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
@@ -40,7 +40,8 @@ BLOCK_CELLS: Final = 1 << 18
 class PolicyCounts:
     """How many rows and cells each policy touched; adds up over batches. Exact, hence not private.
 
-    Cells are counted over all rows read, dropped ones included; rows clipped are among the rows used.
+    Cells are counted over all rows read, dropped ones included, but for rows without a unit or group and
+    rows beyond what a unit may have; all of these are dropped too. Rows clipped are among the rows used.
     """
 
     rows_read: int = 0
@@ -50,16 +51,15 @@ class PolicyCounts:
     cells_missing: int = 0
     cells_unknown: int = 0
     rows_clipped: int = 0
+    units_read: int = 0
+    rows_without_unit: int = 0
+    rows_over_unit_limit: int = 0
+    rows_without_group: int = 0
+    rows_without_weight: int = 0
 
     def __add__(self, other: PolicyCounts) -> PolicyCounts:
         return PolicyCounts(
-            rows_read=self.rows_read + other.rows_read,
-            rows_used=self.rows_used + other.rows_used,
-            rows_dropped=self.rows_dropped + other.rows_dropped,
-            cells_clamped=self.cells_clamped + other.cells_clamped,
-            cells_missing=self.cells_missing + other.cells_missing,
-            cells_unknown=self.cells_unknown + other.cells_unknown,
-            rows_clipped=self.rows_clipped + other.rows_clipped,
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
 
 

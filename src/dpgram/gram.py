@@ -154,6 +154,10 @@ class GramSum:
         self._pending += rows
         self._counts += block.counts
 
+    def note(self, counts: PolicyCounts) -> None:
+        """Count rows that never came into a block."""
+        self._counts += counts
+
     def _flush(self) -> None:
         self._cells += _integers(self._floats, self._pending)
         self._floats[:] = 0.0

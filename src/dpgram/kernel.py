@@ -48,16 +48,16 @@ _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
 
 
-def _compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile on first use, to run without the interpreter's lock; keep the code on disk where that works."""
     try:
-        compiled: Callable[_P, _R] = numba.njit(cache=True, nogil=True)(function)
+        quick: Callable[_P, _R] = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
-        compiled = numba.njit(nogil=True)(function)
-    return compiled
+        quick = numba.njit(nogil=True)(function)
+    return quick
 
 
-@_compiled
+@compiled
 def _transpose(rows: Floats, raw: Floats) -> None:
     """raw = rowsᵀ, eight rows at a time: reads go along the rows, each write fills a cache line."""
     count, width = rows.shape
@@ -74,13 +74,13 @@ def _transpose(rows: Floats, raw: Floats) -> None:
             raw[j, i] = rows[i, j]
 
 
-@_compiled
+@compiled
 def _set(line: Floats, value: float) -> None:
     for i in range(line.shape[0]):
         line[i] = value
 
 
-@_compiled
+@compiled
 def _numbers(x: Floats, scale: Floats, missing: Bytes, counts: Integers, a: Floats) -> None:
     """a = step · (clamp(x) − centre) / half_width; 0 where x is not finite."""
     low, high, centre, inverse, step = scale[LOW], scale[HIGH], scale[CENTRE], scale[INVERSE], scale[STEP]
@@ -105,7 +105,7 @@ def _numbers(x: Floats, scale: Floats, missing: Bytes, counts: Integers, a: Floa
             missing[i] = 1
 
 
-@_compiled
+@compiled
 def _truths(x: Floats, step: float, missing: Bytes, counts: Integers, a: Floats) -> None:
     """a = +step for 1, −step for 0, and 0 for anything else."""
     for i in range(x.shape[0]):
@@ -119,7 +119,7 @@ def _truths(x: Floats, step: float, missing: Bytes, counts: Integers, a: Floats)
             counts[MISSING if x[i] - x[i] != 0.0 else UNKNOWN] += 1
 
 
-@_compiled
+@compiled
 def _levels(
     x: Floats,
     step: float,
@@ -143,7 +143,7 @@ def _levels(
                 out[level, first + i] = step / levels
 
 
-@_compiled
+@compiled
 def _product(
     left: Floats, right: Floats, unit_left: float, unit_right: float, step: float, a: Floats
 ) -> None:
@@ -155,7 +155,7 @@ def _product(
         a[i] = step * z
 
 
-@_compiled
+@compiled
 def _legendre(factor: Floats, unit: float, degree: int, step: float, a: Floats) -> None:
     """a = step · P_degree(z) by (m+1) P_{m+1} = (2m+1) z P_m − m P_{m−1}."""
     for i in range(a.shape[0]):
@@ -168,39 +168,39 @@ def _legendre(factor: Floats, unit: float, degree: int, step: float, a: Floats) 
         a[i] = step * now
 
 
-@_compiled
+@compiled
 def _add_squares(a: Floats, total: Floats) -> None:
     for i in range(a.shape[0]):
         total[i] += a[i] * a[i]
 
 
-@_compiled
+@compiled
 def _scale(a: Floats, factor: Floats) -> None:
     for i in range(a.shape[0]):
         a[i] *= factor[i]
 
 
-@_compiled
+@compiled
 def _add_rounded_squares(a: Floats, total: Floats) -> None:
     for i in range(a.shape[0]):
         q = np.rint(a[i])
         total[i] += q * q
 
 
-@_compiled
+@compiled
 def _round(a: Floats) -> None:
     for i in range(a.shape[0]):
         a[i] = np.rint(a[i])
 
 
-@_compiled
+@compiled
 def _round_or_truncate(a: Floats, over: Bytes) -> None:
     for i in range(a.shape[0]):
         rounded, truncated = np.rint(a[i]), np.trunc(a[i])
         a[i] = truncated if over[i] else rounded
 
 
-@_compiled
+@compiled
 def _shorten(out: Floats, row: int, limit: float) -> None:
     """Take single units off the largest cells until |q|² ≤ limit: needed after rounding errors only."""
     width = out.shape[0]
@@ -216,18 +216,22 @@ def _shorten(out: Floats, row: int, limit: float) -> None:
         out[largest, row] -= np.sign(out[largest, row])
 
 
-@_compiled
-def _factors(norms: Floats, clip: bool, units: Integers, left_out: Bytes, counts: Integers) -> None:
-    """|a|² → min(1, 2^15/|a|) for each row where `clip`, times 1/√m where it is one of m rows of a unit."""
+@compiled
+def _factors(
+    norms: Floats, clip: bool, units: Integers, weights: Floats, left_out: Bytes, counts: Integers
+) -> None:
+    """|a|² → min(1, 2^15/|a|) for each row where `clip`, times 1/√m for one of m rows, times its weight."""
     for i in range(norms.shape[0]):
         over = clip and norms[i] > _LIMIT
         counts[CLIPPED] += over and not left_out[i]
         norms[i] = _NORM / np.sqrt(norms[i]) if over else 1.0
     for i in range(units.shape[0]):
         norms[i] /= np.sqrt(np.float64(units[i]))
+    for i in range(weights.shape[0]):
+        norms[i] *= weights[i]
 
 
-@_compiled
+@compiled
 def _flag(norms: Floats, units: Integers, over: Bytes) -> int:
     """Flag the rows whose squared norm passes their limit; gives how many they are."""
     count = 0
@@ -237,7 +241,7 @@ def _flag(norms: Floats, units: Integers, over: Bytes) -> int:
     return count
 
 
-@_compiled
+@compiled
 def _settle(
     out: Floats, first: int, last: int, factor: Floats, units: Integers, norms: Floats, over: Bytes
 ) -> None:
@@ -264,7 +268,7 @@ def _settle(
             _shorten(out, first + i, float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
 
 
-@_compiled
+@compiled
 def _fits(total: Floats) -> bool:
     largest = 0.0
     for i in range(total.shape[0]):
@@ -272,7 +276,7 @@ def _fits(total: Floats) -> bool:
     return largest <= _LIMIT
 
 
-@_compiled
+@compiled
 def _count(flags: Bytes) -> int:
     count = 0
     for i in range(flags.shape[0]):
@@ -280,7 +284,7 @@ def _count(flags: Bytes) -> int:
     return count
 
 
-@_compiled
+@compiled
 def _keep(out: Floats, left_out: Bytes, first: int, kept: int) -> int:
     """Move the rows of a tile that begins at `first` to `kept`, without those left out; gives the new end."""
     end = kept
@@ -294,7 +298,7 @@ def _keep(out: Floats, left_out: Bytes, first: int, kept: int) -> int:
     return end
 
 
-@_compiled
+@compiled
 def _fill(
     raw: Floats,
     start: int,
@@ -329,14 +333,14 @@ def _fill(
             _note(out[j, first:last], quick, norms)
 
 
-@_compiled
+@compiled
 def _note(a: Floats, quick: bool, norms: Floats) -> None:
     if quick:
         _round(a)
     _add_squares(a, norms)
 
 
-@_compiled
+@compiled
 def _derive(
     sources: Integers,
     scales: Floats,
@@ -360,7 +364,7 @@ def _derive(
         _add_squares(a, norms)
 
 
-@_compiled
+@compiled
 def encode_block(
     rows: Floats,
     raw: Floats,
@@ -373,6 +377,7 @@ def encode_block(
     clip: bool,
     drop: bool,
     units: Integers,
+    weights: Floats,
     counts: Integers,
     out: Floats,
 ) -> int:
@@ -381,12 +386,13 @@ def encode_block(
     The source cells are in the lines of `raw`, or, if `rows` is not empty, in its rows (`raw` is then
     scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown level.
     The rows kept come first in `out`, in their order. `units` is empty, or says of how many rows of one
-    privacy unit each row is one. `counts` is added to.
+    privacy unit each row is one; `weights` is empty, or has a factor in [0, 1] for each row. `counts` is
+    added to.
     """
     missing, over, nothing = np.empty(_TILE, np.uint8), np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
     first_norms, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
     uncounted = np.zeros_like(counts)
-    scaled = clip or units.shape[0] > 0
+    scaled = clip or units.shape[0] > 0 or weights.shape[0] > 0
     # Where no row is scaled and no column needs another's value before rounding, one pass can do, unless a
     # row turns out too long; then it is likely that more will.
     quick = not scaled and derived.shape[1] == 0
@@ -411,7 +417,7 @@ def encode_block(
             own = units[first:last]
             _derive(sources, scales, derived, steps, out, first, last, norms)
             if scaled:
-                _factors(norms, clip, own, left_out, counts)
+                _factors(norms, clip, own, weights[first:last], left_out, counts)
             _settle(out, first, last, norms[: size if scaled else 0], own, last_norms[:size], over[:size])
         # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
         whole = kept == first and _count(left_out) == 0

@@ -36,7 +36,13 @@ def scaled_row(row: Row, schema: Schema, *, unit: float, missing: str) -> list[f
 
 
 def lattice_row(
-    row: Row, schema: Schema, *, clip: float | None = None, missing: str = "drop", unit_rows: int = 1
+    row: Row,
+    schema: Schema,
+    *,
+    clip: float | None = None,
+    missing: str = "drop",
+    unit_rows: int = 1,
+    weight: float = 1.0,
 ) -> list[int] | None:
     """The integer row q, |q|² ≤ ⌊2^30 / unit_rows⌋."""
     largest = math.sqrt(schema.max_norm_squared)
@@ -50,6 +56,7 @@ def lattice_row(
     shrinks = clip is not None and radius < largest and norm_squared > LIMIT
     factor = 2**15 / math.sqrt(norm_squared) if shrinks else 1.0
     factor /= math.sqrt(unit_rows)
+    factor *= weight
     a = [value * factor for value in a]
     q = [round(value) for value in a]
     limit = LIMIT // unit_rows

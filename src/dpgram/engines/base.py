@@ -44,10 +44,15 @@ def finished(gram: ExactGram, *, strict: bool) -> ExactGram:
 
     A warning and not an error: whether a release succeeds must not depend on a single row.
     """
-    if gram.rows == 0:
+    some_row_used((gram,), strict=strict)
+    return gram
+
+
+def some_row_used(grams: tuple[ExactGram, ...], *, strict: bool) -> None:
+    """Warn the curator loudly (in strict mode: stop) where no row was usable in any of the matrices."""
+    if all(gram.rows == 0 for gram in grams):
         what = "no row of the data was usable: the release will hold noise alone"
         remedy = "Check the column names, types, levels and missing values against the schema"
         if strict:
             raise DataError("no row of the data was usable", remedy=remedy)
         warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
-    return gram

@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
 from numbers import Integral
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.columns import Boolean, Numeric
-from dpgram.encoding import Block, Encoder, Missing
-from dpgram.engines.base import finished
+from dpgram.encoding import Block, Encoder, Missing, PolicyCounts
+from dpgram.engines.base import finished, some_row_used
+from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
 from dpgram.gram import ExactGram, GramSum
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:
     from dpgram.block import BlockEncoder
+    from dpgram.engines.spill import Spill
+    from dpgram.portions import Portions, Reader, Settler
+    from dpgram.sources import Kind, Source
 
-Progress = Literal[False] | Callable[[int], None] | None
-"""None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
-that called `gram`, with the number of rows read so far."""
+__all__ = ["Progress", "gram", "portions"]
 
 BATCH_CELLS: Final = 1 << 21
 """Most cells of a batch (16 MB of floats): few enough that memory does not depend on the table."""
 BATCH_BLOCKS: Final = 16
 """Most blocks of a batch: few enough that workers end together."""
-HEARTBEAT: Final = 0.1
-"""Seconds between two looks at the workers."""
+LOTS: Final = 128
+"""Parts that rows are sorted into by unit: one is in memory at a time for each worker."""
 
 
 def gram(
@@ -59,7 +58,48 @@ def gram(
         run = _over_array(np.asarray(data), encoder, workers)
     else:
         run = _over_source(data, encoder, workers)
-    return finished(run.finish(progress), strict=strict)
+    return finished(reduce(or_, run.finish(progress)), strict=strict)
+
+
+def portions(
+    data: object, plan: Portions, *, threads: int | None = None, progress: Progress = None
+) -> tuple[ExactGram, ...]:
+    """The exact matrix of every block and, in it, of every group, from one pass. **Not private.**
+
+    The same bits for any number of threads, batch size, order of the rows and kind of source.
+    """
+    workers = _workers(threads)
+    source = _source(data, plan.whole, plan.columns, plan.kinds)
+    sums = (
+        _by_unit(source, plan, workers, progress) if plan.rule else _at_once(source, plan, workers, progress)
+    )
+    some_row_used(sums, strict=plan.whole.strict)
+    return sums
+
+
+def _at_once(source: Source, plan: Portions, workers: int, progress: Progress) -> tuple[ExactGram, ...]:
+    from dpgram.portions import total
+
+    run = Run(feeds=source.feeds(workers), start=lambda: _Settling(plan), total=source.rows)
+    return total(run.finish(progress))
+
+
+def _by_unit(source: Source, plan: Portions, workers: int, progress: Progress) -> tuple[ExactGram, ...]:
+    """Sort rows into lots by unit, in files where they are many; then settle lot after lot."""
+    from dpgram.engines.spill import Spill
+    from dpgram.portions import total
+
+    with Spill(LOTS) as spill:
+        read = Run(feeds=source.feeds(workers), start=lambda: _Sorting(plan, spill), total=source.rows)
+        nameless = sum(read.finish(progress))
+        lots = _Numbers(LOTS)
+        settle = Run(feeds=[lots] * workers, start=lambda: _SettlingLots(plan, spill), total=None)
+        sums = total(settle.finish(progress=False))
+    unseen = PolicyCounts(rows_read=nameless, rows_dropped=nameless, rows_without_unit=nameless)
+    return tuple(
+        ExactGram(found.cells, found.rows, found.counts + unseen) if number % len(plan.groups) == 0 else found
+        for number, found in enumerate(sums)
+    )
 
 
 def _workers(threads: object) -> int:
@@ -88,29 +128,39 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
     )
 
 
-def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -> _Run:
+def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -> Run[ExactGram]:
     pieces = _Pieces(rows, encoder.block_rows * BATCH_BLOCKS)
-    return _Run(
-        encoder=encoder,
+    return Run(
         feeds=[pieces] * workers,
-        encode=lambda blocks, first_row, piece: blocks.encode_array(piece, first_row=first_row),
+        start=partial(
+            _Summing,
+            encoder,
+            lambda blocks, first_row, piece: blocks.encode_array(piece, first_row=first_row),
+        ),
         total=len(rows),
     )
 
 
-def _over_source(data: object, encoder: Encoder, workers: int) -> _Run:
-    from dpgram.sources import declared_kinds, open_source
+def _over_source(data: object, encoder: Encoder, workers: int) -> Run[ExactGram]:
+    from dpgram.sources import declared_kinds
 
-    schema, block = encoder.schema, encoder.block_rows
-    columns = schema.source_columns
-    batch_rows = block * min(BATCH_BLOCKS, max(1, BATCH_CELLS // (block * len(columns))))
-    source = open_source(data, columns, kinds=declared_kinds(schema), batch_rows=batch_rows)
-    return _Run(
-        encoder=encoder,
+    schema = encoder.schema
+    source = _source(data, encoder, schema.source_columns, declared_kinds(schema))
+    return Run(
         feeds=source.feeds(workers),
-        encode=lambda blocks, first_row, piece: blocks.encode(piece, first_row=first_row),
+        start=partial(
+            _Summing, encoder, lambda blocks, first_row, piece: blocks.encode(piece, first_row=first_row)
+        ),
         total=source.rows,
     )
+
+
+def _source(data: object, encoder: Encoder, columns: tuple[str, ...], kinds: Mapping[str, Kind]) -> Source:
+    from dpgram.sources import open_source
+
+    block = encoder.block_rows
+    batch_rows = block * min(BATCH_BLOCKS, max(1, BATCH_CELLS // (block * len(columns))))
+    return open_source(data, columns, kinds=kinds, batch_rows=batch_rows)
 
 
 @final
@@ -132,78 +182,88 @@ class _Pieces:
 
 
 @final
-class _Run:
-    """One pass over a table by several workers, one for each feed of (number of the first row, rows)."""
+class _Numbers:
+    """0, 1, …, handed out to whichever worker asks next."""
 
-    def __init__(
-        self,
-        *,
-        encoder: Encoder,
-        feeds: Sequence[Iterator[tuple[int, Any]]],
-        encode: Callable[[BlockEncoder, int, Any], Iterator[Block]],
-        total: int | None,
-    ) -> None:
-        self._encoder, self._feeds, self._encode, self._total = encoder, feeds, encode, total
-        self._rows_read = 0
+    def __init__(self, count: int) -> None:
+        self._numbers = iter(range(count))
         self._lock = threading.Lock()
-        self._stop = threading.Event()
 
-    def finish(self, progress: Progress) -> ExactGram:
-        """The sum of all feeds. An error or an interrupt stops every worker before it is raised."""
-        from threadpoolctl import threadpool_limits
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return self
 
-        with (
-            # More threads inside each worker's matrix product would only fight for the same cores.
-            threadpool_limits(limits=1, user_api="blas"),
-            _display(progress, self._total) as show,
-            ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool,
-        ):
-            try:
-                futures = [pool.submit(self._sum, feed) for feed in self._feeds]
-                self._watch(futures, show)
-                return reduce(or_, (future.result() for future in futures))
-            except BaseException:  # an interrupt too: leaving the pool waits for its workers
-                self._stop.set()
-                raise
-
-    def _sum(self, feed: Iterator[tuple[int, Any]]) -> ExactGram:
-        blocks, total = self._encoder.blocks(), GramSum(self._encoder.schema.width)
-        for first_row, piece in feed:
-            for block in self._encode(blocks, first_row, piece):
-                total.add(block)
-            with self._lock:
-                self._rows_read += len(piece)
-            if self._stop.is_set():
-                break
-        return total.result()
-
-    def _watch(self, futures: list[Future[ExactGram]], show: Callable[[int], None] | None) -> None:
-        """Wait for all workers; raise the error of the first that fails."""
-        pending: set[Future[ExactGram]] = set(futures)
-        while pending:
-            done, pending = wait(
-                pending, timeout=None if show is None else HEARTBEAT, return_when=FIRST_EXCEPTION
-            )
-            if show is not None:
-                show(self._rows_read)
-            for future in done:
-                future.result()
+    def __next__(self) -> tuple[int, int]:
+        with self._lock:
+            return 0, next(self._numbers)
 
 
-@contextmanager
-def _display(progress: Progress, total: int | None) -> Iterator[Callable[[int], None] | None]:
-    """What to call with the number of rows read so far: nothing, a given function, or a bar's update."""
-    if callable(progress):
-        yield progress
-        return
-    if progress is False or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+@final
+class _Summing:
+    """Encodes pieces and adds them up."""
 
-    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rows", total=total)
-        yield lambda rows: bar.update(task, completed=rows)
+    def __init__(self, encoder: Encoder, encode: Callable[[BlockEncoder, int, Any], Iterator[Block]]) -> None:
+        self._encode, self._blocks = encode, encoder.blocks()
+        self._total = GramSum(encoder.schema.width)
+
+    def add(self, first_row: int, piece: Any) -> int:
+        for block in self._encode(self._blocks, first_row, piece):
+            self._total.add(block)
+        return len(piece)
+
+    def result(self) -> ExactGram:
+        return self._total.result()
+
+
+@final
+class _Settling:
+    """Reads batches and settles each by itself: there are no units."""
+
+    def __init__(self, plan: Portions) -> None:
+        self._reader: Reader = plan.reader()
+        self._settler: Settler = plan.settler()
+
+    def add(self, first_row: int, piece: Any) -> int:
+        self._settler.add(self._reader.read(piece, first_row=first_row))
+        return len(piece)
+
+    def result(self) -> tuple[ExactGram, ...]:
+        return self._settler.result()
+
+
+@final
+class _Sorting:
+    """Reads batches into lots by unit; counts the rows that have none."""
+
+    def __init__(self, plan: Portions, spill: Spill) -> None:
+        self._reader: Reader = plan.reader()
+        self._spill, self._nameless = spill, 0
+
+    def add(self, first_row: int, piece: Any) -> int:
+        rows = self._reader.read(piece, first_row=first_row)
+        self._nameless += rows.nameless
+        self._spill.add([lot.to_batch() for lot in rows.split(len(self._spill))])
+        return len(piece)
+
+    def result(self) -> int:
+        return self._nameless
+
+
+@final
+class _SettlingLots:
+    """Settles whole lots, each with all rows of its units."""
+
+    def __init__(self, plan: Portions, spill: Spill) -> None:
+        self._settler: Settler = plan.settler()
+        self._spill = spill
+
+    def add(self, first_row: int, piece: int) -> int:
+        from dpgram.portions import Rows
+
+        del first_row
+        batches = self._spill.take(piece)
+        if batches:
+            self._settler.add(Rows.from_batches(batches))
+        return 0
+
+    def result(self) -> tuple[ExactGram, ...]:
+        return self._settler.result()

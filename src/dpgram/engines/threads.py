@@ -1,0 +1,106 @@
+"""Several workers of this machine over the feeds of one table; errors and interrupts stop all of them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
+
+Progress = Literal[False] | Callable[[int], None] | None
+"""None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
+that called `gram`, with the number of rows read so far."""
+
+HEARTBEAT: Final = 0.1
+"""Seconds between two looks at the workers."""
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Task(Protocol[T_co]):
+    """What one worker does with its feed."""
+
+    def add(self, first_row: int, piece: Any) -> int:
+        """Take one piece of the feed; gives how many rows it had."""
+
+    def result(self) -> T_co:
+        """What came of all pieces."""
+
+
+@final
+class Run(Generic[T]):
+    """One pass by several workers, one for each feed of (number of the first row, piece)."""
+
+    def __init__(
+        self,
+        *,
+        feeds: Sequence[Iterator[tuple[int, Any]]],
+        start: Callable[[], Task[T]],
+        total: int | None,
+    ) -> None:
+        self._feeds, self._start, self._total = feeds, start, total
+        self._rows_read = 0
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    def finish(self, progress: Progress) -> list[T]:
+        """The results of all workers. An error or an interrupt stops every worker before it is raised."""
+        from threadpoolctl import threadpool_limits
+
+        with (
+            # More threads inside each worker's matrix product would only fight for the same cores.
+            threadpool_limits(limits=1, user_api="blas"),
+            _display(progress, self._total) as show,
+            ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool,
+        ):
+            try:
+                futures = [pool.submit(self._work, feed) for feed in self._feeds]
+                self._watch(futures, show)
+                return [future.result() for future in futures]
+            except BaseException:  # an interrupt too: leaving the pool waits for its workers
+                self._stop.set()
+                raise
+
+    def _work(self, feed: Iterator[tuple[int, Any]]) -> T:
+        task = self._start()
+        for first_row, piece in feed:
+            rows = task.add(first_row, piece)
+            with self._lock:
+                self._rows_read += rows
+            if self._stop.is_set():
+                break
+        return task.result()
+
+    def _watch(self, futures: list[Future[T]], show: Callable[[int], None] | None) -> None:
+        """Wait for all workers; raise the error of the first that fails."""
+        pending: set[Future[T]] = set(futures)
+        while pending:
+            done, pending = wait(
+                pending, timeout=None if show is None else HEARTBEAT, return_when=FIRST_EXCEPTION
+            )
+            if show is not None:
+                show(self._rows_read)
+            for future in done:
+                future.result()
+
+
+@contextmanager
+def _display(progress: Progress, total: int | None) -> Iterator[Callable[[int], None] | None]:
+    """What to call with the number of rows read so far: nothing, a given function, or a bar's update."""
+    if callable(progress):
+        yield progress
+        return
+    if progress is False or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rows", total=total)
+        yield lambda rows: bar.update(task, completed=rows)

@@ -1,0 +1,198 @@
+"""Privacy units: whose rows belong together, and which k rows of a larger unit count.
+
+Ids are compared as exact text, so 7, 7.0 and "7" are one person in every source. Where a unit has more rows
+than it may have, the k with the least priority are taken, priority = hash(id, content, number of the copy):
+a choice that looks random, is proportional to how often a content occurs, and depends on the unit's own rows
+alone, in no order. So no other person's rows, no batch, thread or engine can change it (proofs/units.md).
+The hashes are fixed for ever and need no secrecy: privacy rests on the bound of a unit's rows, not on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpgram.errors import SourceError
+from dpgram.kernel import compiled
+from dpgram.sources.cells import plain
+
+Hashes = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+UNIT_ROWS_AT_MOST: Final = 1_024
+"""Most rows of a unit that counts as one: m rows have 2^15/√m lattice steps each, 1,024 of them at least."""
+LARGEST_UNIT_LIMIT: Final = 4_096
+"""The largest k that may be asked for: a row then has 512 lattice steps."""
+
+_FNV_START: Final = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME: Final = np.uint64(0x100000001B3)
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
+    """The ids as text, null where there is none: a null, a NaN, an empty text.
+
+    Whether a type can be an id is decided by the type alone, so no value can make reading fail.
+    """
+    (cells,) = plain(pa.record_batch([cells], names=[column]), {}).columns
+    if pa.types.is_dictionary(cells.type):
+        indices = cells.indices.cast(pa.int64())
+        return unit_ids(cells.dictionary, column).take(indices)
+    texts = next((read(cells) for test, read in _READERS.items() if test(cells.type)), None)
+    if texts is None:
+        raise SourceError(
+            f"column {column!r} cannot tell units apart: its type is no id",
+            got=str(cells.type),
+            limit="text, integers, floats, booleans, dates, timestamps, decimals or bytes",
+            remedy="Convert the column before",
+        )
+    return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.large_string()), texts)
+
+
+def _texts(cells: pa.Array) -> pa.LargeStringArray:
+    return cells.cast(pa.large_string())
+
+
+def _bytes(cells: pa.Array) -> pa.LargeStringArray:
+    return pa.array([None if cell is None else cell.hex() for cell in cells.to_pylist()], pa.large_string())
+
+
+def _floats(cells: pa.Array) -> pa.LargeStringArray:
+    """Whole numbers as integers are written: a column of ids with a gap in it is often one of floats."""
+    numbers: Floats = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        whole = np.equal(np.trunc(numbers), numbers) & (np.abs(numbers) < 2.0**53)
+        integers = pa.array(np.where(whole, numbers, 0.0).astype(np.int64)).cast(pa.large_string())
+    if whole.all():
+        return integers
+    odd = [None if number != number else repr(number) for number in numbers[~whole].tolist()]
+    return pc.replace_with_mask(integers, pa.array(~whole), pa.array(odd, pa.large_string()))
+
+
+def _decimals(cells: pa.Array) -> pa.LargeStringArray:
+    """Without zeros at the end: 7.50 and 7.5 are one id."""
+    texts = cells.cast(pa.string()).cast(pa.large_string())
+    return pc.replace_substring_regex(texts, r"\.0+$|(\.\d*?)0+$", r"\1")
+
+
+def _moments(cells: pa.Array) -> pa.LargeStringArray:
+    """The same text for every unit of time; a midnight is written as its day."""
+    naive = cells.cast(pa.timestamp("ms")) if pa.types.is_date64(cells.type) else cells
+    unit = naive.type.unit
+    texts = naive.view(pa.int64()).view(pa.timestamp(unit)).cast(pa.large_string())
+    texts = pc.replace_substring_regex(texts, r"\.0+$|(\.\d*?)0+$", r"\1")
+    return pc.replace_substring_regex(texts, r" 00:00:00$", "")
+
+
+_READERS: Final[Mapping[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.LargeStringArray]]] = {
+    pa.types.is_string: _texts,
+    pa.types.is_large_string: _texts,
+    pa.types.is_integer: _texts,
+    pa.types.is_boolean: _texts,
+    pa.types.is_date32: _texts,
+    pa.types.is_floating: _floats,
+    pa.types.is_decimal: _decimals,
+    pa.types.is_date64: _moments,
+    pa.types.is_timestamp: _moments,
+    pa.types.is_binary: _bytes,
+    pa.types.is_large_binary: _bytes,
+    pa.types.is_fixed_size_binary: _bytes,
+}
+"""The first test that a type passes says how it becomes text."""
+
+
+def id_hashes(ids: pa.LargeStringArray) -> Hashes:
+    """64 bits of each id, the same for ever; ids must not be null."""
+    if len(ids) == 0:
+        return np.empty(0, np.uint64)
+    _, offsets, content = ids.buffers()
+    places = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    letters = np.frombuffer(content or b"", np.uint8)
+    return _text_hashes(places, letters)
+
+
+def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mask:
+    """Which rows count: all of a unit with up to `at_most`, else those with the least priorities.
+
+    `units` numbers the units from 0, `seeds` is the hash of each row's id, `numbers` holds the rows' content
+    with one form of zero and of NaN. All rows of every unit must be there.
+    """
+    kept: Mask = np.ones(len(units), np.bool_)
+    (rows,) = np.nonzero(np.bincount(units)[units] > at_most) if len(units) else (units,)
+    if len(rows) == 0:
+        return kept
+    owners = units[rows]
+    first, second = _content_hashes(seeds[rows], np.ascontiguousarray(numbers[rows]))
+    order = np.lexsort((second, first, owners))
+    copies = np.empty(len(rows), np.int64)
+    copies[order] = _places(owners[order], first[order], second[order])
+    numbered = copies.astype(np.uint64) * _GOLDEN
+    first, second = _mixed(first ^ _mixed(numbered)), _mixed(second + numbered)
+    order = np.lexsort((second, first, owners))
+    kept[rows[order]] = _places(owners[order]) < at_most
+    return kept
+
+
+def _places(*keys: npt.NDArray[Any]) -> Integers:
+    """0, 1, 2, … within each run of rows whose keys are all equal."""
+    starts = np.zeros(len(keys[0]), np.bool_)
+    starts[0] = True
+    for key in keys:
+        starts[1:] |= key[1:] != key[:-1]
+    index = np.arange(len(starts))
+    return index - np.maximum.accumulate(np.where(starts, index, 0))
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """A fixed permutation of 64 bits in which every input bit moves every output bit."""
+    with np.errstate(over="ignore"):
+        values = values + _GOLDEN
+        values = (values ^ (values >> _S30)) * _FIRST
+        values = (values ^ (values >> _S27)) * _SECOND
+    return values ^ (values >> _S31)
+
+
+@compiled
+def _mix(value: np.uint64) -> np.uint64:
+    value = value + _GOLDEN
+    value = (value ^ (value >> _S30)) * _FIRST
+    value = (value ^ (value >> _S27)) * _SECOND
+    return value ^ (value >> _S31)
+
+
+@compiled
+def _text_hashes(places: Integers, letters: npt.NDArray[np.uint8]) -> Hashes:
+    hashes = np.empty(len(places) - 1, np.uint64)
+    for i in range(len(hashes)):
+        value = _FNV_START
+        for j in range(places[i], places[i + 1]):
+            value = (value ^ np.uint64(letters[j])) * _FNV_PRIME
+        hashes[i] = _mix(value)
+    return hashes
+
+
+@compiled
+def _hash_rows(seeds: Hashes, bits: Hashes, first: Hashes, second: Hashes) -> None:
+    for i in range(bits.shape[0]):
+        one, two = seeds[i], _mix(seeds[i])
+        for j in range(bits.shape[1]):
+            one = _mix(one ^ bits[i, j])
+            two = _mix(two + bits[i, j])
+        first[i], second[i] = one, two
+
+
+def _content_hashes(seeds: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
+    """128 bits of each row: rows that differ in content differ here, as far as anybody will ever see."""
+    first, second = np.empty(len(seeds), np.uint64), np.empty(len(seeds), np.uint64)
+    _hash_rows(seeds, numbers.view(np.uint64), first, second)
+    return first, second
