@@ -15,7 +15,7 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
-from dpgram.estimators.joint import SLOPE, NoisySums, TargetedGaussian, reweighted
+from dpgram.estimators.joint import SLOPE, TARGET_LENGTH, NoisySums, TargetedGaussian, reweighted
 from dpgram.estimators.joint_sums import Reach, joint_sums
 from dpgram.estimators.linear import Matrix, RegressionEstimator
 from dpgram.estimators.table import Bounds, Pair, Table
@@ -29,8 +29,6 @@ from dpgram.release_parts import AdjacencyName, MissingPolicy
 from dpgram.schema import Schema
 
 JOINT: Final = "joint-gaussian"
-TARGET_LENGTH: Final = math.sqrt(0.5)
-"""Length of the target over that of the features in one symmetric noise: (1 + r)²(1/r + 1) is least at ½."""
 
 
 @final
@@ -114,7 +112,7 @@ class PrivateRidge(RegressionEstimator):
         """E|n − Nβ|² of matrix Laplace noise, the target at its best length: against the joint `forecast`."""
         width = len(reach.features)
         facts = Facts(width=width + 1, adjacency=adjacency_named(self.adjacency))
-        # The law is for rows of full lattice length; here that length is √(1 + ½) times the features'.
+        # The law is for rows of full lattice length; here that length covers features and target.
         unit = (1.0 + TARGET_LENGTH**2) * reach.x_encoded**2 / 2.0**30
         off = MatrixLaplace.calibrated(Guarantee(asked.epsilon), facts).law(width + 1).offdiagonal_sd * unit
         stretch = TARGET_LENGTH * reach.x / reach.y
