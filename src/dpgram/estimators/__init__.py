@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpgram.estimators.linear import PrivateLasso, PrivateLinearRegression
     from dpgram.estimators.pca import PrivatePCA
     from dpgram.estimators.ridge import PrivateRidge
+    from dpgram.estimators.robust import RobustRegression
     from dpgram.estimators.ssp import SSP
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PrivatePCA",
     "PrivateRidge",
     "RepeatedFit",
+    "RobustRegression",
     "UnprotectedScore",
 ]
 
@@ -38,6 +40,7 @@ _HOMES: Final = {
     "PrivatePCA": "dpgram.estimators.pca",
     "PrivateRidge": "dpgram.estimators.ridge",
     "RepeatedFit": "dpgram.estimators.base",
+    "RobustRegression": "dpgram.estimators.robust",
     "SSP": "dpgram.estimators.ssp",
     "UnprotectedScore": "dpgram.estimators.base",
 }

@@ -127,7 +127,8 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         )
         if deal.event is not None:
             return stated
-        return replace(stated, statement=f"A BASELINE drawn in floats; in real arithmetic: {stated.statement}")
+        words = f"A BASELINE drawn in floats; in real arithmetic: {stated.statement}"
+        return replace(stated, statement=words)
 
     def _refuse_ledger(self) -> None:
         if self.ledger is not None:

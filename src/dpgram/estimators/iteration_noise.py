@@ -1,0 +1,290 @@
+"""The noise of the 2J steps of private reweighted least squares, and what each way of accounting allows.
+
+Each of J iterations perturbs a second moment (matrix) and a first moment (vector). All parameters are fixed
+before the first iteration, so the whole fit is one composed event with an exact guarantee, whatever rule was
+used to set them: the rule decides how much noise there is, the accountant what it is worth.
+proofs/robust.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import GuaranteeError
+from dpgram.estimators.bounded_rows import Integers
+from dpgram.estimators.joint_gaussian import JointGaussian
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms import Drawn, Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
+from dpgram.papers.park_welling import step_epsilon
+from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.calibrate import (
+    DISCRETE_SIGMA_AT_LEAST,
+    DISCRETE_SLACK,
+    discrete_gaussian_sigma,
+    discrete_mu_at_most,
+)
+from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.guarantee import Guarantee, pure_rho_at_least, rho_at_most
+from dpgram.privacy.rounding import SLACK, down, up
+from dpgram.privacy.search import greatest
+
+Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic", "mean-cdp"]
+First: TypeAlias = Literal["gaussian", "laplace"]
+Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
+
+SECOND: Final[Mapping[str, type[Mechanism]]] = {
+    "gaussian": Gaussian,
+    "matrix-laplace": MatrixLaplace,
+    "wishart": Wishart,
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What was asked for: public facts only."""
+
+    guarantee: Guarantee
+    adjacency: Adjacency
+    width: int
+    iterations: int
+    accounting: Accounting
+    first: First
+    second: Second
+
+    @property
+    def facts(self) -> Facts:
+        """For the mechanisms of the second moment."""
+        return Facts(width=self.width, adjacency=self.adjacency)
+
+    @property
+    def first_l2(self) -> float:
+        """|Δ Σ q t| in lattice units: one row, or one there and another back."""
+        return float(self.adjacency.gram_trace_steps * ROW_NORM_SQUARED)
+
+    @property
+    def first_l1(self) -> float:
+        """√d times that."""
+        return up(math.sqrt(self.width) * self.first_l2)
+
+    @property
+    def approximate_steps(self) -> int:
+        """Steps that are (ε', δ')-DP and not pure."""
+        return self.iterations * ((self.first == "gaussian") + (self.second != "matrix-laplace"))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorNoise:
+    """Independent discrete noise on the cells of Σ q t: Gaussian of scale σ, or Laplace of scale b."""
+
+    law: First
+    scale: float
+
+    def draw(self, exact: Integers, entropy: Entropy) -> npt.NDArray[np.object_]:
+        """Integers plus integers."""
+        sample = entropy.discrete_gaussian if self.law == "gaussian" else entropy.discrete_laplace
+        noisy: npt.NDArray[np.object_] = exact.astype(object) + sample(self.scale, len(exact))
+        return noisy
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationNoise:
+    """One iteration: both noises and what they cost."""
+
+    second: Mechanism
+    first: VectorNoise
+    events: tuple[Event, ...]
+
+    def draw(
+        self, second: Integers, first: Integers, entropy: Entropy
+    ) -> tuple[Drawn, npt.NDArray[np.object_]]:
+        """Both noisy moments, in lattice units."""
+        return self.second.draw(second, entropy), self.first.draw(first, entropy)
+
+
+@lru_cache(maxsize=256)
+def calibrated(plan: Plan) -> IterationNoise:
+    """The noise of every iteration under the plan's accounting."""
+    rule = _RULES.get(plan.accounting)
+    if rule is None:
+        raise GuaranteeError(
+            "unknown accounting", got=repr(plan.accounting), limit=" or ".join(map(repr, _RULES))
+        )
+    if plan.second not in SECOND or plan.first not in ("gaussian", "laplace"):
+        raise GuaranteeError(
+            "unknown noise",
+            got=f"first={plan.first!r}, second={plan.second!r}",
+            limit=f"first: 'gaussian' or 'laplace'; second: {' or '.join(map(repr, SECOND))}",
+        )
+    needs_delta = plan.approximate_steps > 0 or plan.accounting != "basic"
+    if needs_delta and plan.guarantee.pure:
+        raise GuaranteeError(
+            "this combination has no pure guarantee",
+            got="delta = 0",
+            limit="accounting='basic', first='laplace', second='matrix-laplace'",
+            remedy="Give a delta such as 1e-6, or these parameters.",
+        )
+    return rule(plan)
+
+
+@lru_cache(maxsize=256)
+def worth(plan: Plan) -> Guarantee:
+    """The exact guarantee of all iterations together at the asked δ, discreteness of the noise included."""
+    event, delta = event_of(plan), plan.guarantee.delta
+    if plan.guarantee.pure:
+        return Guarantee(min(guarantee_of(event, 0.0).epsilon, plan.guarantee.epsilon), 0.0)
+    found = guarantee_of(event, delta * (1.0 - DISCRETE_SLACK)).epsilon + DISCRETE_SLACK
+    # Where the rule itself is a theorem, its own (ε, δ) holds too.
+    proven = math.inf if plan.accounting == "mean-cdp" else plan.guarantee.epsilon
+    return Guarantee(min(found, proven), delta)
+
+
+def event_of(plan: Plan) -> Event:
+    """What a ledger is charged for all iterations."""
+    return composed(list(calibrated(plan).events) * plan.iterations)
+
+
+def _by_steps(plan: Plan, epsilon: float, delta: float) -> IterationNoise:
+    """Every step (ε', δ')-DP, the pure ones ε'-DP."""
+    share = _without_numerical(plan, delta) if plan.second == "wishart" else delta
+    mechanism = SECOND[plan.second].calibrated(Guarantee(epsilon, share), plan.facts)
+    if plan.first == "gaussian":
+        sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=plan.first_l2)
+        return _with_gaussian_vector(plan, mechanism, sigma)
+    return _with_laplace_vector(plan, mechanism, epsilon)
+
+
+def _with_gaussian_vector(plan: Plan, mechanism: Mechanism, sigma: float) -> IterationNoise:
+    noise = VectorNoise(law="gaussian", scale=_proven(sigma))
+    event = GaussianEvent(mu=up(plan.first_l2 / sigma))
+    return IterationNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
+
+
+def _with_laplace_vector(plan: Plan, mechanism: Mechanism, epsilon: float) -> IterationNoise:
+    scale = up(plan.first_l1 / epsilon * (1.0 + 4.0 * SLACK))
+    event = PureEvent(epsilon=up(plan.first_l1 / scale))
+    noise = VectorNoise(law="laplace", scale=scale)
+    return IterationNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
+
+
+def _jointly(plan: Plan, mu: float) -> IterationNoise:
+    """Both moments in one Gaussian release of μ: cheaper than apart, as one row cannot be worst for both."""
+    joint = JointGaussian.calibrated(mu, plan.adjacency, width=plan.width)
+    noise = VectorNoise(law="gaussian", scale=joint.first)
+    return IterationNoise(second=Gaussian(sigma=joint.second), first=noise, events=(joint.event,))
+
+
+def _basic(plan: Plan) -> IterationNoise:
+    """Σε' = ε, Σδ' = δ."""
+    return _by_steps(plan, down(plan.guarantee.epsilon / (2 * plan.iterations)), _share_of_delta(plan, 1.0))
+
+
+def _advanced(plan: Plan) -> IterationNoise:
+    """√(2k ln(1/δ_s))ε' + kε'(e^{ε'} − 1) = ε for k = 2J steps; half of δ is δ_s where steps need some."""
+    steps, total, epsilon = 2 * plan.iterations, plan.guarantee.delta, plan.guarantee.epsilon
+    slack = 0.5 * total if plan.approximate_steps else total
+    spread = math.sqrt(2.0 * steps * math.log(1.0 / slack))
+    share = greatest(lambda e: up(spread * e + steps * e * math.expm1(min(e, 500.0))) <= epsilon)
+    return _by_steps(plan, share, _share_of_delta(plan, 0.5))
+
+
+def _share_of_delta(plan: Plan, part: float) -> float:
+    """δ' of each step that needs one, out of a part of δ; the slack for discreteness stays free."""
+    if not plan.approximate_steps:
+        return 0.0
+    return down(part * plan.guarantee.delta * (1.0 - 2.0 * DISCRETE_SLACK) / plan.approximate_steps)
+
+
+def _zcdp(plan: Plan) -> IterationNoise:
+    """Σρ' = ρ(ε, δ): Gaussian steps cost μ²/2, an ε'-DP step ε' tanh(ε'/2)."""
+    wishart = plan.second == "wishart"  # known as (ε', δ')-DP only: half of δ goes to its failures
+    delta = 0.5 * plan.guarantee.delta if wishart else plan.guarantee.delta
+    each = down(rho_at_most(plan.guarantee.epsilon, down(delta)) / (2 * plan.iterations))
+    if plan.first == plan.second == "gaussian":
+        return _jointly(plan, down(math.sqrt(4.0 * each)))
+    pure = greatest(lambda epsilon: pure_rho_at_least(epsilon) <= each)
+    if plan.second == "gaussian":
+        mechanism: Mechanism = _gaussian(plan, each)
+    else:
+        leak = _without_numerical(plan, down(delta / plan.iterations)) if wishart else 0.0
+        mechanism = SECOND[plan.second].calibrated(Guarantee(pure, leak), plan.facts)
+    if plan.first == "gaussian":
+        return _with_gaussian_vector(plan, mechanism, up(plan.first_l2 / math.sqrt(2.0 * each)))
+    return _with_laplace_vector(plan, mechanism, pure)
+
+
+def _gaussian(plan: Plan, rho: float) -> Gaussian:
+    reach = plan.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
+    return Gaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
+
+
+def _proven(sigma: float) -> float:
+    """Refuses integer noise too small for the proof that it is as good as a Gaussian."""
+    if sigma < DISCRETE_SIGMA_AT_LEAST:
+        raise GuaranteeError(
+            "integer noise this small is not covered by the proof of its privacy",
+            got=f"sigma = {sigma:g} lattice units",
+            limit=f"sigma ≥ {DISCRETE_SIGMA_AT_LEAST:g}",
+            remedy="Ask for a smaller epsilon or delta.",
+        )
+    return sigma
+
+
+def _without_numerical(plan: Plan, delta: float) -> float:
+    """δ' less what drawing in floats adds to it; refused where nothing is left."""
+    numerical = Wishart(epsilon=1.0, delta=0.5, scale=1.0, degrees=plan.width + 3).numerical_delta(plan.facts)
+    if delta <= 2.0 * numerical:
+        raise GuaranteeError(
+            "delta is too small for Wishart noise, which is drawn in floats",
+            got=f"{delta:g} for each step",
+            limit=f"above {2.0 * numerical:.3g}",
+            remedy="Use second='gaussian' or 'matrix-laplace', which draw integers.",
+        )
+    return delta - numerical
+
+
+def _gdp(plan: Plan) -> IterationNoise:
+    """Σμ² = μ(ε, δ)²: exact, for Gaussian noise on both moments."""
+    if not plan.first == plan.second == "gaussian":
+        raise GuaranteeError(
+            "accounting='gdp' adds up Gaussian noise",
+            got=f"first={plan.first!r}, second={plan.second!r}",
+            remedy="Take both 'gaussian', or accounting='zcdp'.",
+        )
+    mu = discrete_mu_at_most(plan.guarantee.epsilon, plan.guarantee.delta)
+    return _jointly(plan, down(mu / math.sqrt(plan.iterations)))
+
+
+def _mean_cdp(plan: Plan) -> IterationNoise:
+    """ε' = √(ε/J), as printed: bounds the expected loss by ε, and is worth far less than (ε, δ)."""
+    if plan.second != "matrix-laplace":
+        raise GuaranteeError(
+            "accounting='mean-cdp' is printed for a pure second moment",
+            got=f"second={plan.second!r}",
+            limit="second='matrix-laplace'",
+        )
+    share = step_epsilon(plan.guarantee.epsilon, plan.iterations)
+    mechanism = MatrixLaplace.calibrated(Guarantee(share), plan.facts)
+    if plan.first == "gaussian":
+        multiplier = math.sqrt(2.0 * math.log(1.25 / plan.guarantee.delta)) / share
+        return _with_gaussian_vector(plan, mechanism, up(multiplier * plan.first_l2))
+    return _with_laplace_vector(plan, mechanism, share)
+
+
+_RULES: Final[Mapping[str, Callable[[Plan], IterationNoise]]] = {
+    "zcdp": _zcdp,
+    "gdp": _gdp,
+    "advanced": _advanced,
+    "basic": _basic,
+    "mean-cdp": _mean_cdp,
+}

@@ -1,0 +1,227 @@
+"""Private L_p regression: every accounting meets its claim, rows stay in bounds, outliers are resisted."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dpgram.audit import audit
+from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.estimators.adassp import AdaSSP
+from dpgram.estimators.bounded_rows import BoundedRows
+from dpgram.estimators.iteration_noise import SECOND, Plan, calibrated, event_of, worth
+from dpgram.estimators.robust import RobustRegression
+from dpgram.privacy.accountant import delta_of
+from dpgram.privacy.adjacency import adjacency
+from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.ledger import Ledger
+
+BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
+PAIRS = [(first, second) for first in ("gaussian", "laplace") for second in SECOND]
+VALID = [(a, f, s) for a in ("zcdp", "advanced", "basic") for f, s in PAIRS] + [
+    ("gdp", "gaussian", "gaussian")
+]
+
+
+def plan(accounting: str, first: str, second: str, **changes: object) -> Plan:
+    return Plan(
+        **{
+            "guarantee": Guarantee(0.9, 1e-6),
+            "adjacency": adjacency("add-remove"),
+            "width": 10,
+            "iterations": 5,
+            "accounting": accounting,
+            "first": first,
+            "second": second,
+        }
+        | changes
+    )
+
+
+def table(
+    rows: int = 60_000, seed: int = 3, outliers: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((rows, 3))
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
+    theta = np.array([0.4, -0.3, 0.2])
+    y = x @ theta + 0.05 * generator.standard_normal(rows)
+    wild = generator.random(rows) < outliers
+    y[wild] = np.where(x[wild, 0] > 0, -1.0, 1.0)  # against the first coefficient
+    return x, np.clip(y, -1.0, 1.0), theta
+
+
+@pytest.mark.parametrize(("accounting", "first", "second"), VALID)
+def test_every_accounting_meets_its_claim(accounting: str, first: str, second: str) -> None:
+    """By the exact curve of everything that is drawn, not by the rule that set it."""
+    one = plan(accounting, first, second)
+    assert delta_of(event_of(one), 0.9) <= 1e-6
+    assert worth(one).epsilon <= 0.9
+
+
+@pytest.mark.parametrize(("accounting", "first", "second"), [v for v in VALID if v[2] != "wishart"])
+def test_replace_one_meets_it_too(accounting: str, first: str, second: str) -> None:
+    assert (
+        delta_of(event_of(plan(accounting, first, second, adjacency=adjacency("replace-one"))), 0.9) <= 1e-6
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [("gaussian", "matrix-laplace"), ("laplace", "matrix-laplace")])
+def test_mean_cdp_bounds_the_mean_and_not_epsilon(first: str, second: str) -> None:
+    one = plan("mean-cdp", first, second)
+    assert worth(one).epsilon > 2.5
+    assert delta_of(event_of(one), 0.9) > 1e-3
+    step = math.sqrt(0.9 / 5)
+    assert 10 * step * math.tanh(step / 2) <= 0.9  # the expected loss of pure steps, as printed
+
+
+def test_the_truth_of_mean_cdp_is_close_to_its_zcdp_conversion() -> None:
+    """2J pure steps of ε' are Jε'²-zCDP, whose ε is above the exact one, and not far above."""
+    exact = worth(plan("mean-cdp", "laplace", "matrix-laplace")).epsilon
+    rho = 0.9
+    assert exact < rho + 2.0 * math.sqrt(rho * math.log(1e6))
+    assert exact > 0.4 * (rho + 2.0 * math.sqrt(rho * math.log(1e6)))
+
+
+def test_gdp_is_tight_and_zcdp_close() -> None:
+    assert worth(plan("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
+    noise = {
+        a: calibrated(plan(a, "gaussian", "gaussian")).first.scale
+        for a in ("gdp", "zcdp", "basic", "advanced")
+    }
+    assert noise["gdp"] < noise["zcdp"] < 1.1 * noise["gdp"]
+    assert noise["zcdp"] < 0.5 * min(noise["basic"], noise["advanced"])
+
+
+def test_a_pure_guarantee() -> None:
+    one = plan("basic", "laplace", "matrix-laplace", guarantee=Guarantee(1.0))
+    assert delta_of(event_of(one), 1.0) == 0.0
+    x, y, _ = table(2000)
+    fit = RobustRegression(
+        1.0,
+        0.0,
+        **BOUNDS,
+        accounting="basic",
+        first="laplace",
+        second="matrix-laplace",
+        entropy=SeededEntropy(1),
+    ).fit(x, y)
+    assert fit.guarantee_.delta == 0.0
+    assert 1.0 - 1e-12 < fit.guarantee_.epsilon <= 1.0
+    with pytest.raises(GuaranteeError, match="pure"):
+        RobustRegression(1.0, 0.0, **BOUNDS).fit(x, y)
+
+
+def test_weights_keep_every_row_inside_the_lattice() -> None:
+    """The moments of one weighted row never pass 2^30, whatever the coefficients were."""
+    generator = np.random.default_rng(8)
+    x = generator.standard_normal((500, 4)) * 10.0
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
+    y = generator.uniform(-1, 1, 500)
+    weights = (0.1 / np.maximum(np.abs(y - x @ (50.0 * generator.standard_normal(4))), 0.1)) ** 0.7
+    assert weights.max() <= 1.0
+    for row in range(500):
+        one = BoundedRows.of(
+            x[row : row + 1] * math.sqrt(weights[row]), y[row : row + 1] * math.sqrt(weights[row]), **BOUNDS
+        )
+        second, first = one.moments()
+        assert np.trace(second) <= 2**30
+        assert sum(int(cell) ** 2 for cell in first) <= 2**60
+
+
+@pytest.mark.parametrize("second", list(SECOND))
+def test_finds_the_coefficients(second: str) -> None:
+    x, y, theta = table()
+    fit = RobustRegression(3.0, 1e-6, **BOUNDS, second=second, entropy=SeededEntropy(4)).fit(x, y)
+    assert fit.coef_ == pytest.approx(theta, abs=0.02)
+    assert fit.meets_claim_
+    assert fit.private_
+
+
+def test_outliers_pull_least_squares_and_not_this() -> None:
+    x, y, theta = table(outliers=0.1)
+    least_squares = AdaSSP(3.0, 1e-6, **BOUNDS, entropy=SeededEntropy(4)).fit(x, y)
+    errors = {}
+    for p in (1.0, 1.5):
+        fit = RobustRegression(3.0, 1e-6, **BOUNDS, p=p, floor=0.05, entropy=SeededEntropy(4)).fit(x, y)
+        errors[p] = float(np.linalg.norm(fit.coef_ - theta))
+    assert errors[1.0] < errors[1.5] < np.linalg.norm(least_squares.coef_ - theta)
+    assert errors[1.0] < 0.4 * np.linalg.norm(least_squares.coef_ - theta)
+
+
+def test_units_do_not_matter() -> None:
+    x, y, _ = table(2000)
+    one = RobustRegression(1.0, 1e-6, **BOUNDS, floor=0.1, entropy=SeededEntropy(5)).fit(x, y)
+    two = RobustRegression(1.0, 1e-6, x_norm=4.0, y_bound=8.0, floor=0.8, entropy=SeededEntropy(5))
+    assert two.fit(4.0 * x, 8.0 * y).coef_ == pytest.approx(2.0 * one.coef_, rel=1e-12)
+
+
+def test_mean_cdp_warns_and_says_what_it_is_worth() -> None:
+    x, y, _ = table(2000)
+    model = RobustRegression(
+        0.9, 1e-6, **BOUNDS, accounting="mean-cdp", second="matrix-laplace", entropy=SeededEntropy(1)
+    )
+    with pytest.warns(DpgramWarning, match="EXPECTED"):
+        model.fit(x, y)
+    assert not model.meets_claim_
+    assert model.guarantee_.epsilon == pytest.approx(
+        worth(plan("mean-cdp", "gaussian", "matrix-laplace", width=3)).epsilon
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"p": 2.0},
+        {"p": 0.5},
+        {"floor": 0.0},
+        {"iterations": 0},
+        {"iterations": 2.5},
+        {"accounting": "moments"},
+        {"second": "one-sided-wishart"},
+        {"accounting": "gdp", "first": "laplace"},
+        {"accounting": "mean-cdp"},
+    ],
+)
+def test_refuses(wrong: dict[str, object]) -> None:
+    x, y, _ = table(50)
+    with pytest.raises(GuaranteeError):
+        RobustRegression(1.0, 1e-6, **BOUNDS).set_params(**wrong).fit(x, y)
+
+
+def test_a_ledger_is_charged_for_all_iterations(tmp_path) -> None:
+    x, y, _ = table(100)
+    book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-5)
+    fit = RobustRegression(1.0, 1e-6, **BOUNDS, ledger=book).fit(x, y)
+    assert fit.receipt_.event == fit.event_
+    assert len(fit.event_.parts) == 5
+
+
+@pytest.mark.parametrize(("drawn", "refuted"), [(1.0, False), (10.0, True)])
+def test_an_audit_refutes_too_little_noise_and_nothing_else(drawn: float, refuted: bool) -> None:
+    """Both moments of both iterations, one full row present or absent, 3,000 draws each, 99.9% confidence."""
+    noise = calibrated(
+        plan("gdp", "gaussian", "gaussian", guarantee=Guarantee(drawn, 1e-5), width=1, iterations=2)
+    )
+
+    def run(moment: int, entropy: Entropy) -> list[float]:
+        seen = []
+        for _ in range(2):
+            second, first = noise.draw(np.array([[moment]]), np.array([moment]), entropy)
+            seen += [float(second.cells[0, 0]) / 2**30, float(first[0]) / 2**30]
+        return seen
+
+    result = audit(
+        partial(run, 2**30),
+        partial(run, 0),
+        runs=3000,
+        delta=1e-5,
+        statistic=np.array,
+        confidence=0.999,
+        entropy=SeededEntropy(11),
+    )
+    assert result.passes(Guarantee(1.0, 1e-5)) is not refuted
