@@ -13,7 +13,7 @@ from dpgram.terminal import printable
 
 if TYPE_CHECKING:
     from dpgram.release import Release
-    from dpgram.release_parts import AdjacencyName
+    from dpgram.release_parts import AdjacencyName, StatedGuarantee
 
 _CHANGE: Final[dict[str, str]] = {
     "add-remove": "adding or removing {who}",
@@ -46,6 +46,18 @@ def in_words(
     )
 
 
+def guarantee_in_words(release: Release, told: StatedGuarantee | None = None) -> str:
+    """A promise of the release as the numbers tell it, whatever the file's own statement says."""
+    told = told or release.guarantee
+    return in_words(
+        epsilon=told.epsilon,
+        delta=told.delta,
+        adjacency=release.adjacency,
+        unit=release.unit,
+        numerical_delta=told.numerical_delta,
+    )
+
+
 def _rounded_up(value: float) -> str:
     """Two significant digits, never less than the value."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
@@ -54,10 +66,10 @@ def _rounded_up(value: float) -> str:
 
 def as_text(release: Release) -> str:
     """One aligned block, about 100 columns wide."""
-    facts = [(name, printable(value)) for name, value in _facts(release)]
-    label = max(len(name) for name, _ in facts)
+    shown = [(name, printable(value)) for name, value in facts(release)]
+    label = max(len(name) for name, _ in shown)
     lines = [_title(release)]
-    for name, value in facts:
+    for name, value in shown:
         lines += textwrap.wrap(
             value,
             width=100,
@@ -73,7 +85,7 @@ def as_html(release: Release) -> str:
     rows = "".join(
         f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
         f"<td style='text-align:left'>{escape(value)}</td></tr>"
-        for name, value in _facts(release)
+        for name, value in facts(release)
     )
     return f"<div><strong>{escape(_title(release))}</strong><table>{rows}</table></div>"
 
@@ -82,10 +94,11 @@ def _title(release: Release) -> str:
     return f"A differentially private release of {release.schema.width} encoded columns"
 
 
-def _facts(release: Release) -> list[tuple[str, str]]:
-    facts = [
+def facts(release: Release) -> list[tuple[str, str]]:
+    """Every public fact of the file as a name and a text; nothing is escaped."""
+    found = [
         ("columns", _listed(release.columns)),
-        ("guarantee", f"{_numbers(release)}. {release.guarantee.statement}"),
+        ("guarantee", f"{_numbers(release)}. {guarantee_in_words(release)}"),
         ("mechanism", f"{release.mechanism.name} ({release.mechanism.choice})"),
         ("noise", _noise(release)),
         ("radius", _radius(release)),
@@ -93,10 +106,10 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
     ]
-    facts += _portion(release)
+    found += _portion(release)
     if release.receipt is not None:
-        facts.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
-    return [*facts, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
+        found.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
+    return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
 
 
 def _portion(release: Release) -> list[tuple[str, str]]:
@@ -114,7 +127,7 @@ def _portion(release: Release) -> list[tuple[str, str]]:
     if release.block is not None:
         joint = release.block.joint
         place = f"number {release.block.number} of {release.block.of} releases of the same rows"
-        together = f"together: ε = {joint.epsilon:g}, δ = {joint.delta:g}. {joint.statement}"
+        together = f"together: ε = {joint.epsilon:g}, δ = {joint.delta:g}. {guarantee_in_words(release, joint)}"
         facts.append(("block", f"{place}; {together}"))
     if release.survey_weight is not None:
         survey = release.survey_weight

@@ -77,7 +77,7 @@ class EncodedNoise:
 
     def expected_norm(self, width: int) -> float:
         """E‖N‖ on `width` columns; for a sum of laws the root of the sum of squares (exact for Gaussians)."""
-        if self.diagonal_sd == 0.0:
+        if width == 0 or self.diagonal_sd == 0.0:
             return 0.0
         return math.hypot(*(part.law.expected_norm(width) * part.unit for part in self.parts))
 

@@ -9,7 +9,8 @@ f_iᵀN f_j / (n(λ_i − λ_j)), so its expected squared sine is
 A component is called stable when the gap to its nearest neighbour exceeds 2E‖N‖/n, because by Weyl's
 inequality noise alone can make equal eigenvalues differ by that much; it is then turned by about 15° at most.
 Otherwise neighbours may have been mixed or swapped, and only the plane they span means something. All this
-describes the very table behind the release.
+describes the very table behind the release. The levels of a categorical column add up to one in every row, so
+one combination of them never varies; such directions are left out.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.problem import COUNT_TO_NOISE, too_noisy
+from dpgram.analysis.problem import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.errors import AnalysisError
+from dpgram.schema import Categorical
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,16 +139,20 @@ def pca(
     """
     moments = Moments.of(release)
     positions = _positions(moments, on)
-    if k is not None and not 1 <= k <= len(positions):
-        raise AnalysisError("the number of components is out of range", got=k, limit=f"1 to {len(positions)}")
     functions, rows = centred_columns(moments, positions)
     gram, off = moments.consistent_gram, moments.noise.offdiagonal_sd
-    covariance = functions.T @ gram @ functions / rows
+    scales = np.ones(len(positions))
     if standardise:
-        functions = functions / _deviations(moments, positions, functions, covariance, rows)
-        covariance = functions.T @ gram @ functions / rows
+        scales = _deviations(moments, positions, functions, functions.T @ gram @ functions / rows, rows)
+        functions = functions / scales
+    free = _free_directions(moments, positions, scales)
+    if k is not None and not 1 <= k <= free.shape[1]:
+        raise AnalysisError(
+            "the number of components is out of range", got=k, limit=f"1 to {free.shape[1]}, all that can vary"
+        )
+    covariance = free.T @ (functions.T @ gram @ functions) @ free / rows
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = values[::-1], free @ vectors[:, ::-1]
     vectors = vectors * np.where(
         vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))] < 0, -1.0, 1.0
     )
@@ -202,6 +208,23 @@ def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
     if not found:
         raise AnalysisError("no columns are left", remedy="Name at least one column in `on`")
     return found
+
+
+def _free_directions(moments: Moments, positions: Sequence[int], scales: Vector) -> Matrix:
+    """Orthonormal columns for all that can vary: the levels of a whole group add up to one in every row."""
+    schema, directions = moments.schema, np.eye(len(positions))
+    still: list[int] = []
+    for column in schema.columns if moments.complete_groups else ():
+        members = schema.indices(column.name)
+        if isinstance(column, Categorical) and set(members) <= set(positions):
+            places = [positions.index(i) for i in members]
+            within = complement_of(scales[places] / moments.weights[list(members)])
+            directions[np.ix_(places, places)] = np.column_stack([np.zeros(len(places)), within])
+            still.append(places[0])
+    directions = np.delete(directions, still, axis=1)
+    if directions.shape[1] == 0:
+        raise AnalysisError("nothing in these columns can vary", remedy="Name more columns in `on`")
+    return directions
 
 
 def _deviations(

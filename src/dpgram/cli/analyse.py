@@ -21,6 +21,7 @@ def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
       dpgram show insurance.dpgram.json
     """
     from dpgram.release import load
+    from dpgram.release_display import guarantee_in_words
 
     loaded = load(release)
     means = loaded.mean() if loaded.schema.constant and loaded.count() > 0 else {}
@@ -34,7 +35,7 @@ def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
                     "epsilon": told.epsilon,
                     "delta": told.delta,
                     "mu": told.mu,
-                    "statement": told.statement,
+                    "statement": guarantee_in_words(loaded),
                 },
                 "adjacency": loaded.adjacency,
                 "mechanism": loaded.mechanism.name,

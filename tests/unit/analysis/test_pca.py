@@ -10,7 +10,7 @@ from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import pca
 from dpgram.errors import AnalysisError
 from dpgram.noise import SymmetricGaussian
-from dpgram.schema import Schema, numeric
+from dpgram.schema import Schema, categorical, numeric
 
 TABLE = insurance(4000)
 
@@ -32,11 +32,26 @@ def test_matches_numpy_without_noise(standardise: bool) -> None:
     np.testing.assert_allclose(found.sines, 0.0, atol=1e-12)
 
 
-def test_a_group_has_one_direction_without_variance() -> None:
-    found = pca(exact_moments(insurance_schema(), TABLE, sigma=20.0), on=["smoker"])
+@pytest.mark.parametrize("standardise", [False, True])
+def test_the_direction_in_which_no_group_can_vary_is_left_out(standardise: bool) -> None:
+    """smoker=no + smoker=yes + smoker=former is one in every row: three levels have two components."""
+    schema = insurance_schema()
+    found = pca(exact_moments(schema, TABLE, sigma=20.0), on=["smoker"], standardise=standardise)
     assert found.names == ("smoker=no", "smoker=yes", "smoker=former")
-    assert found.variances[-1] == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(np.abs(found.loadings[:, -1]), 3**-0.5, atol=1e-9)
+    assert found.loadings.shape == (3, 2)
+    np.testing.assert_allclose(found.loadings.T @ found.loadings, np.eye(2), atol=1e-12)
+    levels = encode(schema, TABLE)[:, list(schema.indices("smoker"))]
+    reference = np.corrcoef(levels.T) if standardise else np.cov(levels.T, bias=True)
+    clean = pca(exact_moments(schema, TABLE), on=["smoker"], standardise=standardise)
+    np.testing.assert_allclose(clean.variances, np.linalg.eigvalsh(reference)[:0:-1], rtol=1e-9)
+
+
+def test_a_column_that_cannot_vary_is_refused() -> None:
+    schema = Schema(categorical("only", ["this"]), numeric("x", -1, 1))
+    table = {"only": np.full(50, "this"), "x": np.linspace(-1, 1, 50)}
+    with pytest.raises(AnalysisError, match="nothing in these columns can vary"):
+        pca(exact_moments(schema, table), on=["only"])
+    assert len(pca(exact_moments(schema, table)).variances) == 1
 
 
 def planted(spread: list[float], sigma: float, seed: int, rows: int = 4000) -> Moments:

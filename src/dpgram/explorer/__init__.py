@@ -1,0 +1,95 @@
+"""The explorer: one HTML file in which an analyst asks a release questions, without a server or a network.
+
+Everything is inside the file: the release, our own arithmetic in plain JavaScript, and plotly.js, taken from
+the package `plotly` when the page is written (the extra `explore`). A content security policy lets only these
+very scripts run, by their hashes, and forbids every connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dpgram.errors import MissingExtra
+from dpgram.explorer.facts import page_facts
+
+if TYPE_CHECKING:
+    from dpgram.release import Release
+
+SCRIPTS: Final = (
+    "algebra.js",
+    "distributions.js",
+    "moments.js",
+    "design.js",
+    "regression.js",
+    "inference.js",
+    "structure.js",
+    "downloads.js",
+    "charts.js",
+    "panels.js",
+    "view.js",
+)
+"""In the order in which they build on each other; `view.js` starts the page."""
+
+ARITHMETIC: Final = SCRIPTS[: SCRIPTS.index("charts.js")]
+"""What needs no browser."""
+
+
+def page(release: Release) -> str:
+    """The whole page as text."""
+    scripts = [_plotly(), *(source(name) for name in SCRIPTS)]
+    content = source("page.html")
+    for mark, text in (
+        ("policy", _policy(scripts)),
+        ("style", source("style.css")),
+        ("data", _inside_script(page_facts(release))),
+        ("scripts", "\n".join(f"<script>{script}</script>" for script in scripts)),
+    ):
+        before, found, after = content.partition(f"{{{{{mark}}}}}")
+        assert found, mark  # noqa: S101  (our own file, not input)
+        content = before + text + after
+    return content
+
+
+def source(name: str) -> str:
+    """One file of the page."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    """plotly.js as its package ships it; found without importing the package, which is slow."""
+    spec = find_spec("plotly")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtra("plotly", "explore")
+    bundle = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+    try:
+        text = bundle.read_text(encoding="utf-8")
+    except OSError:
+        raise MissingExtra("plotly", "explore") from None
+    return text.replace("</script", "<\\/script")
+
+
+def _policy(scripts: list[str]) -> str:
+    """Only these scripts, no connection, no frame, no form; styles and images from the page itself."""
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+
+
+def _inside_script(value: object) -> str:
+    """JSON that no HTML parser can mistake for markup: what could end or open a tag is written as \\uXXXX."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,123 @@
+"""Everything the page needs to know, as one JSON value: the release itself, and what Python says about it.
+
+The page computes from the release's own cells. What comes ready is the shape of the schema, the size of the
+noise (E‖N‖ for every number of columns), the constants of the estimators, so that they are written down once,
+and the texts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgram.analysis import inference, noise_aware, problem, quality, trust
+from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors
+from dpgram.analysis.unshrunken import solve
+from dpgram.columns import Categorical, DerivedColumn, Legendre, Numeric
+from dpgram.lattice import cell_unit
+from dpgram.noise import NoisyInverse
+from dpgram.release import Release
+from dpgram.release_display import facts as display_facts
+from dpgram.release_display import guarantee_in_words
+from dpgram.schema import Schema
+
+
+def page_facts(release: Release) -> dict[str, object]:
+    """The page's data; nothing in it says more than the release does."""
+    moments = Moments.of(release)
+    inverse = isinstance(release.noise, NoisyInverse)
+    told = release.guarantee
+    return {
+        "release": release.to_json().decode("utf-8"),
+        "digest": release.digest,
+        "library": release.library,
+        "constant": release.schema.constant,
+        "columns": _encoded(release.schema),
+        "declared": _declared(release.schema),
+        "cell_unit": cell_unit(release.radius),
+        "gram": moments.gram[np.tril_indices(len(moments.gram))].tolist() if inverse else None,
+        "complete_groups": moments.complete_groups,
+        "public_rows": moments.public_rows,
+        "noise": _noise(moments.noise, release.schema.width),
+        "constants": _constants(),
+        "population_cautions": _population_cautions(moments),
+        "guarantee": {
+            "epsilon": told.epsilon,
+            "delta": told.delta,
+            "adjacency": release.adjacency,
+            "words": guarantee_in_words(release),
+        },
+        "seeded": release.entropy == "seeded",
+        "facts": display_facts(release),
+    }
+
+
+def _encoded(schema: Schema) -> list[dict[str, object]]:
+    scales = scale_factors(schema)
+    return [
+        {
+            "name": column.name,
+            "source": column.source,
+            "kind": column.kind,
+            "level": column.level,
+            "centre": column.centre,
+            "weight": column.weight,
+            "scale": 1.0 if column.kind == "level" else scales[column.source],
+        }
+        for column in schema.encoded
+    ]
+
+
+def _declared(schema: Schema) -> list[dict[str, object]]:
+    return [
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "positions": list(schema.indices(column.name)),
+            "factors": list(column.factors) if isinstance(column, DerivedColumn) else [],
+            "degree": column.degree if isinstance(column, Legendre) else None,
+            "levels": len(column.all_levels) if isinstance(column, Categorical) else None,
+            "bounds": list(column.bounds) if isinstance(column, Numeric) else None,
+            "dates": isinstance(column, Numeric) and column.dates,
+        }
+        for column in schema.columns
+    ]
+
+
+def _noise(noise: EncodedNoise, width: int) -> dict[str, object]:
+    return {
+        "diagonal_sd": noise.diagonal_sd,
+        "offdiagonal_sd": noise.offdiagonal_sd,
+        "mean_diagonal": noise.mean_diagonal,
+        "added": noise.added,
+        "expected_norms": [0.0, *(noise.expected_norm(k) for k in range(1, width + 1))],
+    }
+
+
+def _constants() -> dict[str, object]:
+    return {
+        "explained": noise_aware.EXPLAINED.tolist(),
+        "log_prior": noise_aware.LOG_PRIOR.tolist(),
+        "widening": noise_aware.WIDENING,
+        "floor": noise_aware.FLOOR,
+        "negligible": noise_aware.NEGLIGIBLE,
+        "largest": noise_aware.LARGEST,
+        "count_to_noise": problem.COUNT_TO_NOISE,
+        "signal_to_noise": quality.SIGNAL_TO_NOISE,
+        "following": inference.FOLLOWING,
+        "lost": trust.LOST,
+        "lost_part": trust.LOST_PART,
+        "own_limit": trust.OWN_LIMIT,
+        "rest_limit": trust.REST_LIMIT,
+        "calm": trust.CALM,
+        "caution": trust.CAUTION,
+        "sampled": trust.SAMPLED,
+        "close": trust.CLOSE,
+    }
+
+
+def _population_cautions(moments: Moments) -> list[str]:
+    """What is said about every regression of this release in the population, and not of the table."""
+    width = moments.schema.width
+    nothing = solve(moments.consistent_gram, np.zeros((width, 0)), np.zeros(width), moments.noise)
+    always = trust.cautions_of(moments, nothing, population=False)
+    return [text for text in trust.cautions_of(moments, nothing, population=True) if text not in always]

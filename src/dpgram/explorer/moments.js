@@ -1,0 +1,139 @@
+// What the page knows: G̃ = G + N in encoded units, the size of N, and the linear facts every table obeys.
+// The same steps as analysis/moments.py; constants and the law of the noise come with the page's data.
+(function (dpgram) {
+  "use strict";
+
+  const { matrix, fromRows, row, dot, addScaled, apply, orthonormal, symmetric } = dpgram.algebra;
+
+  // A question that the noise, or the schema, does not let anybody answer.
+  class Refusal extends Error {}
+
+  const TOO_NOISY =
+    "The noise is larger than the whole table: the noisy number of rows is not positive. Ask for a release of " +
+    "more rows, of fewer columns, or with a larger epsilon.";
+
+  function momentsOf(facts) {
+    const gram = publishedGram(facts);
+    const nullSpace = knownNullSpace(facts);
+    const moments = {
+      facts,
+      columns: facts.columns,
+      declared: facts.declared,
+      constants: facts.constants,
+      noise: noiseOf(facts.noise),
+      width: facts.columns.length,
+      hasConstant: facts.constant,
+      nullSpace,
+      project: (vector) => projected(vector, nullSpace),
+    };
+    moments.gram = consistentGram(gram, nullSpace, facts.noise.mean_diagonal);
+    moments.constantVector = constantVector(facts);
+    moments.rows = rowsOf(moments);
+    return moments;
+  }
+
+  // cells · 2^exponent · unit, the lower triangle by rows.
+  function publishedGram(facts) {
+    const width = facts.columns.length;
+    const release = JSON.parse(facts.release);
+    const factor = 2 ** release.matrix.exponent;
+    const result = matrix(width, width);
+    for (let i = 0, at = 0; i < width; i++) {
+      for (let j = 0; j <= i; j++, at++) {
+        // Where an inverse was published, the Gram matrix it stands for comes ready.
+        const value =
+          facts.gram === null ? Number(release.matrix.cells[at]) * factor * facts.cell_unit : facts.gram[at];
+        result.cells[i * width + j] = value;
+        result.cells[j * width + i] = value;
+      }
+    }
+    return result;
+  }
+
+  function noiseOf(told) {
+    const diagonal = told.diagonal_sd ** 2;
+    const off = told.offdiagonal_sd ** 2;
+    return {
+      diagonalSd: told.diagonal_sd,
+      offdiagonalSd: told.offdiagonal_sd,
+      added: told.added,
+      expectedNorm: (width) => told.expected_norms[width],
+      // Var⟨S, N⟩ for S = a·xxᵀ + b·yyᵀ.
+      functionalVariance(a, x, b, y) {
+        let onDiagonal = 0;
+        for (let i = 0; i < x.length; i++) onDiagonal += (a * x[i] * x[i] + b * y[i] * y[i]) ** 2;
+        const xx = dot(x, x);
+        const xy = dot(x, y);
+        const yy = dot(y, y);
+        const all = a * a * xx * xx + 2 * a * b * xy * xy + b * b * yy * yy;
+        return diagonal * onDiagonal + 2 * off * (all - onDiagonal);
+      },
+    };
+  }
+
+  // Orthonormal u with G·u = 0 in every table: the levels of a group add up to the constant.
+  function knownNullSpace(facts) {
+    const width = facts.columns.length;
+    const groups = facts.complete_groups ? facts.declared.filter((column) => column.kind === "categorical") : [];
+    let ones = groups.map((group) => {
+      const vector = new Float64Array(width);
+      for (const i of group.positions) vector[i] = 1 / facts.columns[i].weight;
+      if (facts.constant) vector[0] = -1 / facts.columns[0].weight;
+      return vector;
+    });
+    // Without a constant two groups agree with each other.
+    if (!facts.constant && ones.length) ones = ones.slice(1).map((vector) => addScaled(vector, -1, ones[0]));
+    return orthonormal(fromRows(ones, width)).basis;
+  }
+
+  function projected(vector, nullSpace) {
+    const result = Float64Array.from(vector);
+    for (let i = 0; i < nullSpace.rows; i++) addScaled(result, -dot(row(nullSpace, i), vector), row(nullSpace, i));
+    return result;
+  }
+
+  // P (G̃ − E N) P.
+  function consistentGram(gram, nullSpace, mean) {
+    const width = gram.rows;
+    const result = { rows: width, columns: width, cells: Float64Array.from(gram.cells) };
+    for (let i = 0; i < width; i++) result.cells[i * width + i] -= mean;
+    if (nullSpace.rows === 0) return result;
+    for (let pass = 0; pass < 2; pass++) {
+      for (let i = 0; i < width; i++) result.cells.set(projected(row(result, i), nullSpace), i * width);
+      transposeInPlace(result);
+    }
+    return symmetric(result);
+  }
+
+  function transposeInPlace(a) {
+    const n = a.rows;
+    for (let i = 0; i < n; i++) {
+      for (let j = 0; j < i; j++) {
+        const kept = a.cells[i * n + j];
+        a.cells[i * n + j] = a.cells[j * n + i];
+        a.cells[j * n + i] = kept;
+      }
+    }
+  }
+
+  // v with v·a = 1 for every row a, or null when no column says so.
+  function constantVector(facts) {
+    const vector = new Float64Array(facts.columns.length);
+    if (facts.constant) {
+      vector[0] = 1 / facts.columns[0].weight;
+      return vector;
+    }
+    const group = facts.declared.find((column) => column.kind === "categorical");
+    if (!facts.complete_groups || group === undefined) return null;
+    for (const i of group.positions) vector[i] = 1 / facts.columns[i].weight;
+    return vector;
+  }
+
+  function rowsOf(moments) {
+    const constant = moments.constantVector;
+    if (constant === null) return moments.facts.public_rows;
+    return dot(constant, apply(moments.gram, constant));
+  }
+
+  dpgram.moments = { momentsOf, Refusal, TOO_NOISY };
+})(globalThis.dpgram ??= {});
