@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from dpgram.curator import Report, publish
     from dpgram.errors import DpgramError, DpgramWarning
+    from dpgram.planning import Plan, plan
     from dpgram.privacy.ledger import Ledger
     from dpgram.release import Release, load
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
@@ -22,6 +23,7 @@ __all__ = [
     "DpgramError",
     "DpgramWarning",
     "Ledger",
+    "Plan",
     "Release",
     "Report",
     "Schema",
@@ -31,6 +33,7 @@ __all__ = [
     "legendre",
     "load",
     "numeric",
+    "plan",
     "product",
     "publish",
 ]
@@ -39,6 +42,7 @@ _HOMES: Final = {
     "DpgramError": "dpgram.errors",
     "DpgramWarning": "dpgram.errors",
     "Ledger": "dpgram.privacy.ledger",
+    "Plan": "dpgram.planning",
     "Release": "dpgram.release",
     "Report": "dpgram.curator",
     "Schema": "dpgram.schema",
@@ -47,6 +51,7 @@ _HOMES: Final = {
     "legendre": "dpgram.schema",
     "load": "dpgram.release",
     "numeric": "dpgram.schema",
+    "plan": "dpgram.planning",
     "product": "dpgram.schema",
     "publish": "dpgram.curator",
 }

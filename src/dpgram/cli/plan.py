@@ -1,0 +1,123 @@
+"""The command that looks before anything is spent: plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpgram.cli.console import (
+    AdjacencyOption,
+    JsonFlag,
+    SchemaFile,
+    print_json,
+    require_writable,
+    say,
+    split_names,
+)
+from dpgram.errors import DpgramError
+
+
+def plan(
+    schema: SchemaFile,
+    rows: Annotated[int, typer.Option(help="A public guess of the number of rows.")],
+    epsilon: Annotated[float, typer.Option(help="ε: how much one row may change the odds of any outcome.")],
+    delta: Annotated[
+        float, typer.Option(help="δ: the chance that this fails; 0 for a pure guarantee.")
+    ] = 0.0,
+    adjacency: AdjacencyOption = "add-remove",
+    target: Annotated[
+        str | None, typer.Option(help="The column to explain; the last number by default.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="Columns to explain it with, by commas; all others by default.")
+    ] = None,
+    spread: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Assumed standard deviation, 1 being half the range: 0.3, or age=0.4 (repeatable)."
+        ),
+    ] = None,
+    correlation: Annotated[float, typer.Option(help="Assumed correlation of all pairs of columns.")] = 0.2,
+    r_squared: Annotated[float, typer.Option(help="Assumed R² of the regression.")] = 0.5,
+    target_se_ratio: Annotated[
+        float | None, typer.Option(help="Find the ε for this standard error, in those of least squares.")
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="Only this mechanism (repeatable); all by default.")
+    ] = None,
+    psd: Annotated[bool, typer.Option("--psd", help="Only positive semidefinite matrices.")] = False,
+    clip: Annotated[
+        float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
+    ] = None,
+    bounds_share: Annotated[
+        float, typer.Option(help="The part of the budget that learning bounds takes.")
+    ] = 0.1,
+    quick: Annotated[bool, typer.Option("--quick", help="Closed forms only, no simulation.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw accuracy against ε into this file (png, svg or pdf).")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Forecast every mechanism before spending.
+
+    From public facts and stated assumptions only: no data is read. Tells how much larger standard errors
+    would be than those of least squares, how many rows it takes, what a larger ε or fewer columns would buy,
+    and says so when it will not work.
+
+    \b
+    Examples:
+      dpgram plan --schema insurance.toml --rows 50000 --epsilon 1 --delta 1e-6
+      dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 --target-se-ratio 1.2
+    """
+    from dpgram.planning import plan as run
+    from dpgram.schema import Schema
+
+    if figure is not None:
+        require_writable(figure, overwrite=overwrite)
+    found = run(
+        Schema.from_file(schema),
+        rows=rows,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        clip=clip,
+        target=target,
+        on=split_names(on),
+        spread=_spreads(spread or []),
+        correlation=correlation,
+        r_squared=r_squared,
+        target_se_ratio=target_se_ratio,
+        mechanisms=mechanism or None,
+        psd=psd,
+        bounds_share=bounds_share,
+        simulate=not quick,
+        progress=False if as_json else None,
+    )
+    if figure is not None:
+        found.plot(figure)
+    if as_json:
+        print_json(found.to_json() | {"figure": None if figure is None else str(figure)})
+        return
+    say(str(found))
+    if figure is not None:
+        say(f"\nwrote {figure}")
+
+
+def _spreads(texts: list[str]) -> dict[str, float | list[float]]:
+    """`0.3` is for all other columns, `age=0.4` for one, `smoker=0.8/0.2` gives the shares of a category."""
+    found: dict[str, float | list[float]] = {}
+    for text in texts:
+        name, _, value = text.rpartition("=")
+        try:
+            numbers = [float(number) for number in value.split("/")]
+        except ValueError:
+            raise DpgramError(
+                "a spread is a number, or a column's name and a number",
+                got=repr(text),
+                remedy="Write age=0.4",
+            ) from None
+        found[name or "*"] = numbers[0] if len(numbers) == 1 else numbers
+    return found

@@ -1,0 +1,8 @@
+"""Look before you spend: forecasts of every mechanism's accuracy from public facts alone."""
+
+from __future__ import annotations
+
+from dpgram.planning.forecast import Forecast
+from dpgram.planning.plan import Advice, Plan, plan
+
+__all__ = ["Advice", "Forecast", "Plan", "plan"]

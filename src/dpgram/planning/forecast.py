@@ -1,0 +1,206 @@
+"""What one mechanism would give: its noise, the standard errors, and the rows it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
+from dpgram.mechanisms import MECHANISMS, Facts, Mechanism
+from dpgram.noise import Deflation, EigenvectorSampling, NoisyInverse
+from dpgram.planning.question import Outcome, Question
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.entropy import simulation
+from dpgram.privacy.guarantee import Guarantee
+
+WORTH_IT: Final = 2.0
+"""A ratio of 2: as good as least squares on a quarter of the rows."""
+MOST_ROWS: Final = 10**12
+DRAWS: Final = 24
+"""Simulated releases behind a forecast that has no exact closed form, for up to 64 columns."""
+DEFAULT_RIDGE: Final = 0.01
+"""The ridge taken for inverse-noise where none is given, as a part of the rows times the squared radius."""
+NOT_EXACT: Final = (EigenvectorSampling, Deflation, NoisyInverse)
+"""Laws whose first-order error is checked by a short simulation."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """One mechanism at one guarantee, on the assumed table."""
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    """0 where the mechanism needs no δ."""
+    noise: float
+    """Root-mean-square σ of a diagonal cell, in encoded units (σ/√2 off the diagonal)."""
+    noise_in_rows: float
+    """The same in units of one full-length row's square."""
+    se_ratio: float
+    """Median over the coefficients of standard error over that of least squares; inf: no interval at all."""
+    worst_se_ratio: float
+    se_ratios: Mapping[str, float]
+    without_interval: tuple[str, ...]
+    """Coefficients that would get no interval because noise could have made them."""
+    rows_needed: int | None
+    """Least number of rows with a median ratio of at most 2; nothing if no number suffices."""
+    se_ratio_at_double_epsilon: float
+    se_ratio_with_half_the_columns: float | None
+    se_ratio_after_learning_bounds: float
+    simulated: bool
+
+    @property
+    def works(self) -> bool:
+        """Whether any interval would be given."""
+        return math.isfinite(self.se_ratio)
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        if not self.works:
+            return "will not work"
+        if self.se_ratio > WORTH_IT:
+            return "poor"
+        return "usable" if self.se_ratio > 1.2 else "good"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """A question with the public facts that decide the noise."""
+
+    question: Question
+    rows: int
+    adjacency: Adjacency
+    radius: float
+    ridge: float | None = None
+    rank: int | None = None
+    degrees: int | None = None
+
+    @property
+    def unit(self) -> float:
+        """One lattice unit in encoded units."""
+        return cell_unit(self.radius)
+
+    def facts(self, name: str, rows: int | None = None) -> Facts:
+        """What the mechanism is calibrated from; parameters that nobody gave are guessed from rows."""
+        kind, width = MECHANISMS[name], len(self.question.values)
+        count = self.rows if rows is None else rows
+        ridge = DEFAULT_RIDGE * count * self.radius**2 if self.ridge is None else self.ridge
+        degrees = self.degrees
+        if degrees is None and name.startswith("inverse-wishart"):
+            degrees = max(count, width + 2)
+        return Facts(
+            width=width,
+            adjacency=self.adjacency,
+            rows=count,
+            ridge=ridge / self.unit if "ridge" in kind.options else None,
+            rank=self.rank if "rank" in kind.options else None,
+            degrees=degrees if "degrees" in kind.options else None,
+        )
+
+    def calibrated(self, name: str, guarantee: Guarantee, rows: int | None = None) -> Mechanism:
+        """The mechanism at that guarantee."""
+        return MECHANISMS[name].calibrated(guarantee, self.facts(name, rows))
+
+    def outcome(self, mechanism: Mechanism, rows: float | None = None, factor: float = 1.0) -> Outcome:
+        """Of the regression, for a table of `rows` rows."""
+        count = self.rows if rows is None else rows
+        law = mechanism.expected(count * self.question.values / self.unit)
+        return self.question.outcome(law, count, self.unit, factor)
+
+    def rows_needed(self, mechanism: Mechanism, guarantee: Guarantee, factor: float) -> int | None:
+        """The least number of rows from which on the regression is worth it.
+
+        A sketch is calibrated anew for each number; the others stay as they were calibrated for `rows`.
+        """
+
+        def enough(rows: int) -> bool:
+            used = mechanism
+            if mechanism.name == "sketch" and self.degrees is None:
+                used = self.calibrated("sketch", guarantee, rows)
+            return self.outcome(used, rows, factor).typical <= WORTH_IT
+
+        low, high = len(self.question.spectrum), 2 * len(self.question.spectrum)
+        while not enough(high):
+            low, high = high, 4 * high
+            if high > MOST_ROWS:
+                return None
+        while high - low > max(1, high // 200):
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+    def simulated_factor(self, mechanism: Mechanism, tick: Callable[[], None]) -> float:
+        """Mean square of simulated first-order errors over the closed form's, averaged over coefficients."""
+        question, unit = self.question, self.unit
+        gram = self.rows * question.second / unit
+        law = mechanism.expected(self.rows * question.values / unit)
+        generator, width = simulation(0), len(gram)
+        shift = law.mean_diagonal * np.eye(width)
+        draws = max(6, min(DRAWS, DRAWS * 64 // width))
+        squares = np.zeros(len(question.names))
+        for _ in range(draws):
+            squares += question.error_of((law.redraw(gram, generator) - shift - gram) * unit) ** 2 / draws
+            tick()
+        closed = question.noise(law.cell_variances(self.rows * question.values / unit) * unit**2)
+        return float(np.mean(squares / closed))
+
+
+def forecast(
+    name: str,
+    guarantee: Guarantee,
+    setting: Setting,
+    *,
+    halved: Setting | None,
+    bounds_share: float,
+    simulate: bool,
+    tick: Callable[[], None],
+) -> Forecast:
+    """Everything that is told about one mechanism. `tick` is called after each step of work."""
+    question = setting.question
+    mechanism = setting.calibrated(name, guarantee)
+    tick()
+    law = mechanism.expected(setting.rows * question.values / setting.unit)
+    simulated = simulate and isinstance(law, NOT_EXACT)
+    factor = setting.simulated_factor(mechanism, tick) if simulated else 1.0
+    found = setting.outcome(mechanism, factor=factor)
+    doubled = setting.calibrated(name, Guarantee(2.0 * guarantee.epsilon, guarantee.delta))
+    tick()
+    fewer = (
+        None if halved is None else halved.outcome(halved.calibrated(name, guarantee), factor=factor).typical
+    )
+    tick()
+    pure = mechanism.curve(setting.facts(name)).delta(guarantee.epsilon) == 0.0
+    # A share b of the budget leaves μ√(1 − b); of a pure budget ε(1 − b).
+    left = (1.0 - bounds_share) ** (2 if pure else 1)
+    cells = law.cell_variances(setting.rows * question.values / setting.unit)
+    width = len(cells)
+    sigma = math.sqrt(2.0 * factor * float(cells.sum()) / (width * (width + 1)))
+    return Forecast(
+        mechanism=name,
+        epsilon=guarantee.epsilon,
+        delta=0.0 if pure else guarantee.delta,
+        noise=sigma * setting.unit,
+        noise_in_rows=sigma / ROW_NORM_SQUARED,
+        se_ratio=found.typical,
+        worst_se_ratio=float("inf") if found.refused else float(found.ratios.max()),
+        se_ratios=dict(zip(question.names, map(float, found.ratios), strict=True)),
+        without_interval=tuple(n for n, ok in zip(question.names, found.clear, strict=True) if not ok),
+        rows_needed=setting.rows_needed(mechanism, guarantee, factor),
+        se_ratio_at_double_epsilon=setting.outcome(doubled, factor=factor).typical,
+        se_ratio_with_half_the_columns=fewer,
+        se_ratio_after_learning_bounds=setting.outcome(mechanism, factor=factor / left).typical,
+        simulated=simulated,
+    )
+
+
+def steps(name: str, width: int, *, simulate: bool) -> int:
+    """How often `forecast` calls `tick`."""
+    spectral = name in {"eigenvectors", "eigenvectors-zcdp", "deflation", "inverse-noise"}
+    return 3 + (max(6, min(DRAWS, DRAWS * 64 // width)) if simulate and spectral else 0)

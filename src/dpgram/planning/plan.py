@@ -1,0 +1,437 @@
+"""plan(): what every mechanism would give, before any budget is spent, from public facts only."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+
+import numpy as np
+
+from dpgram.encoding import Encoder
+from dpgram.errors import AnalysisError, DpgramError
+from dpgram.mechanisms import MECHANISMS
+from dpgram.planning.assumed import (
+    DEFAULT_CORRELATION,
+    DEFAULT_R_SQUARED,
+    DEFAULT_SPREAD,
+    Assumption,
+    Matrix,
+    Spread,
+)
+from dpgram.planning.forecast import Forecast, Setting, forecast, steps
+from dpgram.planning.question import Question
+from dpgram.planning.words import header, plan_text, table_rows
+from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.search import least
+from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Numeric, Schema
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dpgram.release import Release
+
+Progress: TypeAlias = Literal[False] | None
+
+QUICK: Final = ("gaussian", "matrix-laplace", "laplace")
+"""Calibrated in a moment, and among them is the best of all for everything but a semidefinite matrix."""
+LARGEST_EPSILON: Final = 100.0
+CURVE_POINTS: Final = 9
+UNKNOWN_BOUNDS: Final = (-1.0, 1.0)
+BOUNDS_SHARE: Final = 0.1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """The least ε that reaches a wanted standard-error ratio, and with which mechanism."""
+
+    se_ratio: float
+    epsilon: float | None
+    """Nothing where not even ε = 100 reaches it."""
+    mechanism: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """Forecasts for one table that nobody has looked at."""
+
+    rows: int
+    epsilon: float
+    delta: float
+    adjacency: str
+    width: int
+    target: str
+    features: int
+    assumption: str
+    bounds_share: float
+    bounds_unknown: tuple[str, ...]
+    """Numeric columns without bounds: these will have to be learnt."""
+    forecasts: tuple[Forecast, ...]
+    """From the least standard error to the largest."""
+    left_out: Mapping[str, str]
+    """Mechanism → why it cannot serve."""
+    advice: Advice | None
+    psd: bool
+    _setting: Setting = field(repr=False)
+
+    @property
+    def recommended(self) -> Forecast | None:
+        """The best that works; nothing when none does."""
+        return next((found for found in self.forecasts if found.works), None)
+
+    @property
+    def works(self) -> bool:
+        """Whether any mechanism would give intervals."""
+        return self.recommended is not None
+
+    def forecast(self, mechanism: str) -> Forecast:
+        """That of one mechanism."""
+        for found in self.forecasts:
+            if found.mechanism == mechanism:
+                return found
+        raise AnalysisError(
+            f"no forecast for {mechanism!r}", got=self.left_out.get(mechanism), limit=", ".join(MECHANISMS)
+        )
+
+    def table(self) -> str:
+        """One line for each mechanism, aligned."""
+        rows = table_rows(self)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+            )
+            for row in rows
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def headline(self) -> str:
+        """What was asked and what is assumed."""
+        return header(self)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values; an infinite ratio (no interval at all) is null."""
+        form: dict[str, object] = {
+            "rows": self.rows,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "encoded_columns": self.width,
+            "target": self.target,
+            "assumption": self.assumption,
+            "bounds_share": self.bounds_share,
+            "bounds_unknown": list(self.bounds_unknown),
+            "works": self.works,
+            "recommended": None if self.recommended is None else self.recommended.mechanism,
+            "advice": None if self.advice is None else asdict(self.advice),
+            "left_out": dict(self.left_out),
+            "forecasts": [{**asdict(found), "verdict": found.verdict} for found in self.forecasts],
+        }
+        return {key: _finite(value) for key, value in form.items()}
+
+    def curves(self) -> Mapping[str, tuple[Sequence[float], Sequence[float]]]:
+        """Mechanism → (ε, median ratio) from a tenth of ε to ten times it; leaves out what does not work."""
+        lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
+        grid = self.epsilon * np.geomspace(0.1, 10.0, CURVE_POINTS)
+        for name in (found.mechanism for found in self.forecasts):
+            pairs = [(float(epsilon), self._ratio(name, float(epsilon))) for epsilon in grid]
+            finite = [(epsilon, ratio) for epsilon, ratio in pairs if math.isfinite(ratio)]
+            lines[name] = ([e for e, _ in finite], [r for _, r in finite])
+        return lines
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The ratio against ε, a line for each mechanism; written to `path` if one is given."""
+        from dpgram.planning.figure import accuracy_plot
+
+        return accuracy_plot(self, path=None if path is None else Path(path))
+
+    def _ratio(self, name: str, epsilon: float) -> float:
+        try:
+            mechanism = self._setting.calibrated(name, Guarantee(epsilon, self.delta))
+        except DpgramError:
+            return float("inf")
+        return self._setting.outcome(mechanism).typical
+
+
+def plan(
+    schema: Schema,
+    *,
+    rows: int,
+    epsilon: float,
+    delta: float = 0.0,
+    adjacency: str = "add-remove",
+    clip: float | None = None,
+    target: str | None = None,
+    on: Sequence[str] | None = None,
+    spread: Spread = DEFAULT_SPREAD,
+    mean: Mapping[str, float] | None = None,
+    correlation: float = DEFAULT_CORRELATION,
+    r_squared: float = DEFAULT_R_SQUARED,
+    like: Release | Matrix | None = None,
+    target_se_ratio: float | None = None,
+    mechanisms: Sequence[str] | None = None,
+    psd: bool = False,
+    ridge: float | None = None,
+    rank: int | None = None,
+    degrees: int | None = None,
+    bounds_share: float = BOUNDS_SHARE,
+    simulate: bool = True,
+    progress: Progress = None,
+) -> Plan:
+    """Forecast what every mechanism would give for a regression on a table of about `rows` rows.
+
+    Reads no data and spends nothing. `target` is the last number declared, unless named, and is regressed on
+    all other columns or on those in `on`. `spread` is the standard deviation of the columns where 1 is half
+    the public range (one number, or by column; for a category the shares of its levels), `mean` their place
+    in it, `correlation` that of all pairs, `r_squared` what the regression explains; `like`, instead of all
+    these, a release of a similar table or its second moments E aaᵀ. None of them may come from the rows to be
+    published. `bounds_share` is the part of the budget that learning bounds would take.
+    """
+    count = _whole("rows", rows)
+    asked = Guarantee.checked(float(epsilon), float(delta), count)
+    _check_share(bounds_share)
+    bounded, unknown = _with_some_bounds(schema)
+    if bounded.width < 2:
+        raise AnalysisError("a regression needs a target and something to regress it on", got=bounded.names)
+    radius = Encoder(bounded, clip=clip).radius
+    assumption = Assumption(spread=spread, mean=mean, correlation=correlation, r_squared=r_squared)
+    name = _default_target(bounded) if target is None else target
+    question = _question(bounded, name, on, assumption, like)
+    setting = Setting(
+        question=question,
+        rows=count,
+        adjacency=adjacency_named(adjacency),
+        radius=radius,
+        ridge=ridge,
+        rank=rank,
+        degrees=degrees,
+    )
+    halved = _halved(bounded, setting, on, clip=clip)
+    names = [n for n in mechanisms or MECHANISMS if MECHANISMS[_known(n)].psd or not psd]
+    found: list[Forecast] = []
+    left_out: dict[str, str] = {}
+    with _ticking(progress, sum(steps(n, bounded.width, simulate=simulate) for n in names)) as tick:
+        for each in names:
+            try:
+                found.append(
+                    forecast(
+                        each,
+                        asked,
+                        setting,
+                        halved=halved,
+                        bounds_share=bounds_share,
+                        simulate=simulate,
+                        tick=tick,
+                    )
+                )
+            except DpgramError as problem:
+                left_out[each] = problem.what
+    order = {n: i for i, n in enumerate(MECHANISMS)}
+    found.sort(key=lambda f: (not f.works, round(f.se_ratio, 3) if f.works else f.noise, order[f.mechanism]))
+    return Plan(
+        rows=count,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        adjacency=adjacency,
+        width=bounded.width,
+        target=name,
+        features=len(question.names),
+        assumption=str(assumption) if like is None else "second moments of a similar table",
+        bounds_share=bounds_share,
+        bounds_unknown=unknown,
+        forecasts=tuple(found),
+        left_out=left_out,
+        advice=None if target_se_ratio is None else _advice(setting, asked.delta, target_se_ratio, psd=psd),
+        psd=psd,
+        _setting=setting,
+    )
+
+
+def _question(
+    schema: Schema,
+    target: str,
+    on: Sequence[str] | None,
+    assumption: Assumption,
+    like: Release | Matrix | None,
+) -> Question:
+    if like is not None:
+        return Question.ask(schema, _known_moments(schema, like), target, on)
+    # The design needs a matrix to be laid out, and the matrix needs the design's features: any will do first.
+    from dpgram.analysis.design import build_design
+    from dpgram.analysis.moments import EncodedNoise, Moments
+    from dpgram.noise import SymmetricGaussian
+
+    blank = Moments(
+        gram=np.eye(schema.width),
+        schema=schema,
+        noise=EncodedNoise.of(SymmetricGaussian(sigma=0.0)),
+        radius=1.0,
+    )
+    design = build_design(blank, target, on, intercept=schema.constant)
+    second = assumption.second_moments(schema, schema.indices(target)[0], design.members)
+    return Question.ask(schema, second, target, on)
+
+
+def _known_moments(schema: Schema, like: Release | Matrix) -> Matrix:
+    """E aaᵀ of a release, noise removed as far as it goes, or the matrix itself."""
+    if isinstance(like, np.ndarray):
+        second = np.asarray(like, dtype=np.float64)
+    else:
+        from dpgram.analysis.moments import Moments
+
+        moments = Moments.of(like)
+        if moments.schema.names != schema.names:
+            raise AnalysisError("the release in `like` has other columns than the schema")
+        if moments.rows is None or moments.rows <= 0.0:
+            raise AnalysisError("the release in `like` does not tell its number of rows")
+        values, vectors = np.linalg.eigh(moments.consistent_gram / moments.rows)
+        second = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    if second.shape != (schema.width, schema.width) or not np.isfinite(second).all():
+        raise AnalysisError(
+            "second moments need a row and a column for each encoded column",
+            got=second.shape,
+            limit=f"{schema.width} × {schema.width}",
+        )
+    return second
+
+
+def _halved(
+    schema: Schema, setting: Setting, on: Sequence[str] | None, *, clip: float | None
+) -> Setting | None:
+    """The same regression on the first half of its features, with the other half left out of the release."""
+    target = setting.question.target
+    own = schema.encoded[schema.indices(target)[0]].source
+    used = [c for c in schema.columns if c.name != own and not _made_of(c, own)]
+    used = [c for c in used if on is None or c.name in on]
+    base = [c for c in used if not isinstance(c, DerivedColumn)]
+    if len(base) < 2:
+        return None
+    names = {c.name for c in base[: (len(base) + 1) // 2]} | {own}
+    kept = [
+        c
+        for c in schema.columns
+        if c.name in names or (c in used and isinstance(c, DerivedColumn) and set(c.factors) <= names)
+    ]
+    smaller = Schema(*kept, constant=schema.constant)
+    at = [schema.names.index(name) for name in smaller.names]
+    question = Question.ask(smaller, setting.question.second[np.ix_(at, at)], target)
+    radius = Encoder(smaller, clip=None if clip is None else min(clip, smaller.max_norm_squared**0.5)).radius
+    return Setting(
+        question=question,
+        rows=setting.rows,
+        adjacency=setting.adjacency,
+        radius=radius,
+        ridge=setting.ridge,
+        rank=None if setting.rank is None else min(setting.rank, smaller.width),
+        degrees=setting.degrees,
+    )
+
+
+def _made_of(column: Column, name: str) -> bool:
+    return isinstance(column, DerivedColumn) and name in column.factors
+
+
+def _advice(setting: Setting, delta: float, wanted: float, *, psd: bool) -> Advice:
+    if not wanted > 1.0:
+        raise AnalysisError(
+            "no release reaches least squares itself", got=wanted, limit="target_se_ratio > 1"
+        )
+    best: tuple[float, str] | None = None
+    for name in ("wishart",) if psd else QUICK:
+        if delta == 0.0 and name in {"gaussian", "wishart"}:
+            continue
+
+        def reached(epsilon: float, name: str = name) -> bool:
+            if epsilon > LARGEST_EPSILON:
+                return True
+            try:
+                mechanism = setting.calibrated(name, Guarantee(epsilon, delta))
+            except DpgramError:
+                return False
+            return setting.outcome(mechanism).typical <= wanted
+
+        epsilon = least(reached, start=1.0, tolerance=1e-3)
+        if epsilon <= LARGEST_EPSILON and (best is None or epsilon < best[0]):
+            best = (epsilon, name)
+    return Advice(
+        se_ratio=wanted,
+        epsilon=None if best is None else best[0],
+        mechanism=None if best is None else best[1],
+    )
+
+
+def _with_some_bounds(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
+    if not isinstance(schema, Schema):
+        raise AnalysisError("plan needs a Schema", got=f"a {type(schema).__name__}")
+    unknown = tuple(c.name for c in schema.columns if isinstance(c, Numeric) and not c.bounded)
+    return (schema.with_bounds(dict.fromkeys(unknown, UNKNOWN_BOUNDS)) if unknown else schema), unknown
+
+
+def _default_target(schema: Schema) -> str:
+    """The last number declared, else the last boolean, else the last level of all."""
+    for kind in (Numeric, Boolean):
+        named = [column.name for column in schema.columns if isinstance(column, kind)]
+        if named:
+            return named[-1]
+    return [c.encoded_names[-1] for c in schema.columns if isinstance(c, Categorical)][-1]
+
+
+def _known(name: str) -> str:
+    if name not in MECHANISMS:
+        raise AnalysisError("unknown mechanism", got=repr(name), limit=", ".join(MECHANISMS))
+    return name
+
+
+def _whole(what: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise AnalysisError(f"{what} must be a whole number above zero", got=repr(value))
+    return int(value)
+
+
+def _check_share(share: float) -> None:
+    if not 0.0 <= share < 1.0:
+        raise AnalysisError(
+            "the share of the budget for bounds is a part of one", got=share, limit="0 ≤ share < 1"
+        )
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value
+
+
+@contextmanager
+def _ticking(progress: Progress, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    if progress is False or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        TextColumn("forecasts"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("forecasts", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,194 @@
+"""Var β̂_j ≈ s²(A⁻¹)_jj + κ·Σ_kl V_kl-weighted noise: one regression, before there is a release.
+
+With G = n·S, S assumed, the noise E of a release moves a coefficient by p_jᵀE r to first order, r the
+residual as a function of the encoded row and p_j = V A⁻¹Jᵀe_j. In the eigenbasis of G every mechanism's E
+has uncorrelated cells of known variance V_kl (`Law.cell_variances`), so
+
+    Var(p_jᵀE r) = Σ_k V_kk p_k²r_k² + Σ_{k<l} V_kl (p_k r_l + p_l r_k)².
+
+Second order: noise inflates an inverse, by κ = 1/(1 − x) with x = v·tr A⁻² for noise of variance v in every
+cell, in general x = the Perron root of V_kl/a_k² in the eigendirections of A (analysis/unshrunken.py). As in
+an analysis, directions drowned by noise are left out of κ, and what leans on them gets no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.analysis.design import INTERCEPT, Design, build_design
+from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.problem import orthonormal
+from dpgram.analysis.trust import CALM, LOST, LOST_PART, OWN_LIMIT, REST_LIMIT
+from dpgram.errors import AnalysisError
+from dpgram.noise import Law, SymmetricGaussian
+from dpgram.noise.additive import invariant_variances
+from dpgram.schema import Schema
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+SINGULAR: Final = 1e-10
+"""Features whose smallest eigenvalue is below this part of the largest are dependent by assumption."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """What a release would give for one regression."""
+
+    ratios: Vector
+    """Standard error over that of least squares, for all coefficients but the intercept; inf: no interval."""
+    clear: npt.NDArray[np.bool_]
+    """Which of them would get an interval."""
+    refused: bool
+    """Whether no interval at all would be given."""
+    inflation: float
+    """κ."""
+
+    @property
+    def typical(self) -> float:
+        """The median ratio; infinite where nothing would be given."""
+        return float("inf") if self.refused else float(np.median(self.ratios))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """One regression on a table with E aaᵀ = S. Without slots, so that sums over cells are done once."""
+
+    schema: Schema
+    target: str
+    names: tuple[str, ...]
+    """Coefficients other than the intercept."""
+    second: Matrix
+    """S."""
+    values: Vector
+    """Eigenvalues of S."""
+    vectors: Matrix
+    reach: Matrix
+    """p_j for n = 1 in the eigenbasis of S, a row for each coefficient."""
+    residual: Vector
+    """r in the eigenbasis of S."""
+    variance: Vector
+    """n·Var of least squares, for each coefficient: s²(JA⁻¹Jᵀ)_jj."""
+    spectrum: Vector
+    """Eigenvalues of A for n = 1."""
+    turn: Matrix
+    """Eigendirections of A in the eigenbasis of S, a row each."""
+    own: Vector
+    """(JA⁻²Jᵀ)_jj/|J_j|²: how far a coefficient leans on weak directions."""
+
+    @classmethod
+    def ask(cls, schema: Schema, second: Matrix, target: str, on: Sequence[str] | None = None) -> Self:
+        """The regression of `target` on the named columns (all others by default), with an intercept."""
+        moments = Moments(
+            gram=second,
+            schema=schema,
+            noise=EncodedNoise.of(SymmetricGaussian(sigma=0.0)),
+            radius=schema.max_norm_squared**0.5,
+        )
+        design = build_design(moments, target, on, intercept=schema.constant)
+        basis = orthonormal(moments.project(design.vectors))
+        outside = moments.project(design.target_vector)
+        outside = outside - basis @ (basis.T @ outside)
+        A = basis.T @ second @ basis
+        spectrum, directions = np.linalg.eigh((A + A.T) / 2.0)
+        if spectrum[0] <= SINGULAR * spectrum[-1]:
+            raise AnalysisError(
+                "the features would be linearly dependent in the assumed table",
+                remedy="Leave out one of them, or assume other spreads.",
+            )
+        inverse = (directions / spectrum) @ directions.T
+        residual = outside - basis @ (inverse @ (basis.T @ (second @ outside)))
+        jacobian = _slopes(
+            design, design.to_original @ np.linalg.inv(basis.T @ moments.project(design.vectors))
+        )
+        values, vectors = np.linalg.eigh((second + second.T) / 2.0)
+        solved = jacobian @ inverse
+        return cls(
+            schema=schema,
+            target=target,
+            names=tuple(name for name in design.names if name != INTERCEPT),
+            second=second,
+            values=np.maximum(values, 0.0),
+            vectors=vectors,
+            reach=solved @ (basis.T @ vectors),
+            residual=vectors.T @ residual,
+            variance=float(residual @ second @ residual) * np.einsum("ij,ij->i", solved, jacobian),
+            spectrum=spectrum,
+            turn=(basis @ directions).T @ vectors,
+            own=np.sum(solved**2, axis=1) / np.maximum(np.sum(jacobian**2, axis=1), np.finfo(float).tiny),
+        )
+
+    def outcome(self, law: Law, rows: float, unit: float, factor: float = 1.0) -> Outcome:
+        """Of a release with this law for a table of `rows` rows; `unit` is a lattice unit in encoded units.
+
+        `factor` multiplies all variances: what a simulation found the first order to be off by.
+        """
+        width = len(self.values)
+        cells = law.cell_variances(rows * self.values / unit) * (factor * unit**2 / rows**2)
+        variance = float(cells.sum()) / (width * (width + 1.0))
+        strengths = self.spectrum**-2.0
+        kept = variance * strengths <= LOST
+        if width > 1 and np.ptp(cells[0, 1:]) == 0.0 == np.ptp(np.diagonal(cells) - 2.0 * cells[0, 1]):
+            noise, root = cells[0, 1] * self._per_cell, cells[0, 1] * float(strengths[kept].sum())
+        else:
+            noise, root = self.noise(cells), self._perron(cells, kept)
+        shown = variance * float(strengths[kept].sum())
+        if max(root, shown) >= 1.0 or rows <= len(self.spectrum):
+            lost = np.full(len(self.names), np.inf)
+            return Outcome(ratios=lost, clear=np.zeros(len(lost), dtype=bool), refused=True, inflation=np.inf)
+        inflation = 1.0 / (1.0 - root)
+        degrees = rows - len(self.spectrum)
+        return Outcome(
+            ratios=np.sqrt(1.0 + inflation * noise * degrees / self.variance),
+            clear=1.0 + variance * self.own / (1.0 - shown) <= OWN_LIMIT,
+            refused=_hopeless(variance * strengths / (1.0 - shown)),
+            inflation=inflation,
+        )
+
+    def noise(self, cells: Matrix) -> Vector:
+        """Σ_k V_kk p_k²r_k² + Σ_{k<l} V_kl(p_k r_l + p_l r_k)², for every coefficient."""
+        off = cells.copy()
+        np.fill_diagonal(off, 0.0)
+        products = self.reach * self.residual
+        squares = self.reach**2 @ (off @ self.residual**2)
+        crossed = np.einsum("ij,ij->i", products @ off, products)
+        return np.asarray(squares + crossed + products**2 @ np.diagonal(cells))
+
+    def error_of(self, errors: Matrix) -> Vector:
+        """p_jᵀE r for one error matrix E in encoded units, n = 1."""
+        turned = self.vectors.T @ (errors @ (self.vectors @ self.residual))
+        return np.asarray(self.reach @ turned)
+
+    @cached_property
+    def _per_cell(self) -> Vector:
+        """`noise` of independent noise of variance 1 off the diagonal and 2 on it."""
+        return self.noise(invariant_variances(len(self.values), 1.0))
+
+    def _perron(self, cells: Matrix, kept: npt.NDArray[np.bool_]) -> float:
+        """The largest eigenvalue of M_kl/a_k², M the cells in the eigendirections of A that are not lost."""
+        if not kept.any():
+            return float("inf")
+        weights = self.turn[kept] ** 2
+        moved = weights @ cells @ weights.T
+        moved.flat[:: len(moved) + 1] *= 0.5
+        scaled = moved / np.outer(self.spectrum[kept], self.spectrum[kept])
+        return float(np.linalg.eigvalsh((scaled + scaled.T) / 2.0)[-1])
+
+
+def _slopes(design: Design, jacobian: Matrix) -> Matrix:
+    return jacobian[[i for i, name in enumerate(design.names) if name != INTERCEPT]]
+
+
+def _hopeless(shares: Vector) -> bool:
+    """The rule by which analyses refuse intervals (analysis/trust.py), on forecast shares."""
+    kept = shares[shares <= LOST]
+    lost = len(shares) - len(kept)
+    return lost > LOST_PART * len(shares) or 1.0 + float(kept.sum()) > (CALM if lost else REST_LIMIT)

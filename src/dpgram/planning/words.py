@@ -1,0 +1,121 @@
+"""A plan in words and in a table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dpgram.planning.forecast import WORTH_IT, Forecast
+
+if TYPE_CHECKING:
+    from dpgram.planning.plan import Advice, Plan
+
+
+def header(plan: Plan) -> str:
+    """What was asked and what is assumed."""
+    guarantee = f"ε = {plan.epsilon:g}" + (f", δ = {plan.delta:g}" if plan.delta else ", δ = 0")
+    return (
+        f"Regression of {plan.target} on {plan.features} terms: about {plan.rows:,} rows, "
+        f"{plan.width} encoded columns, {guarantee}, {plan.adjacency}\n"
+        f"Assumed, not looked up: {plan.assumption}"
+    )
+
+
+def table_rows(plan: Plan) -> list[list[str]]:
+    """The header and one row for each mechanism."""
+    rows = [
+        [
+            "mechanism",
+            "noise",
+            "SE ratio",
+            "worst",
+            "rows needed",
+            "at 2ε",
+            "½ columns",
+            f"bounds {plan.bounds_share:.0%}",
+            "verdict",
+        ]
+    ]
+    rows.extend(
+        [
+            found.mechanism + ("*" if found.simulated else ""),
+            f"{found.noise_in_rows:.3g}",
+            _ratio(found.se_ratio),
+            _ratio(found.worst_se_ratio),
+            "–" if found.rows_needed is None else _short(found.rows_needed),
+            _ratio(found.se_ratio_at_double_epsilon),
+            _ratio(found.se_ratio_with_half_the_columns),
+            _ratio(found.se_ratio_after_learning_bounds),
+            found.verdict,
+        ]
+        for found in plan.forecasts
+    )
+    return rows
+
+
+def plan_text(plan: Plan) -> str:
+    """Headline, table, how to read it, and what to do."""
+    parts = [plan.headline(), "", plan.table(), "", _legend(plan), "", _advice(plan)]
+    if plan.left_out:
+        parts += ["", *(f"not possible: {name} ({why})" for name, why in plan.left_out.items())]
+    return "\n".join(parts)
+
+
+def _legend(plan: Plan) -> str:
+    text = (
+        "noise: σ of a diagonal cell in full-length rows. SE ratio: standard error of a coefficient over "
+        "that of\nordinary least squares, median and worst. Rows needed: for a ratio of "
+        f"{WORTH_IT:g}, that is, to be worth a\nquarter of the rows."
+    )
+    if any(found.simulated for found in plan.forecasts):
+        text += " *: adjusted by a short simulation."
+    return text
+
+
+def _advice(plan: Plan) -> str:
+    best = plan.recommended
+    lines = [_recommendation(plan, best)]
+    if best is not None and best.without_interval:
+        names = ", ".join(best.without_interval[:5])
+        more = len(best.without_interval) - 5
+        lines.append(f"No interval for {names}{f' and {more} more' if more > 0 else ''}: drowned in noise.")
+    if plan.bounds_unknown:
+        names = ", ".join(plan.bounds_unknown[:5])
+        lines.append(f"Bounds of {names} must be learnt first: read the column “bounds”.")
+    if plan.advice is not None:
+        lines.append(_target(plan.advice))
+    return "\n".join(lines)
+
+
+def _recommendation(plan: Plan, best: Forecast | None) -> str:
+    if best is None:
+        needed = [f.rows_needed for f in plan.forecasts if f.rows_needed is not None]
+        rows = f"about {_short(min(needed))} rows would be needed" if needed else "no number of rows would do"
+        return (
+            f"This will not work: with every mechanism the noise hides the regression; {rows} at this ε. "
+            "Publish fewer columns, more rows, or with a larger epsilon."
+        )
+    text = f"Recommended: {best.mechanism}, standard errors {best.se_ratio:.3g} times those of least squares."
+    if best.se_ratio > WORTH_IT:
+        rows = "no number of rows" if best.rows_needed is None else f"about {_short(best.rows_needed)} rows"
+        text += f" That is poor: {rows} would make it worth it."
+    return text
+
+
+def _target(advice: Advice) -> str:
+    if advice.epsilon is None:
+        return f"This will not work: no ε up to 100 gives a ratio of {advice.se_ratio:g} with so many rows."
+    return f"For a ratio of {advice.se_ratio:g}: ε = {advice.epsilon:.3g} with {advice.mechanism}."
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if math.isfinite(value) else "–"
+
+
+def _short(count: int) -> str:
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
+        if count >= size:
+            return f"{count / (10**3 if letter == 'k' else size):.3g}{letter}"
+    return str(count)

@@ -1,0 +1,287 @@
+"""Forecasts against the library itself on the assumed table, and against what must be true of any plan."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpgram as dg
+from dpgram.analysis.design import build_design
+from dpgram.analysis.inference import infer
+from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.cli import run
+from dpgram.errors import AnalysisError, DpgramError
+from dpgram.planning import Plan, plan
+from dpgram.planning.assumed import Assumption
+from dpgram.planning.question import Question
+from dpgram.privacy.entropy import simulation
+from dpgram.privacy.guarantee import Guarantee
+
+SCHEMA = dg.Schema(
+    dg.numeric("age", 18, 90),
+    dg.numeric("bmi", 10, 60),
+    dg.legendre("age", 2),
+    dg.boolean("active"),
+    dg.categorical("smoker", ["no", "yes"]),
+    dg.numeric("charges", 0, 70_000),
+)
+ADDITIVE = ("gaussian", "matrix-laplace", "laplace")
+
+
+def quick(rows: int = 20_000, epsilon: float = 1.0, delta: float = 1e-6, **others: object) -> Plan:
+    settings = {"mechanisms": ADDITIVE, "progress": False, **others}
+    return plan(SCHEMA, rows=rows, epsilon=epsilon, delta=delta, **settings)  # type: ignore[arg-type]
+
+
+def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
+    """√(1 + mean square of the library's own estimates around the truth over Var of least squares)."""
+    setting = found._setting
+    question = setting.question
+    gram = found.rows * question.second
+    mechanism = setting.calibrated(name, Guarantee(found.epsilon, found.delta))
+    law = mechanism.expected(found.rows * question.values / setting.unit)
+    generator = simulation(17)
+
+    def moments(matrix: np.ndarray) -> Moments:
+        noise = EncodedNoise.of(law, setting.unit)  # type: ignore[arg-type]
+        return Moments(gram=matrix, schema=SCHEMA, noise=noise, radius=setting.radius)
+
+    design = build_design(moments(gram), found.target)
+    truth = np.linalg.lstsq(
+        design.vectors.T @ gram @ design.vectors, design.vectors.T @ gram @ design.target_vector, rcond=None
+    )[0]
+    exact = design.coefficients(truth)[1:]
+    noisy = [
+        infer(moments(law.redraw(gram / setting.unit, generator) * setting.unit), design).estimate[1:]
+        for _ in range(draws)
+    ]
+    squares = np.mean((np.array(noisy) - exact) ** 2, axis=0)
+    return np.sqrt(1.0 + squares * (found.rows - len(question.spectrum)) / question.variance)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+@pytest.mark.parametrize(("rows", "epsilon"), [(20_000, 1.0), (100_000, 0.5)])
+def test_forecasts_agree_with_the_library_on_the_assumed_table(name: str, rows: int, epsilon: float) -> None:
+    found = quick(rows, epsilon)
+    one = found.forecast(name)
+    assert one.works
+    forecast = np.array(list(one.se_ratios.values()))
+    np.testing.assert_allclose(measured_ratios(found, name), forecast, rtol=0.12)
+
+
+def test_closed_form_for_one_standardised_column_is_that_of_the_page() -> None:
+    """y ~ x through the origin: ratio² = 1 + v·((|t|² + θ²)A⁻² + θ²A⁻²)/(s²A⁻¹), with v = σ²/2."""
+    schema = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", -1, 1), constant=False)
+    found = plan(
+        schema,
+        rows=30_000,
+        epsilon=1.0,
+        delta=1e-6,
+        spread=0.5,
+        correlation=0.0,
+        r_squared=0.36,
+        mechanisms=["gaussian"],
+        progress=False,
+    )
+    one = found.forecasts[0]
+    A, theta, s2 = 30_000 * 0.25, 0.6, 0.25 * 0.64
+    v = one.noise**2 / 2.0
+    degrees = (30_000 - 1) / 30_000
+    kappa = 1.0 / (1.0 - v / A**2)
+    expected = math.sqrt(1.0 + kappa * v * (1.0 + 2.0 * theta**2) / A / s2 * degrees)
+    assert one.se_ratio == pytest.approx(expected, rel=1e-9)
+
+
+def test_second_moments_have_what_was_assumed() -> None:
+    assumption = Assumption(
+        spread={"age": 0.4, "smoker": [0.8, 0.2], "*": 0.25},
+        mean={"age": 0.1},
+        correlation=0.3,
+        r_squared=0.4,
+    )
+    names = SCHEMA.names
+    features = [i for i, name in enumerate(names) if name not in {"(constant)", "charges"}]
+    second = assumption.second_moments(SCHEMA, names.index("charges"), features)
+    mean = second[0]
+    covariance = second - np.outer(mean, mean)
+    at = {name: i for i, name in enumerate(names)}
+    assert mean[at["age"]] == pytest.approx(0.1)
+    assert math.sqrt(covariance[at["age"], at["age"]]) == pytest.approx(0.4)
+    assert math.sqrt(covariance[at["bmi"], at["bmi"]]) == pytest.approx(0.25)
+    assert mean[at["smoker=no"]] == pytest.approx(0.8)
+    assert covariance[at["age"], at["bmi"]] == pytest.approx(0.3 * 0.4 * 0.25)
+    assert np.linalg.eigvalsh(second)[0] > -1e-12
+    y = at["charges"]
+    block, toward = covariance[np.ix_(features, features)], covariance[features, y]
+    explained = toward @ np.linalg.pinv(block) @ toward / covariance[y, y]
+    assert explained == pytest.approx(0.4)
+
+
+def test_a_uniform_column_has_orthogonal_polynomials() -> None:
+    schema = dg.Schema(dg.numeric("x", 0, 1), dg.legendre("x", 2), dg.legendre("x", 3), dg.numeric("y", 0, 1))
+    second = Assumption(spread=3**-0.5, correlation=0.0, r_squared=0.0).second_moments(schema, 4, [1, 2, 3])
+    np.testing.assert_allclose(np.diagonal(second)[[1, 2, 3, 4]], [1 / 3, 1 / 5, 1 / 7, 1 / 3], rtol=1e-9)
+    np.testing.assert_allclose(second - np.diag(np.diagonal(second)), 0.0, atol=1e-12)
+
+
+def test_more_rows_more_epsilon_and_fewer_columns_never_hurt() -> None:
+    base, richer, longer = quick(), quick(epsilon=2.0), quick(rows=40_000)
+    for name in ADDITIVE:
+        one = base.forecast(name)
+        assert richer.forecast(name).se_ratio < one.se_ratio
+        assert longer.forecast(name).se_ratio < one.se_ratio
+        assert one.se_ratio_at_double_epsilon == pytest.approx(richer.forecast(name).se_ratio)
+        assert one.se_ratio_with_half_the_columns is not None
+        assert one.se_ratio_with_half_the_columns < one.se_ratio < one.se_ratio_after_learning_bounds
+
+
+def test_the_rows_needed_are_needed() -> None:
+    for name in ADDITIVE:
+        needed = quick().forecast(name).rows_needed
+        assert needed is not None
+        assert quick(rows=needed).forecast(name).se_ratio <= 2.0
+        assert quick(rows=int(0.99 * needed)).forecast(name).se_ratio > 2.0
+
+
+def test_learning_bounds_costs_the_root_of_what_it_leaves() -> None:
+    one = quick(bounds_share=0.19).forecast("gaussian")
+    extra = (one.se_ratio_after_learning_bounds**2 - 1.0) / (one.se_ratio**2 - 1.0)
+    assert extra == pytest.approx(1.0 / 0.81, rel=0.02)
+
+
+def test_advice_reaches_the_wanted_accuracy_with_the_least_epsilon() -> None:
+    found = quick(target_se_ratio=1.2)
+    assert found.advice is not None
+    assert found.advice.epsilon is not None
+    best = min(quick(epsilon=found.advice.epsilon).forecasts, key=lambda f: f.se_ratio)
+    assert best.se_ratio == pytest.approx(1.2, abs=0.01)
+    assert best.mechanism == found.advice.mechanism
+    assert quick(rows=40, target_se_ratio=1.0001).advice.epsilon is None  # type: ignore[union-attr]
+
+
+def test_it_says_plainly_what_will_not_work() -> None:
+    found = quick(rows=300, epsilon=0.1)
+    assert not found.works
+    assert found.recommended is None
+    assert "This will not work" in str(found)
+    assert all(one.verdict == "will not work" for one in found.forecasts)
+    assert found.to_json()["forecasts"][0]["se_ratio"] is None  # type: ignore[index]
+
+
+def test_every_mechanism_has_a_forecast_or_a_reason() -> None:
+    from dpgram.mechanisms import MECHANISMS
+
+    found = plan(SCHEMA, rows=50_000, epsilon=1.0, delta=1e-6, simulate=False, progress=False)
+    assert {one.mechanism for one in found.forecasts} == set(MECHANISMS)
+    assert not found.left_out
+    best = found.recommended
+    assert best is not None
+    assert best.se_ratio == min(one.se_ratio for one in found.forecasts)
+    pure = quick(delta=0.0)
+    assert "gaussian" in pure.left_out
+    assert pure.recommended is not None
+    assert pure.recommended.delta == 0.0
+
+
+def test_only_semidefinite_mechanisms_when_asked() -> None:
+    found = plan(
+        SCHEMA,
+        rows=50_000,
+        epsilon=1.0,
+        delta=1e-6,
+        psd=True,
+        mechanisms=["gaussian", "wishart"],
+        progress=False,
+    )
+    assert [one.mechanism for one in found.forecasts] == ["wishart"]
+
+
+def test_a_short_simulation_agrees_with_the_closed_form() -> None:
+    names = ["eigenvectors-zcdp", "inverse-noise"]
+    given = {"rows": 400_000, "epsilon": 10.0, "delta": 1e-6, "mechanisms": names, "progress": False}
+    closed, simulated = (plan(SCHEMA, simulate=s, **given) for s in (False, True))  # type: ignore[arg-type]
+    for name in names:
+        assert simulated.forecast(name).simulated
+        assert not closed.forecast(name).simulated
+        ratio = simulated.forecast(name).se_ratio / closed.forecast(name).se_ratio
+        assert 0.75 < ratio < 1.33
+
+
+def test_a_plan_from_a_similar_release_uses_its_moments() -> None:
+    question = quick(r_squared=0.2, correlation=0.5)._setting.question
+    found = quick(like=question.second)
+    np.testing.assert_allclose(
+        list(found.forecasts[0].se_ratios.values()),
+        list(quick(r_squared=0.2, correlation=0.5).forecasts[0].se_ratios.values()),
+    )
+    assert "similar table" in str(found)
+    with pytest.raises(AnalysisError, match="encoded column"):
+        quick(like=np.eye(3))
+
+
+def test_columns_without_bounds_are_planned_for() -> None:
+    schema = dg.Schema(dg.numeric("income"), dg.numeric("y", 0, 1))
+    found = plan(schema, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=["gaussian"], progress=False)
+    assert found.bounds_unknown == ("income",)
+    assert "income must be learnt" in str(found)
+
+
+def test_dependent_features_are_refused() -> None:
+    with pytest.raises(AnalysisError, match="dependent"):
+        Question.ask(dg.Schema(dg.numeric("x", 0, 1), dg.numeric("y", 0, 1)), np.ones((3, 3)), "y")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"r_squared": 1.0},
+        {"correlation": -0.9},
+        {"correlation": 1.5},
+        {"spread": 2.0},
+        {"spread": {"agee": 0.2}},
+        {"spread": {"smoker": [0.5]}},
+        {"spread": {"age^P2": 0.5}},
+        {"mechanisms": ["magic"]},
+        {"target_se_ratio": 0.9},
+        {"bounds_share": 1.0},
+        {"target": "nobody"},
+        {"rows": 0},
+        {"epsilon": -1.0},
+    ],
+)
+def test_impossible_assumptions_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(DpgramError) as caught:
+        quick(**wrong)  # type: ignore[arg-type]
+    assert caught.value.what
+
+
+class TestCommand:
+    def schema(self, folder: Path) -> Path:
+        SCHEMA.to_file(folder / "s.toml")
+        return folder / "s.toml"
+
+    def test_json_text_and_figure(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        pytest.importorskip("matplotlib", reason="figures need the extra `plot`")
+        picture = tmp_path / "plan.png"
+        words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "20000", "--epsilon", "1"]
+        words += ["--delta", "1e-6", "--mechanism", "gaussian", "--mechanism", "laplace", "--spread", "0.3"]
+        words += ["--spread", "smoker=0.7/0.3", "--target-se-ratio", "1.2", "--quick"]
+        assert run([*words, "--figure", str(picture), "--json"]) == 0
+        form = json.loads(capsys.readouterr().out)
+        assert form["recommended"] == "gaussian"
+        assert form["advice"]["epsilon"] > 0
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert run(words) == 0
+        text = capsys.readouterr().out
+        assert "Recommended: gaussian" in text
+        assert "For a ratio of 1.2" in text
+        assert run([*words, "--figure", str(picture)]) == 2
+
+    def test_a_spread_that_is_no_number(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1"]
+        assert run([*words, "--spread", "age=wide"]) == 2
+        assert "spread" in capsys.readouterr().err
