@@ -239,6 +239,7 @@ def _plain(model: Inference, estimate: Vector, covariance: Matrix, cautions: tup
         model,
         estimate=estimate,
         covariance=covariance,
+        level=np.diagonal(covariance),
         slope=nothing,
         curvature=nothing,
         degrees=None,

@@ -21,14 +21,14 @@ from dpgram.analysis.unshrunken import Unshrunken
 
 Matrix = npt.NDArray[np.float64]
 
-LOST: Final = 0.25
+LOST: Final = 0.15
 LOST_PART: Final = 0.15
 """The largest part of all directions that may be lost."""
-OWN_LIMIT: Final = 1.25
-REST_LIMIT: Final = 1.35
+OWN_LIMIT: Final = 1.15
+REST_LIMIT: Final = 1.2
 CALM: Final = 1.1
-CAUTION: Final = 1.2
-"""From this κ on simulated coverage exceeds the nominal one, by up to three points."""
+CAUTION: Final = 1.1
+"""From this κ on simulated intervals can be 8% longer than they need be."""
 
 SAMPLED: Final = (
     "this mechanism's error depends on the table, so intervals in closed form are approximate: "

@@ -60,6 +60,8 @@ class Unshrunken:
     """t − Vθ: the residual as a function of the encoded row."""
     residual_sum: float
     """Unbiased estimate of Σ residual²; noise can make it negative."""
+    deflated: float
+    """What the covariance takes off |t|² + |θ̂|²: the noise in it."""
     privacy_covariance: Matrix
     """Covariance of θ from the noise alone."""
     shares: Vector
@@ -91,7 +93,8 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
     residual = outside - basis @ theta
     size, toward = float(residual @ residual), float(outside @ outside)
     spread = noise.residual_covariance(residual, basis)
-    spread -= variance * min(size * (1.0 - 1.0 / inflation), size - toward) * np.eye(len(values))
+    deflated = min(size * (1.0 - 1.0 / inflation), size - toward)
+    spread -= variance * deflated * np.eye(len(values))
     covariance = resolvent @ spread @ resolvent
     return Unshrunken(
         basis=basis,
@@ -105,6 +108,7 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
         residual=residual,
         residual_sum=float(outside @ gram @ outside - rotated @ (inverse * rotated))
         + toward * variance * float(inverse.sum()),
+        deflated=deflated,
         privacy_covariance=(covariance + covariance.T) / 2.0,
         shares=variance * inverse**2,
         smallest=float(values[0]),
@@ -123,6 +127,7 @@ def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
         scores=np.zeros(0),
         residual=target,
         residual_sum=float(target @ gram @ target),
+        deflated=0.0,
         privacy_covariance=np.zeros((0, 0)),
         shares=np.zeros(0),
         smallest=np.inf,
