@@ -108,7 +108,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             schema = self._checked_schema()
             name = self._named_target(schema, target)
             names = tuple(column for column in schema.source_columns if column != name)
-            data = with_target(columns_by_name(X, names), name, y, names)
+            data = with_target(columns_by_name(X, names), name, y)
             return Table(data=data, schema=schema, features=names, target=name)
         self._require("bounds", self.bounds)
         if target_bounds is None:

@@ -62,15 +62,15 @@ def target_name(names: Sequence[str]) -> str:
     return name
 
 
-def with_target(X: Any, target: str, y: Any, names: Sequence[str]) -> Any:
-    """X and y as one table: a pandas or Polars frame as it is, an array by the schema's names."""
+def with_target(X: Any, target: str, y: Any) -> Any:
+    """The columns of X (a frame, or what `columns_by_name` made of an array) and y as one table."""
     if hasattr(X, "with_columns"):  # Polars, whose Series takes arrays and lists alike
         import polars as pl
 
         return X.with_columns(pl.Series(target, y))
     if hasattr(X, "assign"):  # pandas; y may carry an index of its own, which must not realign it
         return X.assign(**{target: np.asarray(y)})
-    return {**columns_by_name(X, names), target: y}
+    return {**X, target: y}
 
 
 def columns_by_name(X: Any, names: Sequence[str]) -> Any:
