@@ -22,6 +22,12 @@ CONSTANT: Final = "(constant)"
 MAX_DEGREE: Final = 12
 """Highest Legendre degree: beyond it the polynomial wiggles faster than any honest bound is known."""
 
+MAX_LEVELS: Final = 10_000
+"""Most levels of a categorical column: beyond, a level holds too few rows to be told from noise."""
+
+OTHER: Final = "other"
+"""Where all levels go that were not learnt, unless the schema says otherwise."""
+
 Bound = float | str | date | None
 """A number, or a date (ISO text or a date object), or nothing: to be learnt privately."""
 Kind = Literal["constant", "numeric", "boolean", "level", "product", "legendre"]
@@ -201,16 +207,29 @@ class Categorical(Column):
     def __post_init__(self) -> None:
         _check_name(self.name)
         _check_weight(self.name, self.weight)
-        if not self.levels:
+        if not self.levels and self.other is None:
             raise SchemaError(
                 f"column {self.name!r} has an empty level list",
                 remedy="List the levels that are publicly known to be possible",
+            )
+        if len(self.levels) > MAX_LEVELS:
+            raise SchemaError(
+                f"column {self.name!r} has too many levels to be worth a column each",
+                got=len(self.levels),
+                limit=f"{MAX_LEVELS:,}",
+                remedy="Group them (a region for a postcode), list the frequent ones with `other` for the "
+                "rest, or leave the list out and learn the frequent ones with levels_budget=0.1",
             )
         for level in self.all_levels:
             _check_unicode("a level", level)
         repeated = first_repeated(self.levels)
         if repeated is not None:
             raise SchemaError(f"column {self.name!r} lists a level twice", got=repr(repeated))
+
+    @property
+    def listed(self) -> bool:
+        """Whether levels were declared; else the frequent ones are to be learnt, and all go to `other`."""
+        return bool(self.levels)
 
     @property
     def all_levels(self) -> tuple[str, ...]:
@@ -233,7 +252,9 @@ class Categorical(Column):
 
     def to_dict(self) -> dict[str, object]:
         """Levels as a list of texts."""
-        form: dict[str, object] = {"kind": self.kind, "name": self.name, "levels": list(self.levels)}
+        form: dict[str, object] = {"kind": self.kind, "name": self.name}
+        if self.levels:
+            form["levels"] = list(self.levels)
         if self.other is not None:
             form["other"] = self.other
         return form | _weight_form(self.weight)
@@ -357,9 +378,16 @@ def numeric(name: str, low: Bound = None, high: Bound = None, *, weight: float =
 
 
 def categorical(
-    name: str, levels: Iterable[str | int | bool], other: str | int | None = None, *, weight: float = 1.0
+    name: str,
+    levels: Iterable[str | int | bool] | None = None,
+    other: str | int | None = None,
+    *,
+    weight: float = 1.0,
 ) -> Categorical:
     """A choice among public levels; unknown values go to `other` where it is declared.
+
+    Without a list the column can only be used where a share of the budget pays for learning the frequent
+    levels; all others go to `other`.
 
     >>> categorical("smoker", ["no", "yes"]).encoded_names
     ('smoker=no', 'smoker=yes')
@@ -368,8 +396,15 @@ def categorical(
         raise SchemaError(
             f"the levels of column {name!r} must be a list", got="one text", remedy=f"Write [{levels!r}]"
         )
-    texts = tuple(_level_text(name, level) for level in levels)
-    other_text = None if other is None else _level_text(name, other)
+    texts = tuple(_level_text(name, level) for level in levels or ())
+    if levels is not None and not texts:
+        raise SchemaError(
+            f"column {name!r} has an empty level list",
+            remedy="List the levels that are publicly known to be possible, or leave the list out to learn "
+            "the frequent ones",
+        )
+    rest = OTHER if other is None and levels is None else other
+    other_text = None if rest is None else _level_text(name, rest)
     return Categorical(name, texts, other_text, _as_float(name, "weight", weight))
 
 

@@ -120,6 +120,11 @@ class Encoder:
                 f"column {self.schema.unbounded[0]!r} has no bounds",
                 remedy=f"Give public ones: numeric({self.schema.unbounded[0]!r}, low, high)",
             )
+        if self.schema.without_levels:
+            raise SchemaError(
+                f"column {self.schema.without_levels[0]!r} has no levels",
+                remedy=f"List them: categorical({self.schema.without_levels[0]!r}, [...])",
+            )
         object.__setattr__(self, "radius", _radius(self.schema.max_norm_squared, self.clip))
 
     @property

@@ -66,6 +66,23 @@ class MechanismError(DpgramError):
     """A mechanism is unknown, or cannot serve the asked guarantee, adjacency or options."""
 
 
+class LearningError(DpgramError):
+    """Bounds cannot be learnt from so few rows. `spent` is the event that was paid for; None: nothing was."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        got: object = None,
+        limit: str | None = None,
+        remedy: str | None = None,
+        spent: object = None,
+    ) -> None:
+        self.spent = spent
+        told = "nothing was spent" if spent is None else "the budget was spent, no matrix was drawn"
+        super().__init__(f"{what} ({told})", got=got, limit=limit, remedy=remedy)
+
+
 class LedgerError(DpgramError):
     """The ledger cannot be read, written or trusted."""
 

@@ -23,6 +23,7 @@ from dpgram import descriptive
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, cell_unit
+from dpgram.learnt_checks import learnt_agrees
 from dpgram.noise import Law, NoisyInverse
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.receipt import Receipt
@@ -32,6 +33,7 @@ from dpgram.release_parts import (
     AdjacencyName,
     Block,
     Group,
+    Learnt,
     MechanismUsed,
     Policy,
     PublishedMatrix,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "dpgram-release"
 VERSION: Final = 1
-OPTIONAL_FIELDS: Final = frozenset({"unit_rule", "group", "block", "survey_weight"})
+OPTIONAL_FIELDS: Final = frozenset({"unit_rule", "group", "block", "survey_weight", "learnt"})
 """Left out of the file where they are None: files from before these fields keep their bytes and digests."""
 LARGEST_FILE: Final = 1 << 27
 """Bytes. Twice what the widest schema can need; whatever is larger is not a release."""
@@ -89,6 +91,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     group: Group | None = None
     block: Block | None = None
     survey_weight: SurveyWeight | None = None
+    learnt: Learnt | None = None
 
     def __post_init__(self) -> None:
         width = self.schema.width
@@ -108,6 +111,8 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             raise ReleaseError(
                 "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )
+        if not learnt_agrees(self):
+            raise ReleaseError("what was learnt contradicts the schema or its own parts", remedy=_DAMAGED)
         if not one_story(self):
             raise ReleaseError(
                 "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
@@ -227,6 +232,35 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
 
         return partial_correlation(self, left, right, given, kind=kind)
 
+    def explore(self, path: str | os.PathLike[str]) -> Path:
+        """Write one HTML file in which anybody can ask this release questions, without a server or network."""
+        from dpgram.explorer import page
+
+        return self._write_page(path, page(self))
+
+    def report(
+        self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None
+    ) -> Path:
+        """Write a static HTML report for those who answer for the data; `ledger` adds the budget's history.
+
+        A ledger stays with the curator, so a report with one is for the curator's house, not for analysts.
+        """
+        from dpgram.report import page
+
+        return self._write_page(path, page(self, None if ledger is None else Path(ledger)))
+
+    def _write_page(self, path: str | os.PathLike[str], content: str) -> Path:
+        target = Path(path)
+        try:
+            _write_atomically(target, content.encode("utf-8"))
+        except OSError as problem:
+            raise ReleaseError(
+                f"the page cannot be written to {target}",
+                got=problem.strerror or type(problem).__name__,
+                remedy="Choose a folder that exists and may be written",
+            ) from problem
+        return target
+
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of every other field."""
@@ -345,8 +379,8 @@ def _typed(name: str, value: object, kind: object) -> object:
         schema = Schema.from_dict(msgspec.convert(value, dict[str, object]))
     except (msgspec.ValidationError, DpgramError) as problem:
         raise ValueError(f"{name}: {problem}") from None
-    if schema.unbounded:
-        raise ValueError(f"{name}: a column has no bounds")
+    if schema.unbounded or schema.without_levels:
+        raise ValueError(f"{name}: a column has no bounds or no levels")
     return schema
 
 

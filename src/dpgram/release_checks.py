@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.learnt_checks import learnt_delta, learnt_price
 from dpgram.noise import (
     AdditiveWishart,
     Deflation,
@@ -21,7 +22,7 @@ from dpgram.noise import (
     SymmetricGaussian,
     WishartSketch,
 )
-from dpgram.privacy.events import ComposedEvent, GaussianEvent, PureEvent
+from dpgram.privacy.events import ApproximateEvent, ComposedEvent, GaussianEvent, PureEvent, parts_of
 
 if TYPE_CHECKING:
     from dpgram.privacy.receipt import Receipt
@@ -69,6 +70,10 @@ def paid_for(release: Release) -> bool:
         if len(event.parts) != block.of:
             return False
         event = event.parts[block.number - 1]
+    if learnt_delta(release) and event is not None:
+        # The guarantee was checked against the noise itself; here, that the δ of the levels was paid too.
+        leak = sum(part.delta for part in parts_of(event) if isinstance(part, ApproximateEvent))
+        return leak >= learnt_delta(release) * (1 - _ROUNDING)
     match event:
         case GaussianEvent(mu=mu):
             return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
@@ -83,16 +88,21 @@ def _gaussian(release: Release) -> bool:
     law, told = release.noise, release.guarantee
     if not isinstance(law, SymmetricGaussian) or release.mechanism.parameters != {"sigma": law.sigma}:
         return False
-    if not law.sigma > 0 or told.mu is None or told.delta == 0 or not _plain_gram(release):
+    if not law.sigma > 0 or told.delta == 0 or not _plain_gram(release):
         return False
-    return _gaussian_promise(release, math.sqrt(_steps(release)) * ROW_NORM_SQUARED / law.sigma)
+    own = _steps(release) * (ROW_NORM_SQUARED / law.sigma) ** 2
+    return _gaussian_promise(release, math.sqrt(own + float(learnt_price(release, _steps(release)))))
 
 
 def _gaussian_promise(release: Release, mu: float) -> bool:
     """Whether μ, ρ and (ε, δ) promise no more than noise that is `mu`-GDP gives."""
     from dpgram.privacy.curves import GaussianCurve  # brings scipy, which is slow to load
 
-    told = release.guarantee
+    told, leak = release.guarantee, learnt_delta(release)
+    if leak:  # learnt levels have a δ of their own, so there is no μ for the whole
+        rest = told.delta * (1 + _ROUNDING) - leak
+        met = rest > 0 and GaussianCurve(mu).within(told.epsilon * (1 + _ROUNDING), rest)
+        return met and told.mu is None and told.rho is None
     if told.mu is None or told.mu < mu * (1 - _ROUNDING):
         return False
     if told.rho is not None and told.rho < 0.5 * told.mu * told.mu * (1 - _ROUNDING):
@@ -105,9 +115,11 @@ def _matrix_laplace(release: Release) -> bool:
     law, told = release.noise, release.guarantee
     if not isinstance(law, MatrixLaplace) or release.mechanism.parameters != {"theta": law.theta}:
         return False
-    if not law.theta > 0 or law.width != release.schema.width or told.delta != 0 or not _plain_gram(release):
+    whole = law.width == release.schema.width and told.delta == learnt_delta(release)
+    if not law.theta > 0 or not whole or not _plain_gram(release):
         return False
-    return told.epsilon >= _steps(release) * ROW_NORM_SQUARED * law.theta * (1 - _ROUNDING)
+    own = _steps(release) * ROW_NORM_SQUARED * law.theta
+    return told.epsilon >= (own + float(learnt_price(release, _steps(release)))) * (1 - _ROUNDING)
 
 
 def _laplace(release: Release) -> bool:

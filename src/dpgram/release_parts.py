@@ -97,3 +97,60 @@ class PublishedMatrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     kind: Literal["gram", "inverse"]
     exponent: Annotated[int, Meta(ge=-256, le=256)]
     cells: tuple[Cell, ...]
+
+
+@final
+class LearntBounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the bounds of one column were found: noisy counts, of which 2^30 are one row, and what followed."""
+
+    column: Annotated[str, Meta(max_length=4000)]
+    first_octave: Annotated[int, Meta(ge=0, le=4196)]
+    """The place of the first octave kept among the 4197: negative ones from the largest, zero, positive."""
+    octaves: tuple[Cell, ...]
+    coarse_low: float
+    coarse_high: float
+    bins: tuple[Cell, ...]
+    """Counts of equal bins between the coarse bounds."""
+    low: float
+    high: float
+
+
+@final
+class LearntLevels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The levels of one column whose noisy counts reached the threshold; 2^30 units are one row."""
+
+    column: Annotated[str, Meta(max_length=4000)]
+    threshold: Cell
+    levels: tuple[Annotated[str, Meta(max_length=4000)], ...]
+    counts: tuple[Cell, ...]
+
+
+@final
+class LearntRadius(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noisy counts of squared row lengths in equal bins, from which the radius was chosen."""
+
+    lengths: tuple[Cell, ...]
+
+
+@final
+class Learnt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that was learnt privately inside this release's event, and the noise of each part.
+
+    Scales are in lattice units, of which 2^30 are one row. The guarantee covers all parts and the matrix.
+    """
+
+    law: Literal["discrete-gaussian", "discrete-laplace"]
+    bounds_budget: Probability
+    levels_budget: Probability
+    radius_budget: Probability
+    count_scale: Positive | None
+    octave_scale: Positive | None
+    bin_scale: Positive | None
+    level_scale: Positive | None
+    length_scale: Positive | None
+    level_delta: Probability
+    rows: Cell | None
+    """The noisy number of rows, where that is not public."""
+    bounds: tuple[LearntBounds, ...]
+    levels: tuple[LearntLevels, ...]
+    radius: LearntRadius | None

@@ -132,6 +132,13 @@ class Schema:
         )
 
     @property
+    def without_levels(self) -> tuple[str, ...]:
+        """Categorical columns whose levels were left open."""
+        return tuple(
+            column.name for column in self.columns if isinstance(column, Categorical) and not column.listed
+        )
+
+    @property
     def encoded(self) -> tuple[EncodedColumn, ...]:
         """Every encoded column; needs all bounds."""
         head = (EncodedColumn(name=CONSTANT, source=CONSTANT, kind="constant"),) if self.constant else ()
@@ -173,6 +180,18 @@ class Schema:
             columns[columns.index(old)] = Numeric(
                 name, float(whole[0]), float(whole[1]), old.weight, old.dates
             )
+        return Schema(*columns, constant=self.constant)
+
+    def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:
+        """The same schema with the levels of some categorical columns set (say, learnt privately)."""
+        columns = list(self.columns)
+        for name, found in levels.items():
+            old = self.column(name)
+            if not isinstance(old, Categorical):
+                raise SchemaError(f"column {name!r} is {old.kind}: it has no levels to set")
+            # With no level found the column says nothing: every row is `other`.
+            known = found or ((old.other,) if old.other is not None else ())
+            columns[columns.index(old)] = Categorical(name, known, old.other, old.weight)
         return Schema(*columns, constant=self.constant)
 
     def to_dict(self) -> dict[str, object]:
@@ -275,7 +294,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
         make=numeric, required=frozenset({"name"}), optional=frozenset({"low", "high", "weight"})
     ),
     "categorical": _Form(
-        make=categorical, required=frozenset({"name", "levels"}), optional=frozenset({"other", "weight"})
+        make=categorical, required=frozenset({"name"}), optional=frozenset({"levels", "other", "weight"})
     ),
     "boolean": _Form(make=boolean, required=frozenset({"name"}), optional=frozenset({"weight"})),
     "product": _Form(make=product, required=frozenset({"left", "right"}), optional=frozenset({"weight"})),

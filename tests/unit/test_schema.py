@@ -332,7 +332,6 @@ def test_toml_written_by_hand(tmp_path: Path) -> None:
         ('[[columns]]\nname="a"', "unknown kind"),
         ('[[columns]]\nkind="numeric"\nnam="a"', "lacks 'name'"),
         ('[[columns]]\nkind="numeric"\nname="a"\nmin=3', "column 'a': a numeric column does not know 'min'"),
-        ('[[columns]]\nkind="categorical"\nname="a"', "lacks 'levels'"),
         ('[[columns]]\nkind="categorical"\nname="a"\nlevels="x"', "`levels` must be a list"),
         ('[[columns]]\nkind="categorical"\nname="a"\nlevels=[]', "'a' has an empty level list"),
         ('[[columns]]\nkind="categorical"\nname="a"\nlevels=[[1]]', "whole number"),

@@ -15,8 +15,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "dpgram"
 
 CURATOR_SIDE = (
-    "dpgram.audit", "dpgram.block", "dpgram.choice", "dpgram.cli", "dpgram.curator", "dpgram.encoding",
-    "dpgram.engines", "dpgram.gram", "dpgram.kernel", "dpgram.mechanisms", "dpgram.privacy.accountant",
+    "dpgram.audit", "dpgram.block", "dpgram.bounds", "dpgram.choice", "dpgram.cli", "dpgram.curator", "dpgram.encoding",
+    "dpgram.engines", "dpgram.gram", "dpgram.kernel", "dpgram.learning", "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
     "dpgram.privacy.ledger", "dpgram.reading", "dpgram.sources",
 )  # fmt: skip
 HEAVY = (
@@ -26,8 +26,8 @@ HEAVY = (
 """Packages an analyst's work must not load by itself."""
 
 ALLOWED_UPSTREAM = {
-    "canonical_json", "columns", "descriptive", "errors", "lattice", "noise", "release", "release_checks",
-    "release_display", "release_parts", "schema", "privacy.adjacency", "privacy.curves", "privacy.entropy",
+    "canonical_json", "columns", "descriptive", "errors", "lattice", "learnt_checks", "noise", "release", "release_checks",
+    "release_display", "release_parts", "schema", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy",
     "privacy.events", "privacy.receipt", "privacy.spectral", "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
@@ -110,7 +110,13 @@ ANALYST_FILES = [
     *sorted((SOURCE / "noise").rglob("*.py")),
     *(
         SOURCE / name
-        for name in ("release.py", "release_checks.py", "release_display.py", "release_parts.py")
+        for name in (
+            "release.py",
+            "release_checks.py",
+            "learnt_checks.py",
+            "release_display.py",
+            "release_parts.py",
+        )
     ),
     *(
         SOURCE / name

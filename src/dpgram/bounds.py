@@ -1,0 +1,177 @@
+"""Bounds of a numeric column from noisy histograms: octaves → coarse bounds → location ± c·scale.
+
+First a histogram over signed powers of two, wide enough for every float: the octaves that stand out of the
+noise, with what is significant beside them, give coarse bounds. Then one over equal bins between these; its
+projection onto the histograms that add up to the noisy number of rows gives location and scale, and bounds
+c scales around the location (never outside the coarse ones). c balances noise, which grows with the bounds,
+against clamping, which falls with them. Everything here is post-processing of noisy counts: proofs/bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.privacy.counts import CountNoise
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+LEAST_EXPONENT: Final = -1074
+GREATEST_EXPONENT: Final = 1023
+ZERO: Final = GREATEST_EXPONENT - LEAST_EXPONENT + 1
+"""The place of the cell that counts zeros; 2^k ≤ x < 2^(k+1) is k − LEAST_EXPONENT + 1 above it."""
+OCTAVES: Final = 2 * ZERO + 1
+BINS: Final = 16
+"""Equal bins between the coarse bounds."""
+
+USUAL: Final = 40
+"""Exponents in ±40 (10⁻¹² to 10¹²) are searched at a lower threshold than the other two thousand."""
+_FALSE_ALARM: Final = 0.01
+"""Chance that any octave of any column stands out by noise alone."""
+_BESIDE: Final = 2.5
+"""Standard deviations from which what lies beside the octaves found belongs to them."""
+_LAST: Final = 1.0
+"""Standard deviations that the farthest octave itself must show."""
+_GAP: Final = 3
+"""Octaves that may be bridged at once."""
+_FULLEST: Final = 0.25
+"""Part of the rows in the fullest octave of a column that should still be found."""
+
+LEAST_REACH: Final = 1.5
+GREATEST_REACH: Final = 5.0
+_CAUTION: Final = 2.0
+"""Noise counts this much against clamping: too narrow bounds are cut off in prediction as well."""
+_LEAST_HALF_WIDTH: Final = 1e-299
+
+
+def octave_counts(values: Floats) -> Integers:
+    """How many finite values lie in each signed octave."""
+    finite = values[np.isfinite(values)]
+    _, exponents = np.frexp(np.abs(finite))
+    steps = exponents.astype(np.int64) - LEAST_EXPONENT
+    return np.bincount(ZERO + np.sign(finite).astype(np.int64) * steps, minlength=OCTAVES)
+
+
+def octave_edges(place: int) -> tuple[float, float]:
+    """The least and greatest value of an octave."""
+    if place == ZERO:
+        return 0.0, 0.0
+    exponent = abs(place - ZERO) + LEAST_EXPONENT - 1
+    low = math.ldexp(1.0, exponent)
+    high = math.nextafter(math.inf, 0.0) if exponent == GREATEST_EXPONENT else math.ldexp(1.0, exponent + 1)
+    return (low, high) if place > ZERO else (-high, -low)
+
+
+def bin_counts(values: Floats, low: float, high: float) -> Integers:
+    """How many finite values lie in each of the equal bins; those outside count in the bin at the end."""
+    finite = values[np.isfinite(values)]
+    share = (np.clip(finite, low, high) / 2 - low / 2) / (high / 2 - low / 2)
+    return np.bincount(np.minimum((share * BINS).astype(np.int64), BINS - 1), minlength=BINS)
+
+
+def rows_needed(noise: CountNoise, columns: int) -> float:
+    """From how many rows on a column with a quarter of them in one octave is found."""
+    return _alarm(noise, columns, usual=True) / _FULLEST
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coarse:
+    """The run of octaves found, as places of the histogram, and the bounds it stands for."""
+
+    first: int
+    last: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """From the least value of the first to the greatest of the last octave; never a single point."""
+        low, high = octave_edges(self.first)[0], octave_edges(self.last)[1]
+        if low == high:
+            return -1.0, 1.0  # zeros only: any scale will do
+        spread = _LEAST_HALF_WIDTH if high - low < 2 * _LEAST_HALF_WIDTH else 0.0
+        return low - spread, high + spread
+
+
+def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | None:
+    """The octaves that hold the column, from noisy counts in rows; nothing where noise hides them all.
+
+    An octave counts when noise alone would hardly reach it anywhere; one beside the run found so far counts
+    from a lower mark, since there are few such places.
+    """
+    exponents = np.abs(np.arange(OCTAVES) - ZERO) + LEAST_EXPONENT - 1
+    usual = (np.abs(exponents) <= USUAL) | (np.arange(OCTAVES) == ZERO)
+    marks = np.where(usual, _alarm(noise, columns, usual=True), _alarm(noise, columns, usual=False))
+    (found,) = np.nonzero(octaves > marks)
+    if len(found) == 0:
+        return None
+    first = _extended(octaves, int(found[0]), -1, noise.deviation)
+    return Coarse(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
+
+
+def _alarm(noise: CountNoise, columns: int, *, usual: bool) -> float:
+    """A count, in rows, that noise alone reaches in no octave of this group but with a small chance."""
+    cells = 2 * (2 * USUAL + 1) + 1 if usual else OCTAVES
+    return noise.exceeded(0.5 * _FALSE_ALARM / (cells * columns))
+
+
+def _extended(octaves: Floats, end: int, step: int, deviation: float) -> int:
+    """The end of the run, moved on as long as the next few octaves together are significant."""
+    while end != ZERO:
+        total, beyond = 0.0, end
+        for distance in range(1, _GAP + 1):
+            place = end + step * distance
+            if not 0 <= place < OCTAVES:
+                break
+            total += octaves[place]
+            if octaves[place] > _LAST * deviation and total > _BESIDE * deviation * math.sqrt(distance):
+                beyond = place
+                break
+        if beyond == end:
+            return end
+        end = beyond
+    return end
+
+
+def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: float) -> tuple[float, float]:
+    """location ± reach·scale within [low, high], from noisy counts of its equal bins, in rows."""
+    shares = projected(bins, rows) / rows
+    middles = (np.arange(BINS) + 0.5) / BINS
+    location = float(shares @ middles)
+    # Sheppard's correction the other way: the values of a bin are not all in its middle.
+    scale = math.sqrt(float(shares @ (middles - location) ** 2) + 1.0 / (12.0 * BINS**2))
+    first, last = max(0.0, location - reach * scale), min(1.0, location + reach * scale)
+    return low * (1.0 - first) + high * first, low * (1.0 - last) + high * last
+
+
+def projected(counts: Floats, total: float) -> Floats:
+    """max(counts − θ, 0) with θ such that they add up to `total` > 0: the nearest possible histogram.
+
+    Soft thresholding at a level that the data's own sparsity sets: empty bins lose their noise.
+    """
+    ordered = np.sort(counts)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
+    last = int(np.nonzero(ordered > excess)[0][-1])
+    return np.asarray(np.maximum(counts - excess[last], 0.0))
+
+
+def reach_for(noise_norm: float, rows: float) -> float:
+    """c with 2c·λ‖N‖/n = √2·e^{−√2·c}, between 1.5 and 5: where wider bounds cost what they save.
+
+    `noise_norm` is the operator norm of the noise for rows of length 1, in rows. Columns scaled to ±c
+    deviations have noise ∝ c² relative to their variance; clamping at c deviations removes E(|z| − c)₊², for
+    which double exponential tails stand in: heavier than normal ones, as real columns mostly are.
+    """
+    relative = _CAUTION * noise_norm / max(rows, 1.0)
+    low, high = LEAST_REACH, GREATEST_REACH
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        if 2.0 * middle * relative < math.sqrt(2.0) * math.exp(-math.sqrt(2.0) * middle):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,398 @@
+"""Public facts that nobody knows, learnt privately inside one event: bounds, levels and the row radius.
+
+μ² = Σ μᵢ² (or ε = Σ εᵢ) over the parts count, levels, octaves, bins, lengths and Gram, each a share of the
+event's currency that is fixed before a row is read; learnt levels add a share of δ. Everything is charged
+before the first noise is drawn; each part then sees only what the parts before it published. proofs/bounds.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.bounds import (
+    BINS,
+    OCTAVES,
+    Coarse,
+    bin_counts,
+    coarse_bounds,
+    fine_bounds,
+    octave_counts,
+    reach_for,
+    rows_needed,
+)
+from dpgram.encoding import Encoder, Missing
+from dpgram.errors import GuaranteeError, LearningError, MechanismError, SourceError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.levels import LevelCounts, kept_levels, level_threshold
+from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
+from dpgram.privacy.accountant import ApproximateEvent, Event, GaussianEvent, PureEvent, composed
+from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
+from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
+from dpgram.privacy.exact import float_up, root_up
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.radius import LENGTHS, chosen_radius, length_counts
+from dpgram.release_parts import Learnt, LearntBounds, LearntLevels, LearntRadius
+from dpgram.schema import Numeric, Schema
+from dpgram.wishes import Wishes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dpgram.privacy.entropy import Entropy, Integers
+
+COUNT_SHARE: Final = 0.05
+"""Share of what is given for bounds that pays for the number of rows, where that is not public."""
+_BATCH_ROWS: Final = 65_536
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Every noise of the event, fixed before a row is read: public facts only."""
+
+    wishes: Wishes
+    law: CountLaw
+    count: CountNoise | None
+    octaves: CountNoise | None
+    bins: CountNoise | None
+    levels: CountNoise | None
+    lengths: CountNoise | None
+    level_delta: float
+    mechanism: Gaussian | MatrixLaplace
+    guarantee: Guarantee
+    event: Event
+
+    def norm_of(self, width: int) -> float:
+        """E‖N‖ of the matrix's noise on `width` columns, for rows of length 1, in rows."""
+        return self.mechanism.law(width).expected_norm(width) / ROW_NORM_SQUARED
+
+
+def planned(schema: Schema, asked: Wishes, guarantee: Guarantee, facts: Facts, *, law: CountLaw) -> Plan:
+    """Noise for every part such that all together keep `guarantee`, exactly."""
+    if asked.levels and guarantee.pure:
+        raise GuaranteeError(
+            "levels cannot be learnt with delta = 0: that a level is there at all tells of a row",
+            remedy="Give a delta such as 1e-6, or list the levels",
+        )
+    steps, private_rows = facts.adjacency.gram_trace_steps, facts.adjacency.name == "add-remove"
+    level_delta = asked.levels * guarantee.delta
+    gaussian = law == "discrete-gaussian"
+    whole = (
+        discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
+        if gaussian
+        else guarantee.epsilon
+    )
+    price = Fraction(0)
+
+    def noise(share: float, histograms: int) -> CountNoise | None:
+        nonlocal price
+        if share == 0.0:
+            return None
+        scale = scale_of_counts(law, share * whole, histograms=histograms, steps=steps)
+        if gaussian and scale < DISCRETE_SIGMA_AT_LEAST:
+            raise _too_much()
+        price += price_of_counts(law, scale, histograms=histograms, steps=steps)
+        return CountNoise(law=law, scale=scale)
+
+    count_share = COUNT_SHARE * asked.bounds if private_rows else 0.0
+    if not asked.bounds and asked.total and private_rows:
+        count_share = COUNT_SHARE * asked.total
+    half = 0.5 * (asked.bounds - (count_share if asked.bounds else 0.0))
+    radius = asked.radius - (count_share if not asked.bounds and asked.radius else 0.0)
+    levels = asked.levels - (count_share if not asked.bounds and not asked.radius else 0.0)
+    columns = len(schema.unbounded)
+    parts = {
+        "count": noise(count_share, 1),
+        "octaves": noise(half, columns),
+        "bins": noise(half, columns),
+        "levels": noise(levels, len(schema.without_levels)),
+        "lengths": noise(radius, 1),
+    }
+    rest = (1.0 - asked.total) * whole * (1.0 - 2.0**-40)
+    mechanism: Gaussian | MatrixLaplace
+    if gaussian:
+        mechanism = Gaussian(sigma=scale_of_counts(law, rest, histograms=1, steps=steps))
+        if mechanism.sigma < DISCRETE_SIGMA_AT_LEAST:
+            raise _too_much()
+        price += price_of_counts(law, mechanism.sigma, histograms=1, steps=steps)
+        main: Event = GaussianEvent(mu=root_up(price))
+        kept = root_up(price) ** 2 <= whole
+    else:
+        mechanism = MatrixLaplace.calibrated(Guarantee(rest), facts)
+        price += steps * ROW_NORM_SQUARED * Fraction(mechanism.theta)
+        main = PureEvent(epsilon=float_up(price))
+        kept = float_up(price) <= whole
+    if not kept:
+        raise MechanismError("the parts of this event cost more than the whole", remedy="Report a bug")
+    return Plan(
+        wishes=asked,
+        law=law,
+        level_delta=level_delta,
+        mechanism=mechanism,
+        guarantee=guarantee if gaussian else Guarantee(guarantee.epsilon, level_delta),
+        event=composed([main, ApproximateEvent(epsilon=0.0, delta=level_delta)]) if level_delta else main,
+        **parts,
+    )
+
+
+def _too_much() -> GuaranteeError:
+    return GuaranteeError(
+        "integer noise this small is not covered by the proof of its privacy",
+        remedy="Ask for a smaller epsilon or delta",
+    )
+
+
+def refuse_few_rows(plan: Plan, schema: Schema, rows: float, *, spent: Event | None) -> None:
+    """Stop where noise would hide the columns, from a public number of rows or one that was paid for."""
+    if plan.octaves is None:
+        return
+    needed = math.ceil(rows_needed(plan.octaves, len(schema.unbounded)))
+    if rows >= needed:
+        return
+    raise LearningError(
+        f"too few rows to learn the bounds of {len(schema.unbounded)} columns at this guarantee",
+        got=f"{'about ' if spent is not None else ''}{max(rows, 0.0):,.0f} rows",
+        limit=f"{needed:,} rows",
+        remedy="Give public bounds for some or all columns, a larger epsilon, or a larger bounds_budget",
+        spent=spent,
+    )
+
+
+@final
+@dataclass(slots=True)
+class Tally:
+    """Exact counts of the first pass, which runs before the charge. Not private."""
+
+    octaves: npt.NDArray[np.int64]
+    levels: tuple[LevelCounts, ...]
+    rows: int = 0
+    rows_read: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Data that can be read several times, and what its columns are declared to be."""
+
+    data: object
+    schema: Schema
+    missing: Missing
+
+    def first_pass(self) -> Tally:
+        """Octaves and levels of the columns to be learnt, and the number of rows that have them all."""
+        from dpgram.reading import read_column
+
+        schema = self.schema
+        numbers = [_numeric(schema, name) for name in schema.unbounded]
+        tally = Tally(
+            octaves=np.zeros((len(numbers), OCTAVES), np.int64),
+            levels=tuple(LevelCounts(name) for name in schema.without_levels),
+        )
+        for batch in self._batches():
+            present = np.ones(batch.num_rows, np.bool_)
+            for place, column in enumerate(numbers):
+                values = read_column(batch.column(column.name), column).astype(np.float64)
+                tally.octaves[place] += octave_counts(values)
+                present &= np.isfinite(values)
+            for counts in tally.levels:
+                counts.add(batch.column(counts.column))
+            tally.rows += int(present.sum())
+            tally.rows_read += batch.num_rows
+        return tally
+
+    def second_pass(self, coarse: Mapping[str, tuple[float, float]]) -> npt.NDArray[np.int64]:
+        """Counts of equal bins between the coarse bounds."""
+        from dpgram.reading import read_column
+
+        numbers = [_numeric(self.schema, name) for name in self.schema.unbounded]
+        counts = np.zeros((len(numbers), BINS), np.int64)
+        for batch in self._batches():
+            for place, column in enumerate(numbers):
+                values = read_column(batch.column(column.name), column).astype(np.float64)
+                counts[place] += bin_counts(values, *coarse[column.name])
+        return counts
+
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Counts of squared row lengths, encoded without a clip."""
+        encoder = Encoder(self.schema, missing=self.missing)
+        blocks, counts = encoder.blocks(), np.zeros(LENGTHS, np.int64)
+        for batch in self._batches():
+            for block in blocks.encode(batch):
+                counts += length_counts(block.lines)
+        return counts
+
+    def with_schema(self, schema: Schema) -> Table:
+        """The same data under a schema of which more is known."""
+        return Table(data=self.data, schema=schema, missing=self.missing)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        from dpgram.sources import declared_kinds, open_source
+        from dpgram.sources.cells import plain
+
+        kinds = declared_kinds(self.schema)
+        source = open_source(self.data, self.schema.source_columns, kinds=kinds, batch_rows=_BATCH_ROWS)
+        for batch in source.batches():
+            yield plain(batch, kinds)
+
+
+def refuse_streams(data: object) -> None:
+    """A stream can be read once; learning reads the table up to four times."""
+    import pyarrow as pa
+
+    repeatable = isinstance(data, pa.Table | pa.RecordBatch | np.ndarray | Mapping)
+    loaded = type(data).__module__.partition(".")[0] in ("pandas", "polars", "duckdb")
+    once = isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__")
+    if once and not repeatable and not loaded:
+        raise SourceError(
+            "a stream can be read only once, but learning bounds, levels or a radius takes several passes",
+            remedy="Give a table, a file or a data set",
+        )
+
+
+@final
+@dataclass(slots=True)
+class Learner:
+    """Draws part after part, each from what the earlier ones published. Use it only after the charge."""
+
+    table: Table
+    plan: Plan
+    entropy: Entropy
+    public_rows: int | None
+    bounds: list[LearntBounds] = field(default_factory=list)
+    levels: list[LearntLevels] = field(default_factory=list)
+    rows: float = 0.0
+    noisy_rows: str | None = None
+    radius: float | None = None
+    norms: LearntRadius | None = None
+
+    def run(self, tally: Tally) -> Schema:
+        """Learn everything that was asked for; the schema with nothing left open."""
+        self._count(tally)
+        refuse_few_rows(self.plan, self.table.schema, self.rows, spent=self.plan.event)
+        self.rows = max(self.rows, 1.0)
+        if self.plan.levels is not None:
+            self._levels(tally, self.plan.levels)
+        if self.plan.octaves is not None and self.plan.bins is not None:
+            self._bounds(tally, self.plan.octaves, self.plan.bins)
+        if self.plan.lengths is not None:
+            self._radius(self.plan.lengths)
+        return self.table.schema
+
+    def record(self) -> Learnt:
+        """All of it as the release keeps it."""
+        plan = self.plan
+        return Learnt(
+            law=plan.law,
+            bounds_budget=plan.wishes.bounds,
+            levels_budget=plan.wishes.levels,
+            radius_budget=plan.wishes.radius,
+            count_scale=_scale(plan.count),
+            octave_scale=_scale(plan.octaves),
+            bin_scale=_scale(plan.bins),
+            level_scale=_scale(plan.levels),
+            length_scale=_scale(plan.lengths),
+            level_delta=plan.level_delta,
+            rows=self.noisy_rows,
+            bounds=tuple(self.bounds),
+            levels=tuple(self.levels),
+            radius=self.norms,
+        )
+
+    def _count(self, tally: Tally) -> None:
+        if self.plan.count is None:
+            self.rows = float(self.public_rows or 0)
+            return
+        drawn = self.plan.count.draw(np.array([tally.rows], np.int64), self.entropy)
+        self.rows, self.noisy_rows = float(in_rows(drawn)[0]), str(int(drawn[0]))
+
+    def _levels(self, tally: Tally, noise: CountNoise) -> None:
+        schema = self.table.schema
+        threshold = level_threshold(noise, self.plan.level_delta, len(tally.levels))
+        room = MAX_LEARNT_LEVELS // len(tally.levels)
+        for counts in tally.levels:
+            self.levels.append(kept_levels(counts, noise, threshold, self.entropy, at_most=room))
+        found = {each.column: each.levels for each in self.levels}
+        self.table = self.table.with_schema(schema.with_levels(found))
+
+    def _bounds(self, tally: Tally, octave_noise: CountNoise, bin_noise: CountNoise) -> None:
+        schema = self.table.schema
+        names = schema.unbounded
+        octaves = octave_noise.draw(tally.octaves, self.entropy)
+        found: dict[str, Coarse] = {}
+        for name, cells in zip(names, octaves, strict=True):
+            run = coarse_bounds(in_rows(cells), octave_noise, len(names))
+            if run is None:
+                raise LearningError(
+                    f"noise hides the values of column {name!r}: no power of two holds enough of them",
+                    remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
+                    spent=self.plan.event,
+                )
+            found[name] = run
+        coarse = {name: run.bounds for name, run in found.items()}
+        bins = bin_noise.draw(self.table.second_pass(coarse), self.entropy)
+        reach = reach_for(self.plan.norm_of(schema.width), self.rows)
+        for name, cells, fine in zip(names, octaves, bins, strict=True):
+            low, high = coarse[name]
+            tight = fine_bounds(in_rows(fine), low, high, rows=self.rows, reach=reach)
+            self.bounds.append(_bounds_record(name, found[name], cells, fine, (low, high), tight))
+        self.table = self.table.with_schema(
+            schema.with_bounds({each.column: (each.low, each.high) for each in self.bounds})
+        )
+
+    def _radius(self, noise: CountNoise) -> None:
+        schema = self.table.schema
+        cells = noise.draw(self.table.lengths(), self.entropy)
+        self.radius = chosen_radius(
+            in_rows(cells),
+            max_norm_squared=schema.max_norm_squared,
+            width=schema.width,
+            noise_norm=self.plan.norm_of(schema.width),
+            rows=self.rows,
+        )
+        self.norms = LearntRadius(lengths=_texts(cells))
+
+
+MAX_LEARNT_LEVELS: Final = 1_000
+"""Most levels learnt in all; the fullest are kept."""
+
+
+def _numeric(schema: Schema, name: str) -> Numeric:
+    column = schema.column(name)
+    if not isinstance(column, Numeric):
+        raise MechanismError(f"column {name!r} has no bounds to learn")
+    return column
+
+
+def _bounds_record(
+    name: str,
+    run: Coarse,
+    octaves: Integers,
+    bins: Integers,
+    coarse: tuple[float, float],
+    tight: tuple[float, float],
+) -> LearntBounds:
+    return LearntBounds(
+        column=name,
+        first_octave=run.first,
+        octaves=_texts(octaves[run.first : run.last + 1]),
+        coarse_low=coarse[0],
+        coarse_high=coarse[1],
+        bins=_texts(bins),
+        low=tight[0],
+        high=tight[1],
+    )
+
+
+def _texts(cells: Integers) -> tuple[str, ...]:
+    return tuple(str(int(cell)) for cell in cells)
+
+
+def _scale(noise: CountNoise | None) -> float | None:
+    return None if noise is None else noise.scale

@@ -1,0 +1,82 @@
+"""Noisy counts: one row adds 2^30 lattice units to at most one cell of each of m histograms.
+
+So neighbours differ, over all m together, by √m·2^30 in L2 and m·2^30 in L1 (add/remove), or √(2m)·2^30 and
+2m·2^30 (replace-one: one cell down, another up). With discrete Gaussian noise of scale σ this is
+μ² = m·steps·2^60/σ²; with discrete Laplace noise of scale b it is ε = m·steps·2^30/b. Both are exact
+rationals here, so that parts add up without rounding. proofs/bounds.md
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+
+from dpgram.lattice import ROW_NORM_SQUARED
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from dpgram.privacy.entropy import Entropy, Integers
+
+CountLaw: TypeAlias = Literal["discrete-gaussian", "discrete-laplace"]
+_NUDGE: Final = 1.0 + 2.0**-40
+"""What a scale is enlarged by, so that rounding can only make a part cheaper than its share."""
+
+
+def price_of_counts(law: CountLaw, scale: float, *, histograms: int, steps: int) -> Fraction:
+    """μ² (Gaussian) or ε (Laplace) of one draw, exactly; `steps` is 1 (add/remove) or 2 (replace-one)."""
+    if law == "discrete-gaussian":
+        return histograms * steps * (ROW_NORM_SQUARED / Fraction(scale)) ** 2
+    return histograms * steps * ROW_NORM_SQUARED / Fraction(scale)
+
+
+def scale_of_counts(law: CountLaw, price: float, *, histograms: int, steps: int) -> float:
+    """The least scale whose price is at most `price`, up to 10⁻¹² of it."""
+    if law == "discrete-gaussian":
+        return math.sqrt(histograms * steps / price) * ROW_NORM_SQUARED * _NUDGE
+    return histograms * steps / price * ROW_NORM_SQUARED * _NUDGE
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountNoise:
+    """Exact integer noise on counts, in lattice units: 2^30 of them are one row."""
+
+    law: CountLaw
+    scale: float
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, in rows."""
+        rows = self.scale / ROW_NORM_SQUARED
+        return rows if self.law == "discrete-gaussian" else rows * math.sqrt(2.0)
+
+    def exceeded(self, probability: float) -> float:
+        """A number of rows that the noise of one cell exceeds with at most this probability.
+
+        P(X ≥ k) ≤ P(N(0, σ²) ≥ k − 1) for the discrete Gaussian, and ≤ e^{−k/b} for the discrete Laplace.
+        """
+        if self.law == "discrete-gaussian":
+            from scipy.special import ndtri_exp
+
+            reach = -float(ndtri_exp(math.log(probability))) * self.scale + 1.0
+        else:
+            reach = -math.log(probability) * self.scale
+        return max(reach, 1.0) / ROW_NORM_SQUARED * _NUDGE
+
+    def draw(self, counts: npt.NDArray[np.int64], entropy: Entropy) -> Integers:
+        """2^30·counts + noise, cell by cell. Call it only after the event has been charged."""
+        flat = counts.ravel()
+        draw = entropy.discrete_gaussian if self.law == "discrete-gaussian" else entropy.discrete_laplace
+        noisy: Integers = flat.astype(object) * ROW_NORM_SQUARED + draw(self.scale, flat.size)
+        return noisy.reshape(counts.shape)
+
+
+def in_rows(cells: Integers) -> npt.NDArray[np.float64]:
+    """Noisy cells as numbers of rows."""
+    import numpy as np
+
+    return np.asarray(cells.astype(np.float64) / ROW_NORM_SQUARED, dtype=np.float64)

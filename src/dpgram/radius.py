@@ -1,0 +1,45 @@
+"""The row radius from a noisy histogram of row lengths: shorter rows mean less noise, and more bias.
+
+Row lengths are taken on the lattice, encoded without a clip, in 64 equal bins of the squared length. Of their
+ends the one is taken that makes noise R²·‖N‖/(n·v) plus lost weight E(1 − R²/|a|²)₊ least, v being the mean
+square of an encoded column. Many rows make noise cheap, so that few are clipped. proofs/bounds.md
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.bounds import projected
+from dpgram.lattice import ROW_NORM_SQUARED
+
+Floats = npt.NDArray[np.float64]
+
+LENGTHS: Final = 64
+"""Bins of the squared length, from 0 to the largest the schema allows."""
+_CAUTION: Final = 2.0
+_LEAST_SPREAD: Final = 0.02
+_SHIFT: Final = (ROW_NORM_SQUARED // LENGTHS).bit_length() - 1
+
+
+def length_counts(lines: Floats) -> npt.NDArray[np.int64]:
+    """How many lattice rows (held by columns) have a squared length in each bin."""
+    squares = np.einsum("ij,ij->j", lines, lines).astype(np.int64)
+    return np.bincount(np.minimum(squares >> _SHIFT, LENGTHS - 1), minlength=LENGTHS)
+
+
+def chosen_radius(
+    lengths: Floats, *, max_norm_squared: float, width: int, noise_norm: float, rows: float
+) -> float:
+    """R from noisy counts in rows; `noise_norm` is that of the noise for rows of length 1, in rows."""
+    ends = max_norm_squared * np.arange(1, LENGTHS + 1) / LENGTHS
+    middles = ends - 0.5 * max_norm_squared / LENGTHS
+    total = max(rows, 1.0)
+    shares = projected(lengths, total) / total
+    spread = max((float(shares @ middles) - 1.0) / max(width - 1, 1), _LEAST_SPREAD)
+    relative = _CAUTION * noise_norm / (total * spread)
+    lost = np.maximum(1.0 - ends[:, None] / middles[None, :], 0.0) @ shares
+    return math.sqrt(float(ends[int(np.argmin(ends * relative + lost))]))

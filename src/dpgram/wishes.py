@@ -1,0 +1,76 @@
+"""What `publish` is asked to learn, as shares of the event's currency: bounds, levels, a row radius."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.schema import Schema
+
+RADIUS_SHARE: Final = 0.03
+"""Share of the event's currency that a private radius takes."""
+MOST_SHARE: Final = 0.8
+"""All shares together: less than a fifth for the matrix would be noise."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What is to be learnt, as shares of the event's currency; 0 where nothing is."""
+
+    bounds: float = 0.0
+    levels: float = 0.0
+    radius: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """What is not left for the matrix."""
+        return self.bounds + self.levels + self.radius
+
+    def __bool__(self) -> bool:
+        return self.total > 0.0
+
+
+def wishes(
+    schema: Schema, *, bounds_budget: float | None, levels_budget: float | None, clip: object
+) -> Wishes:
+    """The shares that are needed; refuses a schema that leaves something open without a share to learn it."""
+    bounds = _share("bounds_budget", bounds_budget)
+    levels = _share("levels_budget", levels_budget)
+    if schema.unbounded and not bounds:
+        name = schema.unbounded[0]
+        raise SchemaError(
+            f"column {name!r} has no bounds",
+            remedy=f"Give public ones, numeric({name!r}, low, high), or a share of the budget to learn them: "
+            "bounds_budget=0.2",
+        )
+    if schema.without_levels and not levels:
+        name = schema.without_levels[0]
+        raise SchemaError(
+            f"column {name!r} has no levels",
+            remedy=f"List the possible ones, categorical({name!r}, [...]), or give a share of the budget to "
+            "learn the frequent ones: levels_budget=0.1",
+        )
+    asked = Wishes(
+        bounds=bounds if schema.unbounded else 0.0,
+        levels=levels if schema.without_levels else 0.0,
+        radius=RADIUS_SHARE if clip == "private" else 0.0,
+    )
+    if asked.total > MOST_SHARE:
+        raise GuaranteeError(
+            "too little of the budget would be left for the matrix",
+            got=f"shares of {asked.total:g} in all",
+            limit=f"{MOST_SHARE:g} (a private clip takes {RADIUS_SHARE:g})",
+        )
+    return asked
+
+
+def _share(what: str, value: float | None) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
+        raise GuaranteeError(
+            f"{what} is a share of the budget", got=repr(value), limit="between 0 and 1", remedy="Try 0.2"
+        )
+    return float(value)
