@@ -170,6 +170,20 @@ class MechanismContract:
         cells = [self.made(where).draw(gram, SeededEntropy(seed)).cells for seed in range(8)]
         assert max(max(drawn.ravel()) for drawn in cells) > np.iinfo(np.int64).max
 
+    def test_what_is_published_is_semidefinite_where_that_is_stated(self, where: Facts) -> None:
+        """Of few rows, where noise outweighs the table; where it is not stated, some draw must show why.
+
+        An inverse is small, and outweighed by noise, where the table is large.
+        """
+        mechanism, entropy = self.made(where), SeededEntropy(21)
+        large = self.mechanism.name == "inverse-noise"
+        gram = 10**6 * ROW_NORM_SQUARED * np.eye(3, dtype=np.int64) if large else some_gram(3, rows=4)
+        least = [
+            float(np.linalg.eigvalsh(np.ldexp(d.cells.astype(np.float64), d.exponent))[0])
+            for d in (mechanism.draw(gram, entropy) for _ in range(40))
+        ]
+        assert (min(least) >= 0.0) == self.mechanism.psd
+
     def test_only_half_of_the_matrix_is_read(self, where: Facts) -> None:
         """A cell that is read twice would get the same noise twice and cancel it."""
         gram = some_gram(3)

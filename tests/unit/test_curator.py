@@ -181,7 +181,7 @@ class TestOrder:
 
             monkeypatch.setattr(owner, name, wrapper)
 
-        spied(curator, "choose", "choose")
+        spied(terms, "choose", "choose")
         spied(Ledger, "check", "check")
         spied(curator, "gram", "aggregate")
         spied(Ledger, "charge", "charge")
@@ -250,7 +250,32 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[DpgramError]]] = {
     "clip text": ({"clip": "tight"}, DpgramError),
     "mechanism unknown": ({"mechanism": "gauss"}, MechanismError),
     "missing unknown": ({"missing": "guess"}, DpgramError),
-    "unit": ({"unit": "person"}, GuaranteeError),
+    "unit rows without a unit": ({"unit_rows": 3}, GuaranteeError),
+    "unit that is published": ({"unit": "age"}, SchemaError),
+    "unit with a mechanism for one row": (
+        {"unit": "person", "mechanism": "sketch", "delta": 1e-6},
+        MechanismError,
+    ),
+    "unit not the ledger's": ({"unit": "person"}, LedgerError),
+    "unit that is no name": ({"unit": 7}, GuaranteeError),
+    "too many rows a unit": ({"unit": "person", "unit_rows": 10**6}, GuaranteeError),
+    "unit and group in one column": ({"unit": "x", "by": categorical("x", ["a"])}, SchemaError),
+    "groups of a number": ({"by": "age"}, SchemaError),
+    "groups under replace-one": (
+        {"by": categorical("region", ["north"]), "adjacency": "replace-one"},
+        GuaranteeError,
+    ),
+    "one block": ({"blocks": [["age"]]}, SchemaError),
+    "a block that is text": ({"blocks": ["age", "age"]}, SchemaError),
+    "a block with an unknown column": ({"blocks": [["age"], ["height"]]}, SchemaError),
+    "a block that repeats a column": ({"blocks": [["age", "age"], ["age"]]}, SchemaError),
+    "blocks with another mechanism": ({"blocks": [["age"], ["age"]], "mechanism": "sketch"}, MechanismError),
+    "blocks and groups": (
+        {"blocks": [["age"], ["age"]], "by": categorical("region", ["north"])},
+        SchemaError,
+    ),
+    "weights from below zero": ({"weight": numeric("w", -1, 1)}, SchemaError),
+    "weights without bounds": ({"weight": numeric("w")}, SchemaError),
     "rows zero": ({"rows": 0}, GuaranteeError),
     "rows text": ({"rows": "many"}, GuaranteeError),
     "threads zero": ({"threads": 0}, DpgramError),

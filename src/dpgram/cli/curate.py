@@ -144,6 +144,10 @@ def publish(
     degrees: Annotated[
         int | None, typer.Option(help="Degrees of freedom, for sketches and the Wishart family.")
     ] = None,
+    psd: Annotated[
+        bool,
+        typer.Option("--psd", help="Publish a positive semidefinite matrix; auto then chooses among those."),
+    ] = False,
     note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
@@ -183,6 +187,7 @@ def publish(
         ridge=ridge,
         rank=rank,
         degrees=degrees,
+        psd=psd,
         threads=threads,
         progress=False if as_json else None,
         report=reports.append,
