@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from dpgram.estimators.base import RepeatedFit, UnprotectedScore
     from dpgram.estimators.covariance import PrivateCovariance
     from dpgram.estimators.linear import PrivateLasso, PrivateLinearRegression
+    from dpgram.estimators.output_perturbation import OutputPerturbation
     from dpgram.estimators.pca import PrivatePCA
+    from dpgram.estimators.preprocessing import (
+        ColumnStandardizer,
+        Intercept,
+        MaxNormMapping,
+        RowNormMapping,
+        SigmaClipper,
+    )
     from dpgram.estimators.ridge import PrivateRidge
     from dpgram.estimators.robust import RobustRegression
     from dpgram.estimators.ssp import SSP
@@ -22,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = [
     "SSP",
     "AdaSSP",
+    "ColumnStandardizer",
+    "Intercept",
+    "MaxNormMapping",
+    "OutputPerturbation",
     "PrivateCovariance",
     "PrivateLasso",
     "PrivateLinearRegression",
@@ -29,11 +41,17 @@ __all__ = [
     "PrivateRidge",
     "RepeatedFit",
     "RobustRegression",
+    "RowNormMapping",
+    "SigmaClipper",
     "UnprotectedScore",
 ]
 
 _HOMES: Final = {
     "AdaSSP": "dpgram.estimators.adassp",
+    "ColumnStandardizer": "dpgram.estimators.preprocessing",
+    "Intercept": "dpgram.estimators.preprocessing",
+    "MaxNormMapping": "dpgram.estimators.preprocessing",
+    "OutputPerturbation": "dpgram.estimators.output_perturbation",
     "PrivateCovariance": "dpgram.estimators.covariance",
     "PrivateLasso": "dpgram.estimators.linear",
     "PrivateLinearRegression": "dpgram.estimators.linear",
@@ -41,7 +59,9 @@ _HOMES: Final = {
     "PrivateRidge": "dpgram.estimators.ridge",
     "RepeatedFit": "dpgram.estimators.base",
     "RobustRegression": "dpgram.estimators.robust",
+    "RowNormMapping": "dpgram.estimators.preprocessing",
     "SSP": "dpgram.estimators.ssp",
+    "SigmaClipper": "dpgram.estimators.preprocessing",
     "UnprotectedScore": "dpgram.estimators.base",
 }
 

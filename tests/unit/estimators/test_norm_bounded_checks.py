@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpgram.estimators import SSP, AdaSSP, RobustRegression
+from dpgram.estimators import SSP, AdaSSP, OutputPerturbation, RobustRegression
 from dpgram.privacy.entropy import SeededEntropy
 
 pytestmark = [  # these warnings are meant; tests of their own look for them
@@ -19,6 +19,7 @@ ESTIMATORS = [
     AdaSSP(**COMMON),
     AdaSSP(**COMMON, variant="wang2018"),
     RobustRegression(**COMMON, iterations=2),
+    OutputPerturbation(**COMMON),
 ]
 
 TOTAL = "whether a fit succeeds may not depend on one row: an empty table is a neighbour of one with a row"

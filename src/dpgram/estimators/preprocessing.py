@@ -1,0 +1,359 @@
+"""x ↦ x', row by row; parameters are public, paid for, or openly not private (Kalaja 2020, §3.3–3.4).
+
+A transformer whose parameters were read off the data releases them: whatever is fitted afterwards is no
+more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`
+and `private_`, which is False where the data's own parameters were used, as the thesis does.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Final, Literal, Self, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpgram.curator import LedgerLike
+from dpgram.encoding import LEAST_RADIUS
+from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError
+from dpgram.estimators.bounded_rows import Floats, clipped
+from dpgram.gram import EXACT_ROWS
+from dpgram.lattice import ROW_NORM
+from dpgram.privacy.accountant import Event, GaussianEvent
+from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.rounding import up
+
+Parameter: TypeAlias = float | npt.ArrayLike | Literal["non-private"] | None
+"""A public number (or one for each column), the data's own, or None where a budget pays for an estimate."""
+NON_PRIVATE: Final = "non-private"
+
+
+class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
+    """A transformer that says what its parameters cost."""
+
+    n_features_in_: int
+    private_: bool
+    guarantee_: Guarantee | None
+    event_: Event | None
+
+    @abstractmethod
+    def _learn(self, X: Floats) -> None:
+        """Settle the parameters; sets what it spent."""
+
+    @abstractmethod
+    def _apply(self, X: Floats) -> Floats:
+        """Every row by itself."""
+
+    @final
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Settle the parameters; looks at the rows only where it says so."""
+        del y
+        rows = self._rows(X, reset=True)
+        self.private_, self.guarantee_, self.event_, self.receipt_ = True, None, None, None
+        self._learn(rows)
+        return self
+
+    @final
+    def transform(self, X: Any) -> Floats:
+        """The same map for any row, in training or later."""
+        check_is_fitted(self, "private_")
+        return self._apply(self._rows(X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # a missing value stays one; raising would tell of a row
+        return tags
+
+    def _rows(self, X: Any, *, reset: bool) -> Floats:
+        """X as floats; what is not finite is a missing value, because raising would tell of one row."""
+        array = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, reset=reset
+        )
+        return np.where(np.isfinite(array), array, np.nan)
+
+    def _not_private(self, what: str) -> None:
+        """Mark the result and say it loudly."""
+        self.private_ = False
+        warnings.warn(
+            f"{type(self).__name__} took {what} from the data WITHOUT PRIVACY: nothing fitted afterwards is "
+            "differentially private. For experiments on public data only",
+            DpgramWarning,
+            stacklevel=4,
+        )
+
+
+@final
+class RowNormMapping(CostedTransformer):
+    """x ↦ radius·x/|x|, 0 ↦ 0: every row on the sphere (§3.3.1). Costs nothing: it asks the row alone.
+
+    `columns`: how many leading columns the length is taken of (None: all). With the target as the last
+    column and `columns=-1` it is the thesis's form with y included: y is divided by the length of x too, and
+    then needs a bound of its own, since nothing bounds y/|x|.
+    """
+
+    def __init__(self, radius: float = 1.0, *, columns: int | None = None) -> None:
+        self.radius = radius
+        self.columns = columns
+
+    def _learn(self, X: Floats) -> None:
+        del X
+        self.radius_ = _positive("radius", self.radius)
+
+    def _apply(self, X: Floats) -> Floats:
+        measured = X[:, : self.columns] if self.columns is not None else X
+        length = np.linalg.norm(measured, axis=1, keepdims=True)
+        mapped: Floats = X * (self.radius_ / np.where(length > 0.0, length, 1.0))
+        return mapped
+
+
+@final
+class MaxNormMapping(CostedTransformer):
+    """x ↦ x·min(1, m/|x|)/m: into the unit ball by one length m for all rows (§3.3.2).
+
+    `max_norm` is public (rows beyond it are shortened: free), or "non-private": the longest row of the data,
+    as in the thesis. A maximum has no private estimate worth its noise: clip at a public or paid-for scale.
+    """
+
+    def __init__(self, max_norm: float | Literal["non-private"] | None = None) -> None:
+        self.max_norm = max_norm
+
+    def _learn(self, X: Floats) -> None:
+        if self.max_norm is None:
+            raise _unset("max_norm")
+        if isinstance(self.max_norm, str):
+            _check_word("max_norm", self.max_norm)
+            self._not_private("the length of its longest row")
+            longest = float(np.nanmax(np.linalg.norm(X, axis=1), initial=0.0))
+            self.max_norm_ = max(longest, LEAST_RADIUS)
+        else:
+            self.max_norm_ = _positive("max_norm", self.max_norm)
+
+    def _apply(self, X: Floats) -> Floats:
+        return clipped(X, self.max_norm_) / self.max_norm_
+
+
+@final
+class Intercept(CostedTransformer):
+    """x ↦ (x, value): a constant column. Costs nothing, but lengthens every row: |x|² + value²."""
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def _learn(self, X: Floats) -> None:
+        del X
+        self.value_ = _positive("value", self.value)
+
+    def _apply(self, X: Floats) -> Floats:
+        return np.column_stack([X, np.full(len(X), self.value_)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """The columns as they are, and `intercept`."""
+        names: npt.NDArray[np.object_] = super().get_feature_names_out(input_features)
+        return np.append(names, "intercept").astype(object)
+
+
+class MomentTransformer(CostedTransformer, ABC):
+    """Needs a mean and a standard deviation of each column: public, paid for, or the data's own.
+
+    Public: `mean` and `scale`, one number or one for each column. Paid for: `epsilon`, `delta` and public
+    `bounds` = (low, high): one Gaussian release of Σ(1, z, z²) of all columns, z in [−1, 1] by the bounds, on
+    integers. "non-private": both from the data, with a loud warning.
+    """
+
+    mean: Parameter
+    scale: Parameter
+    epsilon: float | None
+    delta: float
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None
+    adjacency: str
+    ledger: LedgerLike | None
+    entropy: Entropy | None
+
+    def _learn(self, X: Floats) -> None:
+        if isinstance(self.mean, str) or isinstance(self.scale, str):
+            for name in ("mean", "scale"):
+                _check_word(name, getattr(self, name))
+            self._not_private("means and standard deviations")
+            self.mean_, self.scale_ = _own_moments(X)
+        elif self.epsilon is not None:
+            if self.mean is not None or self.scale is not None:
+                raise GuaranteeError("mean and scale were given as well as a budget to estimate them")
+            self._estimate(X)
+        elif self.mean is None or self.scale is None:
+            raise _unset("mean and scale")
+        else:
+            self.mean_ = _each("mean", self.mean, X.shape[1])
+            self.scale_ = _each("scale", self.scale, X.shape[1])
+            if not (self.scale_ > 0.0).all():
+                raise GuaranteeError("scale must be positive in each column", limit="scale > 0")
+
+    def _estimate(self, X: Floats) -> None:
+        if self.bounds is None:
+            raise _unset("bounds")
+        low, high = (_each("bounds", end, X.shape[1]) for end in self.bounds)
+        if not (high > low).all():
+            raise GuaranteeError("bounds must be (low, high) with low below high", limit="low < high")
+        asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
+        relation = adjacency_named(self.adjacency)
+        # In each column one row is (1, z, z²) with |z| ≤ 1, or nothing where the cell is missing: a square of
+        # 3 at most. Two rows differ most between z = 1 and z = −1, by 4.
+        reach = 3.0 if relation.name == "add-remove" else 4.0
+        unit = ROW_NORM * ROW_NORM
+        self.sensitivity_ = up(math.sqrt(reach * X.shape[1]))
+        sensitivity = self.sensitivity_ * unit
+        sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=sensitivity)
+        event = GaussianEvent(mu=up(sensitivity / sigma))
+        source = SystemEntropy() if self.entropy is None else copy.deepcopy(self.entropy)
+        source.rehearse()
+        self.receipt_ = _charged(self.ledger, source, event, self.adjacency)
+        noisy = _column_sums(X, low, high).astype(object) + source.discrete_gaussian(
+            sigma, 3 * X.shape[1]
+        ).reshape(3, -1)
+        self.guarantee_, self.event_ = asked, event
+        count, first, second = noisy.astype(np.float64) / unit
+        centre, half = 0.5 * (high + low), 0.5 * (high - low)
+        rows = np.maximum(count, 1.0)
+        mean = np.clip(first / rows, -1.0, 1.0)
+        # Below the noise a variance says nothing: no column is scaled up by more than 100.
+        variance = np.clip(second / rows - mean**2, 1e-4, 1.0)
+        self.mean_, self.scale_ = centre + half * mean, half * np.sqrt(variance)
+
+
+@final
+class ColumnStandardizer(MomentTransformer):
+    """x_j ↦ (x_j − mean_j)/scale_j (§3.3)."""
+
+    def __init__(
+        self,
+        mean: Parameter = None,
+        scale: Parameter = None,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        adjacency: str = "add-remove",
+        ledger: LedgerLike | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.mean = mean
+        self.scale = scale
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.entropy = entropy
+
+    def _apply(self, X: Floats) -> Floats:
+        return (X - self.mean_) / self.scale_
+
+
+@final
+class SigmaClipper(MomentTransformer):
+    """x_j ↦ min(x_j, mean_j + c·scale_j), and from below likewise for sides="two" (§3.4, Honkela et al.)."""
+
+    def __init__(
+        self,
+        c: float = 1.5,
+        mean: Parameter = None,
+        scale: Parameter = None,
+        *,
+        sides: Literal["one", "two"] = "two",
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        adjacency: str = "add-remove",
+        ledger: LedgerLike | None = None,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.c = c
+        self.mean = mean
+        self.scale = scale
+        self.sides = sides
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.entropy = entropy
+
+    def _apply(self, X: Floats) -> Floats:
+        if self.sides not in ("one", "two"):
+            raise GuaranteeError("unknown sides", got=repr(self.sides), limit="'one' or 'two'")
+        reach = _positive("c", self.c) * self.scale_
+        high = np.minimum(X, self.mean_ + reach)
+        return high if self.sides == "one" else np.maximum(high, self.mean_ - reach)
+
+
+def _column_sums(X: Floats, low: Floats, high: Floats) -> npt.NDArray[np.int64]:
+    """Σ(1, z, z²) over the cells of each column that are there, z on the lattice, in units of 2⁻³⁰."""
+    sums = np.zeros((3, X.shape[1]), np.int64)
+    for start in range(0, len(X), EXACT_ROWS):
+        piece = X[start : start + EXACT_ROWS]
+        there = np.isfinite(piece)
+        bounded = np.clip(np.where(there, piece, low), low, high)
+        z = np.rint(np.clip((bounded - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0) * ROW_NORM) * there
+        lattice = z.astype(np.int64)
+        sums[0] += there.sum(axis=0) * (ROW_NORM * ROW_NORM)
+        sums[1] += lattice.sum(axis=0) * ROW_NORM
+        sums[2] += (lattice * lattice).sum(axis=0)
+    return sums
+
+
+def _own_moments(X: Floats) -> tuple[Floats, Floats]:
+    """Mean and deviation (ddof 1) of the data; a constant or empty column gets scale 1."""
+    count = np.maximum(np.isfinite(X).sum(axis=0), 1)
+    mean = np.nansum(X, axis=0) / count
+    spread = np.sqrt(np.nansum((X - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
+    return mean, np.where(spread > 0.0, spread, 1.0)
+
+
+def _charged(ledger: LedgerLike | None, source: Entropy, event: Event, relation: str) -> Any:
+    if ledger is None:
+        return None
+    if source.label != "system":
+        raise MechanismError(
+            "seeded noise can be removed, so no ledger pays for it", remedy="Leave entropy out"
+        )
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return book.charge(event, adjacency=relation, unit=None, note="preprocessing")
+
+
+def _each(name: str, value: object, width: int) -> Floats:
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.shape not in ((), (width,)) or not np.isfinite(numbers).all():
+        raise GuaranteeError(
+            f"{name} must be one finite number, or one for each column", got=f"shape {numbers.shape}"
+        )
+    return np.broadcast_to(numbers, (width,)).astype(np.float64)
+
+
+def _positive(name: str, value: float) -> float:
+    if not (isinstance(value, int | float | np.number) and LEAST_RADIUS <= value <= 1.0 / LEAST_RADIUS):
+        raise GuaranteeError(f"{name} must be a positive number", got=repr(value), limit=f"0 < {name}")
+    return float(value)
+
+
+def _check_word(name: str, value: object) -> None:
+    if value not in (NON_PRIVATE, None):
+        raise GuaranteeError(
+            f"{name} is neither public nor openly taken from the data",
+            got=repr(value),
+            limit=f"numbers, or {NON_PRIVATE!r}",
+        )
+
+
+def _unset(what: str) -> GuaranteeError:
+    return GuaranteeError(
+        f"{what} is needed: public, paid for, or openly not private",
+        remedy=f"Give public values; or epsilon= and bounds= where an estimate exists; or {NON_PRIVATE!r}.",
+    )

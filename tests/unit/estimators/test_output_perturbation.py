@@ -1,0 +1,147 @@
+"""Output perturbation: the minimiser, how far one row moves it, both noises, and an audit."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.stats import gamma, kstest
+
+from dpgram.audit import audit
+from dpgram.errors import GuaranteeError
+from dpgram.estimators.output_perturbation import OutputPerturbation
+from dpgram.estimators.ridge_minimiser import on_grid
+from dpgram.privacy.accountant import ApproximateEvent
+from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.guarantee import Guarantee
+
+BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
+UNIT = 1 << 20
+STEPS = 2.0**40
+
+
+def minimiser(x: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> np.ndarray:
+    q, t = np.rint(x * 1024).astype(np.int64), np.rint(y * 1024).astype(np.int64)
+    cells = on_grid(q.T @ q, q.T @ t, unit=UNIT, ridge=ridge, radius=radius, scale=STEPS)
+    return cells.astype(np.float64) / STEPS
+
+
+def rows(seed: int, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((count, width))
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True)) * 1.01  # 1.01: rounding stays inside
+    return np.rint(x * 1024) / 1024, np.rint(generator.uniform(-1, 1, count) * 1024) / 1024
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.3, 10.0])
+def test_the_minimiser_is_the_constrained_one(radius: float) -> None:
+    x, y = rows(1, 200, 3)
+    y = np.clip(y * 0.1 + x[:, 0], -1, 1)
+    y = np.rint(y * 1024) / 1024
+    ours = minimiser(x, y, 2.0, radius)
+    assert np.linalg.norm(ours) <= radius * (1 + 1e-9)
+    found = minimize(
+        lambda t: 0.5 * np.sum((y - x @ t) ** 2) + np.sum(t**2),
+        ours * 0.9,
+        jac=lambda t: x.T @ (x @ t - y) + 2.0 * t,
+        constraints={"type": "ineq", "fun": lambda t: radius**2 - t @ t, "jac": lambda t: -2.0 * t},
+        method="SLSQP",
+        options={"ftol": 1e-15},
+    )
+    assert ours == pytest.approx(found.x, abs=1e-6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    count=st.integers(0, 30),
+    ridge=st.floats(0.05, 20.0),
+    radius=st.floats(0.05, 5.0),
+    replace=st.booleans(),
+)
+def test_no_row_moves_it_further_than_proven(
+    seed: int, count: int, ridge: float, radius: float, replace: bool
+) -> None:
+    x, y = rows(seed, count + 2, 2)
+    y[-2:] = np.sign(y[-2:])  # extreme rows at the end
+    without = minimiser(
+        x[: count + 1] if replace else x[:count], y[: count + 1] if replace else y[:count], ridge, radius
+    )
+    other = np.arange(count + 2) != count
+    changed = minimiser(x[other], y[other], ridge, radius)
+    bound = min((2 if replace else 1) * (1 + radius) / ridge, 2 * radius)
+    assert np.linalg.norm(changed - without) <= bound
+
+
+def test_the_bound_is_nearly_reached() -> None:
+    """A first row x = 1, y = −1 at a large ridge moves θ by nearly 1/λ, against (1 + R)/λ with a small R."""
+    moved = minimiser(np.array([[1.0]]), np.array([-1.0]), 100.0, 0.02)
+    assert abs(moved[0]) > 0.95 * (1 + 0.02) / 100.0 / 1.02
+
+
+@pytest.mark.parametrize("noise", ["gamma", "gaussian"])
+def test_finds_the_coefficients(noise: str) -> None:
+    generator = np.random.default_rng(3)
+    x = generator.standard_normal((50_000, 3))
+    x /= np.linalg.norm(x, axis=1).max()
+    theta = np.array([0.5, -0.3, 0.1])
+    y = x @ theta + 0.02 * generator.standard_normal(50_000)
+    fit = OutputPerturbation(1.0, 1e-6, alpha=300.0, noise=noise, **BOUNDS, entropy=SeededEntropy(2)).fit(
+        x, y
+    )
+    exact = np.linalg.solve(x.T @ x + 300.0 * np.eye(3), x.T @ y)
+    assert fit.coef_ == pytest.approx(exact, abs=0.15)
+    assert fit.private_
+
+
+def test_gamma_noise_has_its_law_and_states_its_numerical_delta() -> None:
+    x, y = np.zeros((0, 3)), np.zeros(0)
+    models = [
+        OutputPerturbation(2.0, 0.0, alpha=4.0, **BOUNDS, entropy=SeededEntropy(s)) for s in range(1500)
+    ]
+    lengths = np.array([np.linalg.norm(model.fit(x, y).coef_) for model in models])
+    sensitivity = 2.0 / 4.0
+    assert kstest(lengths, gamma(3, scale=sensitivity / 2.0).cdf).pvalue > 1e-3
+    assert kstest(lengths, gamma(3, scale=1.15 * sensitivity / 2.0).cdf).pvalue < 1e-3
+    one = models[0]
+    assert isinstance(one.event_, ApproximateEvent)
+    assert one.guarantee_.numerical_delta == 4 * 2.0**-46
+    assert (one.guarantee_.epsilon, one.guarantee_.delta) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_gaussian_noise_is_the_exact_one(adjacency: str) -> None:
+    fit = OutputPerturbation(1.0, 1e-6, alpha=4.0, adjacency=adjacency, **BOUNDS, entropy=SeededEntropy(1))
+    fit.fit(
+        np.zeros((0, 2)) if adjacency == "add-remove" else np.zeros((3, 2)),
+        np.zeros(0 if adjacency == "add-remove" else 3),
+    )
+    assert fit.event_.mu == pytest.approx(1.0 / 4.225, rel=1e-3)
+    assert fit.guarantee_.numerical_delta == 0.0
+
+
+@pytest.mark.parametrize(("drawn", "passes"), [(1.0, True), (8.0, False)])
+def test_audit(drawn: float, passes: bool) -> None:
+    """Tables whose minimisers are far apart, 800 fits each, 99.9% confidence, against a claim of ε = 1."""
+    full = np.array([[1.0]]), np.array([-1.0])
+    empty = np.zeros((0, 1)), np.zeros(0)
+
+    def run(data: tuple[np.ndarray, np.ndarray], entropy: Entropy) -> float:
+        seeded = SeededEntropy(int.from_bytes(entropy.random_bytes(8), "little"))
+        model = OutputPerturbation(drawn, 0.0, alpha=9.0, theta_bound=0.12, **BOUNDS, entropy=seeded)
+        return float(model.fit(*data).coef_[0])
+
+    result = audit(
+        partial(run, full), partial(run, empty), runs=800, statistic=np.array, entropy=SeededEntropy(5)
+    )
+    assert result.passes(Guarantee(1.0)) is passes
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"noise": "laplace"}, {"noise": "gaussian", "delta": 0.0}])
+def test_refuses(wrong: dict[str, object]) -> None:
+    with pytest.raises(GuaranteeError):
+        OutputPerturbation(1.0, 1e-6, **BOUNDS).set_params(**wrong).fit(np.zeros((2, 1)), np.zeros(2))
