@@ -8,85 +8,51 @@ follows from public facts alone.
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from numbers import Integral, Real
-from typing import Final, TypeAlias, final
+from typing import Literal, Unpack, final, overload
 
-import msgspec
 import numpy as np
 
-from dpgram.choice import choose
-from dpgram.encoding import Encoder, PolicyCounts
+from dpgram.columns import Categorical, Numeric
+from dpgram.encoding import PolicyCounts
+from dpgram.engines import local
 from dpgram.engines.local import Progress, gram
-from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError, MechanismError, SchemaError
-from dpgram.lattice import cell_unit
-from dpgram.mechanisms import Drawn, Facts, Mechanism
-from dpgram.privacy.accountant import Event, GaussianEvent, describe
-from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.errors import DpgramWarning, MechanismError, SchemaError
+from dpgram.gram import ExactGram
+from dpgram.mechanisms import Drawn, Mechanism
+from dpgram.privacy.accountant import composed, describe
 from dpgram.privacy.entropy import Entropy, SystemEntropy
-from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
-from dpgram.release_display import in_words
-from dpgram.release_parts import (
-    AdjacencyName,
-    MechanismUsed,
-    MissingPolicy,
-    Policy,
-    PublishedMatrix,
-    StatedGuarantee,
-)
+from dpgram.release_parts import AdjacencyName, Group, Learnt, MissingPolicy, PublishedMatrix
 from dpgram.schema import Schema
+from dpgram.shares import Sharing
+from dpgram.terms import (
+    Asked,
+    LedgerLike,
+    Terms,
+    agree,
+    agree_all,
+    check_request,
+    check_schema,
+    opened,
+    portions,
+)
+from dpgram.wishes import wishes
 
-LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
-LEAST_EPSILON: Final = 1e-6
-"""Here the noise of a single cell already outweighs a million rows."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Everything that is settled before a row is read: public facts only."""
-
-    schema: Schema
-    radius: float
-    facts: Facts
-    guarantee: Guarantee
-    mechanism: Mechanism
-    event: Event
-    reason: str
-    policy: Policy
-    unit: str | None
-
-    def used(self) -> MechanismUsed:
-        """The mechanism as the release records it."""
-        parameters = msgspec.to_builtins(self.mechanism)
-        return MechanismUsed(name=self.mechanism.name, parameters=parameters, choice=self.reason)
-
-    def stated(self) -> StatedGuarantee:
-        """The guarantee as the release records it, in numbers and words."""
-        promised, relation = self.guarantee, self.facts.adjacency.name
-        gaussian = GaussianDP(self.event.mu) if isinstance(self.event, GaussianEvent) else None
-        numerical_delta = self.mechanism.numerical_delta(self.facts)
-        return StatedGuarantee(
-            epsilon=promised.epsilon,
-            delta=promised.delta,
-            numerical_delta=numerical_delta,
-            mu=None if gaussian is None else gaussian.mu,
-            rho=None if gaussian is None else gaussian.rho_at_least(),
-            statement=in_words(
-                epsilon=promised.epsilon,
-                delta=promised.delta,
-                numerical_delta=numerical_delta,
-                adjacency=relation,
-                unit=self.unit,
-            ),
-        )
+__all__ = [
+    "LedgerLike",
+    "Options",
+    "Report",
+    "Terms",
+    "agree",
+    "check_request",
+    "publish",
+    "published_matrix",
+]
 
 
 @final
@@ -100,8 +66,48 @@ class Report:
     price: str
     seconds: float
     """How long reading and adding up took."""
+    learnt: Learnt | None = None
+    """What was learnt privately; this part is in the release as well."""
+    portion: str | None = None
+    """Which of several releases this is about: its group or block."""
 
 
+class Options(Asked, total=False):
+    """What `publish` takes beside the data, the schema, ε and δ, and how rows and columns are split."""
+
+    clip: float | Literal["private"] | None
+    bounds_budget: float | None
+    levels_budget: float | None
+    threads: int | None
+    entropy: Entropy | None
+    progress: Progress
+    report: Callable[[Report], None] | None
+
+
+@overload
+def publish(
+    data: object, schema: Schema, *, epsilon: float, delta: float, **options: Unpack[Options]
+) -> Release: ...
+@overload
+def publish(
+    data: object,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    by: str | Categorical,
+    **options: Unpack[Options],
+) -> dict[str, Release]: ...
+@overload
+def publish(
+    data: object,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    blocks: Sequence[Sequence[str]],
+    **options: Unpack[Options],
+) -> tuple[Release, ...]: ...
 def publish(
     data: object,
     schema: Schema,
@@ -109,40 +115,86 @@ def publish(
     epsilon: float,
     delta: float,
     adjacency: AdjacencyName = "add-remove",
-    clip: float | None = None,
+    clip: float | Literal["private"] | None = None,
+    bounds_budget: float | None = None,
+    levels_budget: float | None = None,
     mechanism: str = "auto",
     ledger: LedgerLike | None = None,
     missing: MissingPolicy = "drop",
     strict: bool = False,
     unit: str | None = None,
+    unit_rows: int | None = None,
+    by: str | Categorical | None = None,
+    blocks: Sequence[Sequence[str]] | None = None,
+    weight: str | Numeric | None = None,
     rows: int | None = None,
     ridge: float | None = None,
     rank: int | None = None,
     degrees: int | None = None,
+    psd: bool = False,
     threads: int | None = None,
     entropy: Entropy | None = None,
     progress: Progress = None,
     report: Callable[[Report], None] | None = None,
     note: str = "",
-) -> Release:
+) -> Release | dict[str, Release] | tuple[Release, ...]:
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
-    `clip` is a public row radius (none: the largest norm the schema allows, so nothing is clipped). `ledger`
+    `clip` is a public row radius (none: the largest norm the schema allows, so nothing is clipped), or
+    "private" to choose one privately. `bounds_budget` and `levels_budget` are shares of this release's budget
+    that pay for learning bounds and levels the schema leaves open: see docs/how-to/no-bounds.md. `ledger`
     is charged before noise is drawn; without one nothing keeps count of what was spent. `missing` and
     `strict` say what happens to values outside the schema. `rows` is a public guess of the number of rows,
     for warnings and forecasts. `ridge` (in encoded units), `rank` and `degrees` are public parameters of the
-    mechanisms that have them: see docs/reference/mechanisms.md. `report` receives, before the charge, what
-    the curator may know and nobody else; `note` stays in the ledger.
+    mechanisms that have them: see docs/reference/mechanisms.md; `psd=True` asks for a positive semidefinite
+    matrix, so that `auto` chooses among the mechanisms that give one. `report` receives, before the charge,
+    what the curator may know and nobody else; `note` stays in the ledger.
+
+    `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
+    counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
+    names a column of survey weights with public bounds. `by` names a column of public groups, each of which
+    gets a release of its own at the price of one. `blocks` lists groups of columns, each of which gets a
+    release of its own; they share the budget.
     """
     source = SystemEntropy() if entropy is None else entropy
-    book = _opened(ledger)
+    book = opened(ledger)
     if book is not None and source.label != "system":
         raise MechanismError(
             "seeded noise can be removed by whoever knows the seed, so no ledger pays for it",
             remedy="Leave entropy out; or, for an experiment, leave the ledger out",
         )
-    terms = agree(
+    check_schema(schema)
+    asked = wishes(schema, bounds_budget=bounds_budget, levels_budget=levels_budget, clip=clip)
+    if asked:
+        _refuse_shares(unit_rows=unit_rows, by=by, blocks=blocks, weight=weight)
+        from dpgram.learnt_release import publish_learnt, refuse_beside, requested
+
+        refuse_beside(asked, strict=strict, unit=unit, ridge=ridge, rank=rank, degrees=degrees)
+        if psd:
+            raise MechanismError(
+                "a semidefinite matrix needs bounds and levels that are known",
+                remedy="Leave psd out, or give them",
+            )
+        request = requested(
+            schema,
+            asked,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            clip=clip,
+            mechanism=mechanism,
+            missing=missing,
+            rows=rows,
+            note=note,
+        )
+        return publish_learnt(
+            data, request, source=source, book=book, threads=threads, progress=progress, report=report
+        )
+    if clip == "private":
+        raise SchemaError("a private clip was asked for but no share of the budget pays for it")
+    terms = agree_all(
         schema,
+        blocks=blocks,
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
@@ -152,140 +204,132 @@ def publish(
         missing=missing,
         strict=strict,
         unit=unit,
+        unit_rows=unit_rows,
+        by=by,
+        weight=weight,
         rows=rows,
         ridge=ridge,
         rank=rank,
         degrees=degrees,
+        psd=psd,
         note=note,
     )
     # A broken installation must be found before the charge, not after it.
     source.rehearse()
     started = time.perf_counter()
-    exact = gram(data, schema, clip, missing=missing, strict=strict, threads=threads, progress=progress)
-    # Rows before any was dropped: under replace-one that number is public, that of the kept ones is not.
-    public_rows = exact.counts.rows_read if adjacency == "replace-one" else None
-    if rows is None and public_rows is not None and terms.guarantee.delta * public_rows > 1.0:
+    grams = _aggregate(data, terms, threads, progress)
+    seconds = time.perf_counter() - started
+    parts = [(one, level) for one in terms for level in _levels(one.sharing)]
+    public_rows = _public_rows(grams[0], terms[0])
+    if rows is None and public_rows is not None and terms[0].guarantee.delta * public_rows > 1.0:
         warnings.warn(
-            f"delta = {delta:g} is above one in the {public_rows} rows: it would allow one to be told",
+            f"delta = {delta:g} is above one in the {public_rows} {'rows' if unit is None else 'units'}: "
+            "it would allow one to be told",
             DpgramWarning,
             stacklevel=2,
         )
-    _refuse_too_many_rows(terms.mechanism, exact.counts.rows_used)
-    if report is not None:
-        # Before the charge: a report that fails must not cost a release that was paid for.
-        report(
-            Report(
-                counts=exact.counts,
-                mechanism=terms.mechanism.name,
-                reason=terms.reason,
-                price=describe(terms.event),
-                seconds=time.perf_counter() - started,
-            )
-        )
+    for (one, level), exact in zip(parts, grams, strict=True):
+        _refuse_too_many_rows(one.mechanism, exact.counts.rows_used)
+        if report is not None:
+            # Before the charge: a report that fails must not cost a release that was paid for.
+            report(_report(one, level, exact, seconds))
     receipt = None
     if book is not None:
-        receipt = book.charge(terms.event, adjacency=terms.facts.adjacency, unit=unit, note=note)
-    drawn = terms.mechanism.draw(exact.cells, source)
-    return Release(
-        library=version("dpgram"),
-        schema=schema,
-        radius=terms.radius,
-        policy=terms.policy,
-        adjacency=adjacency,
-        unit=unit,
-        public_rows=public_rows,
-        mechanism=terms.used(),
-        noise=drawn.noise,
-        guarantee=terms.stated(),
-        entropy=source.label,
-        published=_published(drawn),
-        receipt=receipt,
-    )
-
-
-def agree(
-    schema: Schema,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: str = "add-remove",
-    clip: float | None = None,
-    mechanism: str = "auto",
-    ledger: LedgerLike | None = None,
-    missing: MissingPolicy = "drop",
-    strict: bool = False,
-    unit: str | None = None,
-    rows: int | None = None,
-    ridge: float | None = None,
-    rank: int | None = None,
-    degrees: int | None = None,
-    note: str = "",
-) -> Terms:
-    """Validate everything and price it. Reads no data, spends nothing, raises what `publish` would raise."""
-    if not isinstance(schema, Schema):
-        raise SchemaError(
-            "publish needs a Schema",
-            got=f"a {type(schema).__name__}",
-            remedy="Write Schema(numeric(...), ...), or read one with Schema.from_file(path)",
+        event = composed(one.event for one in terms)
+        receipt = book.charge(event, adjacency=terms[0].facts.adjacency, unit=unit, note=note)
+    releases = []
+    for (one, level), exact in zip(parts, grams, strict=True):
+        drawn = one.mechanism.draw(exact.cells, source)
+        releases.append(
+            Release(
+                library=version("dpgram"),
+                schema=one.schema,
+                radius=one.radius,
+                policy=one.policy,
+                adjacency=adjacency,
+                unit=unit,
+                public_rows=public_rows,
+                mechanism=one.used(),
+                noise=drawn.noise,
+                guarantee=one.stated(),
+                entropy=source.label,
+                published=published_matrix(drawn),
+                receipt=receipt,
+                unit_rule=one.sharing.rule,
+                group=_group(one.sharing, level),
+                block=one.block,
+                survey_weight=one.sharing.weight,
+            )
         )
-    _refuse_unit(unit)
-    asked = Guarantee.checked(_number("epsilon", epsilon), _number("delta", delta), _count("rows", rows))
-    if asked.epsilon < LEAST_EPSILON:
-        raise GuaranteeError(
-            "epsilon is too small for any table to survive the noise",
-            got=asked.epsilon,
-            limit=f"epsilon ≥ {LEAST_EPSILON:g}",
-        )
-    encoder = Encoder(schema, clip=clip, missing=missing, strict=strict)
-    facts = Facts(
-        width=schema.width,
-        adjacency=adjacency_named(adjacency),
-        rows=rows,
-        ridge=None if ridge is None else _number("ridge", ridge) / cell_unit(encoder.radius),
-        rank=_count("rank", rank),
-        degrees=_count("degrees", degrees),
+    if blocks is not None:
+        return tuple(releases)
+    if by is not None:
+        return {release.group.level: release for release in releases if release.group is not None}
+    return releases[0]
+
+
+def _refuse_shares(**given: object) -> None:
+    """Learning bounds a row's influence on its counts, not that of a unit or of a weighted row."""
+    for name, value in given.items():
+        if value is not None:
+            raise SchemaError(
+                f"{name} does not go with learning bounds, levels or a radius",
+                remedy="Give public bounds, levels and radius, or learn them in a release of their own",
+            )
+
+
+def _aggregate(
+    data: object, terms: Sequence[Terms], threads: int | None, progress: Progress
+) -> tuple[ExactGram, ...]:
+    """One pass over the data: a matrix for each block or group."""
+    plan, used = portions(terms), terms[0].encoder
+    if plan is not None:
+        return local.portions(data, plan, threads=threads, progress=progress)
+    exact = gram(
+        data,
+        used.schema,
+        used.clip,
+        missing=used.missing,
+        strict=used.strict,
+        threads=threads,
+        progress=progress,
     )
-    book = _opened(ledger)
-    chosen = choose(mechanism, asked, facts, None if book is None else book.currency)
-    event = chosen.mechanism.event(facts)
-    if book is not None:
-        book.check(event, adjacency=facts.adjacency, unit=unit, note=note)
-    return Terms(
-        schema=schema,
-        radius=encoder.radius,
-        facts=facts,
-        guarantee=chosen.guarantee,
-        mechanism=chosen.mechanism,
-        event=event,
-        reason=chosen.reason,
-        policy=Policy(missing=missing, strict=strict),
-        unit=unit,
+    return (exact,)
+
+
+def _levels(shared: Sharing) -> tuple[str | None, ...]:
+    return (None,) if shared.by is None else shared.by.all_levels
+
+
+def _group(shared: Sharing, level: str | None) -> Group | None:
+    return None if shared.by is None or level is None else Group(column=shared.by.name, level=level)
+
+
+def _public_rows(exact: ExactGram, terms: Terms) -> int | None:
+    """Rows before any was dropped, or units: under replace-one that number is public, no other is."""
+    if terms.facts.adjacency.name == "add-remove":
+        return None
+    return exact.counts.rows_read if terms.unit is None else exact.counts.units_read
+
+
+def _report(terms: Terms, level: str | None, exact: ExactGram, seconds: float) -> Report:
+    group, block = _group(terms.sharing, level), terms.block
+    portion = None if block is None else f"block {block.number} of {block.of}"
+    return Report(
+        counts=exact.counts,
+        mechanism=terms.mechanism.name,
+        reason=terms.reason,
+        price=describe(terms.event),
+        seconds=seconds,
+        portion=portion if group is None else f"{group.column} = {group.level}",
     )
 
 
-def _published(drawn: Drawn) -> PublishedMatrix:
+def published_matrix(drawn: Drawn) -> PublishedMatrix:
     """The lower triangle, row by row, as decimal strings."""
     rows, columns = np.tril_indices(len(drawn.cells))
     cells = tuple(str(int(cell)) for cell in drawn.cells[rows, columns])
     return PublishedMatrix(kind=drawn.kind, exponent=drawn.exponent, cells=cells)
-
-
-def _opened(ledger: LedgerLike | None) -> Ledger | None:
-    if ledger is None or isinstance(ledger, Ledger):
-        return ledger
-    if not isinstance(ledger, str | os.PathLike):
-        raise LedgerError("ledger must be a Ledger or the path of one", got=f"a {type(ledger).__name__}")
-    return Ledger.open(ledger)
-
-
-def _refuse_unit(unit: str | None) -> None:
-    if unit is not None:
-        raise GuaranteeError(
-            "privacy of a unit with several rows is not offered yet",
-            got=f"unit = {unit!r}",
-            limit="unit = None: one row is one person",
-            remedy="Reduce the table to one row for each person before publishing",
-        )
 
 
 def _refuse_too_many_rows(mechanism: Mechanism, rows: int) -> None:
@@ -296,17 +340,3 @@ def _refuse_too_many_rows(mechanism: Mechanism, rows: int) -> None:
             limit=f"{mechanism.rows_at_most:,} rows",
             remedy="Use gaussian or matrix-laplace, which draw integers",
         )
-
-
-def _number(what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise GuaranteeError(f"{what} must be a number", got=repr(value), remedy=f"Give {what}=1e-6, say")
-    return float(value)
-
-
-def _count(what: str, value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise GuaranteeError(f"{what} must be a whole number above zero", got=repr(value))
-    return int(value)

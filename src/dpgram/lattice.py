@@ -14,6 +14,11 @@ ROW_NORM: Final = 1 << LATTICE_BITS
 ROW_NORM_SQUARED: Final = 1 << (2 * LATTICE_BITS)
 """The largest squared norm of a row: the Frobenius norm and the trace of one row's contribution q qᵀ."""
 
+UNIT_ROWS_AT_MOST: Final = 1_024
+"""Most rows of a privacy unit that counts as one: m rows have 2^15/√m lattice steps each, 1,024 at least."""
+LARGEST_UNIT_LIMIT: Final = 4_096
+"""The most rows a unit may be allowed where every row counts alike: each then has 512 lattice steps."""
+
 
 def cell_unit(radius: float) -> float:
     """Size, in encoded units, of one lattice unit of a Gram cell: (R / 2^15)²."""

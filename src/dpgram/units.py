@@ -26,11 +26,6 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-UNIT_ROWS_AT_MOST: Final = 1_024
-"""Most rows of a unit that counts as one: m rows have 2^15/√m lattice steps each, 1,024 of them at least."""
-LARGEST_UNIT_LIMIT: Final = 4_096
-"""The largest k that may be asked for: a row then has 512 lattice steps."""
-
 _FNV_START: Final = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME: Final = np.uint64(0x100000001B3)
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram import curator
+from dpgram import curator, terms
 from dpgram.choice import choose
 from dpgram.curator import Report, agree, publish
 from dpgram.engines.local import gram

@@ -32,11 +32,11 @@ from dpgram.engines import local, spill
 from dpgram.engines.local import gram, portions
 from dpgram.errors import DataError, SourceError
 from dpgram.gram import ExactGram
-from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.lattice import LARGEST_UNIT_LIMIT, ROW_NORM_SQUARED, UNIT_ROWS_AT_MOST
 from dpgram.portions import Portions, Rows, merged, total
 from dpgram.release_parts import SurveyWeight, UnitRule
 from dpgram.schema import Schema, boolean, categorical, numeric, product
-from dpgram.units import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST, chosen, id_hashes, unit_ids
+from dpgram.units import chosen, id_hashes, unit_ids
 
 from . import slow_encoder
 from .tables import CLIPS, Table, tables

@@ -65,6 +65,8 @@ class Facts:
     """The number of directions to keep, for mechanisms that build the matrix from them."""
     degrees: int | None = None
     """Degrees of freedom (or sketch rows), for mechanisms of the Wishart family."""
+    unit_rows: int = 1
+    """Most rows of one privacy unit: the rank of what it contributes."""
 
     @property
     def options(self) -> frozenset[str]:

@@ -111,7 +111,8 @@ def _exponent(ridge: float) -> int:
 def _sensitivity(facts: Facts) -> float:
     """Δ of the exact inverse, plus twice what rounding and a backward-stable float inverse can move it."""
     ridge = _checked_ridge(facts)
-    exact = facts.adjacency.inverse_frobenius(float(ROW_NORM_SQUARED), ridge)
+    rank = min(facts.unit_rows, facts.width)
+    exact = facts.adjacency.inverse_frobenius(float(ROW_NORM_SQUARED), ridge, rank=rank)
     condition = 1.0 + ROWS_AT_MOST * ROW_NORM_SQUARED / ridge
     floats = 4.0 * facts.width**1.5 * 2.0**-53 * condition / ridge
     rounding = 0.5 * facts.width * 2.0 ** grid_exponent(facts)
