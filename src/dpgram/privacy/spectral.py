@@ -40,6 +40,16 @@ def on_grid(values: FloatArray) -> FloatArray:
     return np.round(values / GRID) * GRID
 
 
+def falling(values: FloatArray) -> FloatArray:
+    """The nearest vector with λ_1 ≥ λ_2 ≥ …, where the truth is: never farther from it than `values`.
+
+    Sorting would move noise to the ends; this averages it out within runs that noise has mixed up.
+    """
+    from scipy.optimize import isotonic_regression
+
+    return np.asarray(isotonic_regression(values, increasing=False).x, dtype=np.float64)
+
+
 def temperatures(values: FloatArray, total: float, floor: float, *, split: Split, norm: int) -> FloatArray:
     """c_i ∝ (λ̂_i + τ)^{1/(p+1)} with ‖c‖_p = total: the least Σ λ_i/c_i under the budget of that norm.
 
@@ -111,7 +121,7 @@ def sample_eigenvectors(
     """Ĉ for C = `matrix` in units of one row's trace, with ‖c‖_norm = `total`."""
     width = matrix.shape[0]
     exact = on_grid(np.asarray(np.linalg.eigvalsh(matrix)[::-1][:rank], dtype=np.float64))
-    values = np.sort(exact + value_noise(value_scale, rank))[::-1]
+    values = falling(exact + value_noise(value_scale, rank))
     # The last direction of a full frame is forced by the others and costs nothing.
     paid = min(rank, width - 1)
     floor = value_scale * np.log(2.0 * width / 0.05)
