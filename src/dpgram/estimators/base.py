@@ -26,6 +26,7 @@ from dpgram.curator import publish
 from dpgram.errors import DpgramWarning, LedgerError, MechanismError, SchemaError
 from dpgram.estimators.table import (
     Bounds,
+    Learn,
     Pair,
     Table,
     columns_by_name,
@@ -95,7 +96,7 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     @final
     def _supervised_table(
-        self, X: Any, y: Any, *, target: str | None, target_bounds: Pair | None, constant: bool
+        self, X: Any, y: Any, *, target: str | None, target_bounds: Pair | Learn | None, constant: bool
     ) -> Table:
         """Validated X and y: `target` names y in the schema; without a schema `target_bounds` bound it."""
         if y is None:
@@ -293,10 +294,18 @@ class PublishingEstimator(PrivateEstimator, ABC):
     mechanism: str
     clip: float | None
     missing: MissingPolicy
+    bounds_budget: float | None
 
     @final
     def _published(self, table: Table, *, mechanism: str | None = None, clip: float | None = None) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
+        if table.schema.unbounded and self.bounds_budget is None:
+            raise SchemaError(
+                "learning bounds must be paid for",
+                got="bounds_budget=None",
+                limit="a share of the budget between 0 and 1",
+                remedy="Give bounds_budget=0.1, say, or public bounds",
+            )
         return publish(
             table.data,
             table.schema,
@@ -306,6 +315,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
             clip=self.clip if clip is None else clip,
             mechanism=self.mechanism if mechanism is None else mechanism,
             missing=self.missing,
+            bounds_budget=self.bounds_budget if table.schema.unbounded else None,
             ledger=self.ledger,
             entropy=self._noise_source(),
             progress=False,

@@ -45,6 +45,7 @@ class PrivateCovariance(PublishingEstimator):
         adjacency: AdjacencyName = "add-remove",
         clip: float | None = None,
         missing: MissingPolicy = "drop",
+        bounds_budget: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -56,6 +57,7 @@ class PrivateCovariance(PublishingEstimator):
         self.adjacency = adjacency
         self.clip = clip
         self.missing = missing
+        self.bounds_budget = bounds_budget
         self.ledger = ledger
         self.entropy = entropy
 
@@ -74,7 +76,7 @@ class PrivateCovariance(PublishingEstimator):
         return self
 
     def mahalanobis(self, X: Any) -> Vector:
-        """Squared distances (x − location_)ᵀ precision_ (x − location_) of rows the caller may look at."""
+        """Squared distances `d @ precision_ @ d`, `d = x − location_`, of rows the caller may look at."""
         check_is_fitted(self)
         array = validate_data(self, X, dtype=np.float64, reset=False) - self.location_
         return np.asarray(np.einsum("ij,jk,ik->i", array, self.precision_, array))

@@ -15,7 +15,7 @@ from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.errors import AnalysisError
 from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
-from dpgram.estimators.table import Bounds, Pair, Table, columns_by_name
+from dpgram.estimators.table import Bounds, Learn, Pair, Table, columns_by_name
 from dpgram.privacy.entropy import Entropy
 from dpgram.release import Release
 from dpgram.release_parts import AdjacencyName, MissingPolicy
@@ -32,7 +32,7 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
     """What follows once the regression is there: coefficients, intervals or why not, predictions."""
 
     target: str | None
-    target_bounds: Pair | None
+    target_bounds: Pair | Learn | None
     fit_intercept: bool
 
     terms_: tuple[str, ...]
@@ -107,7 +107,9 @@ class PrivateLinearRegression(ReleaseRegressor):
     each feature; or give a `schema` that names `target` among its columns. `method` is "auto" (shrunk by what
     the noise demands; the one to use for prediction) or "ols". Values outside the bounds are clamped; rows
     with a missing value are dropped (`missing="midpoint"`: put in the middle). Without an intercept the fit
-    passes through the middle of the bounds. `entropy` is for experiments only: noise is fresh at each fit.
+    passes through the middle of the bounds. `bounds="learn"`, `target_bounds="learn"` or columns the schema
+    leaves open are learnt privately out of the share `bounds_budget` of the budget. `entropy` is for
+    experiments only: noise is fresh at each fit.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class PrivateLinearRegression(ReleaseRegressor):
         delta: float = 1e-6,
         *,
         bounds: Bounds = None,
-        target_bounds: Pair | None = None,
+        target_bounds: Pair | Learn | None = None,
         schema: Schema | None = None,
         target: str | None = None,
         fit_intercept: bool = True,
@@ -125,6 +127,7 @@ class PrivateLinearRegression(ReleaseRegressor):
         adjacency: AdjacencyName = "add-remove",
         clip: float | None = None,
         missing: MissingPolicy = "drop",
+        bounds_budget: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -140,6 +143,7 @@ class PrivateLinearRegression(ReleaseRegressor):
         self.adjacency = adjacency
         self.clip = clip
         self.missing = missing
+        self.bounds_budget = bounds_budget
         self.ledger = ledger
         self.entropy = entropy
 
@@ -168,7 +172,7 @@ class PrivateLasso(ReleaseRegressor):
         *,
         alpha: float | None = None,
         bounds: Bounds = None,
-        target_bounds: Pair | None = None,
+        target_bounds: Pair | Learn | None = None,
         schema: Schema | None = None,
         target: str | None = None,
         fit_intercept: bool = True,
@@ -176,6 +180,7 @@ class PrivateLasso(ReleaseRegressor):
         adjacency: AdjacencyName = "add-remove",
         clip: float | None = None,
         missing: MissingPolicy = "drop",
+        bounds_budget: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -191,6 +196,7 @@ class PrivateLasso(ReleaseRegressor):
         self.adjacency = adjacency
         self.clip = clip
         self.missing = missing
+        self.bounds_budget = bounds_budget
         self.ledger = ledger
         self.entropy = entropy
 

@@ -24,7 +24,7 @@ Matrix = npt.NDArray[np.float64]
 
 @final
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEstimator):
-    """(ε, δ)-private principal components: transform(x) = ((x − mean_)/scale_)·components_ᵀ.
+    """(ε, δ)-private principal components: `transform` gives `((x − mean_)/scale_) @ components_.T`.
 
     Components are those of the columns scaled to their public ranges (`scale_` is half a range), or with
     `standardise=True` to variance one. `stable_` says which components stand clear of the noise and
@@ -55,6 +55,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         adjacency: AdjacencyName = "add-remove",
         clip: float | None = None,
         missing: MissingPolicy = "drop",
+        bounds_budget: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -68,6 +69,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         self.adjacency = adjacency
         self.clip = clip
         self.missing = missing
+        self.bounds_budget = bounds_budget
         self.ledger = ledger
         self.entropy = entropy
 

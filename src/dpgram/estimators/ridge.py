@@ -15,10 +15,11 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
+from dpgram.errors import MechanismError
 from dpgram.estimators.joint import SLOPE, TARGET_LENGTH, NoisySums, TargetedGaussian, reweighted
 from dpgram.estimators.joint_sums import Reach, joint_sums
 from dpgram.estimators.linear import Matrix, RegressionEstimator
-from dpgram.estimators.table import Bounds, Pair, Table
+from dpgram.estimators.table import Bounds, Learn, Pair, Table
 from dpgram.mechanisms import Facts
 from dpgram.mechanisms.matrix_laplace import MatrixLaplace
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -58,7 +59,7 @@ class PrivateRidge(RegressionEstimator):
         *,
         alpha: float | None = None,
         bounds: Bounds = None,
-        target_bounds: Pair | None = None,
+        target_bounds: Pair | Learn | None = None,
         schema: Schema | None = None,
         target: str | None = None,
         fit_intercept: bool = True,
@@ -66,6 +67,7 @@ class PrivateRidge(RegressionEstimator):
         adjacency: AdjacencyName = "add-remove",
         clip: float | None = None,
         missing: MissingPolicy = "drop",
+        bounds_budget: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -81,6 +83,7 @@ class PrivateRidge(RegressionEstimator):
         self.adjacency = adjacency
         self.clip = clip
         self.missing = missing
+        self.bounds_budget = bounds_budget
         self.ledger = ledger
         self.entropy = entropy
 
@@ -88,10 +91,12 @@ class PrivateRidge(RegressionEstimator):
         """Release once and regress; sets `coef_`, `intercept_`, `conf_int_` and `guarantee_`."""
         table = self._table(X, y)
         self._count_fit()
+        self.sums_, self.release_ = None, None
+        if table.schema.unbounded:
+            return self._take(self._from_learnt(table), table)
         reach = Reach.of(table.schema, str(table.target), self.clip)
         asked = Guarantee.checked(self.epsilon, self.delta)
         self.mechanism_ = self._chosen(asked, reach)
-        self.sums_, self.release_ = None, None
         if self.mechanism_ == JOINT:
             return self._take(self._from_joint(table, reach, asked), table)
         return self._take(self._from_release(table, reach), table)
@@ -153,8 +158,24 @@ class PrivateRidge(RegressionEstimator):
         clip = None if self.clip is None else math.hypot(reach.x_encoded, length)
         self.release_ = self._published(weighted, mechanism=self.mechanism_, clip=clip)
         self.guarantee_ = self.release_.guarantee
+        return self._regressed(self.release_, target)
+
+    def _from_learnt(self, table: Table) -> Regression:
+        """Bounds learnt on the way: the reach of a row is not known beforehand, so no joint release."""
+        if self.mechanism == JOINT:
+            raise MechanismError(
+                "the joint release needs bounds that are known beforehand",
+                got="bounds to be learnt",
+                remedy="Give public bounds, or leave the mechanism to 'auto'",
+            )
+        self.release_ = self._published(table)
+        self.guarantee_ = self.release_.guarantee
+        self.mechanism_ = self.release_.mechanism.name
+        return self._regressed(self.release_, str(table.target))
+
+    def _regressed(self, release: Release, target: str) -> Regression:
         method: Method = "auto" if self.alpha is None else "ridge"
-        return regress(self.release_, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
+        return regress(release, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
 
     def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
         """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns."""

@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import SchemaError
-from dpgram.schema import Schema, numeric
+from dpgram.schema import Column, Schema, numeric
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 Pair: TypeAlias = tuple[Any, Any]
-Bounds: TypeAlias = Pair | Mapping[str, Pair] | None
-"""(low, high), each one number or one number for each feature; or feature name → (low, high)."""
+Learn: TypeAlias = Literal["learn"]
+"""Bounds are learnt privately, out of a share of the budget."""
+Bounds: TypeAlias = Pair | Mapping[str, Pair] | Learn | None
+"""(low, high), each one number or one number for each feature; or feature name → (low, high); or "learn"."""
 
 TARGET: Final = "target"
 """The name of the target where no schema gives one."""
@@ -41,17 +43,22 @@ class Table:
 def features_schema(
     names: Sequence[str],
     bounds: Bounds,
-    target: tuple[str, Pair] | None,
+    target: tuple[str, Pair | Learn] | None,
     *,
     constant: bool,
 ) -> Schema:
-    """One numeric column for each name, and the target last."""
-    lows, highs = _ends(names, bounds)
-    columns = [numeric(name, low, high) for name, low, high in zip(names, lows, highs, strict=True)]
+    """One numeric column for each name, and the target last; bounds to be learnt are left open."""
+    columns = _columns(names, bounds)
     if target is not None:
-        low, high = _ends([target[0]], target[1])
-        columns.append(numeric(target[0], low[0], high[0]))
+        columns += _columns([target[0]], target[1])
     return Schema(*columns, constant=constant)
+
+
+def _columns(names: Sequence[str], bounds: Bounds) -> list[Column]:
+    if isinstance(bounds, str):
+        return [numeric(name) for name in names]
+    lows, highs = _ends(names, bounds)
+    return [numeric(name, low, high) for name, low, high in zip(names, lows, highs, strict=True)]
 
 
 def target_name(names: Sequence[str]) -> str:

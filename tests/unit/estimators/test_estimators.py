@@ -365,3 +365,20 @@ def test_scikit_learn_is_imported_only_when_an_estimator_is_asked_for() -> None:
     code = "import sys, dpgram, dpgram.estimators; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kind", [*REGRESSORS, *OTHERS])
+def test_bounds_are_learnt_when_asked_and_paid_for(kind) -> None:
+    big, target = table(60_000, 4)
+    learnt = {"bounds": "learn"} | ({"target_bounds": "learn"} if kind in REGRESSORS else {})
+    with pytest.raises(SchemaError, match="must be paid for"):
+        made(kind, **learnt).fit(big, target)
+    found = made(kind, epsilon=5.0, bounds_budget=0.2, **learnt).fit(big, target)
+    assert found.guarantee_.epsilon == 5.0
+    for column in found.release_.schema.columns[:3]:
+        assert column.low < -0.5 < 0.5 < column.high
+    if kind in REGRESSORS:
+        assert np.abs(found.coef_ - BETA).max() < 0.3
+    if kind is PrivateRidge:
+        with pytest.raises(MechanismError, match="known beforehand"):
+            clone(found).set_params(mechanism="joint-gaussian").fit(big, target)
