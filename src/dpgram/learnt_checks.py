@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 from dpgram.columns import Categorical, Numeric
 from dpgram.privacy.counts import price_of_counts
@@ -39,6 +41,29 @@ def learnt_price(release: Release, steps: int) -> Fraction:
 def learnt_delta(release: Release) -> float:
     """The share of δ that pays for learnt levels."""
     return 0.0 if release.learnt is None else release.learnt.level_delta
+
+
+def unresolved(release: Release) -> tuple[str, ...]:
+    """Columns whose learnt bounds are far wider than their values: nine tenths lie in two bins, or in one.
+
+    From the noisy counts alone. A year or a density near 1 varies little beside its size: powers of two see
+    its size, and sixteen bins between them cannot see the rest.
+    """
+    return tuple(
+        each.column
+        for each in (() if release.learnt is None else release.learnt.bounds)
+        if _crowded([max(int(count), 0) for count in each.bins])
+    )
+
+
+def _crowded(counts: Sequence[int]) -> bool:
+    pairs = (first + second for first, second in pairwise(counts))
+    return max(pairs) >= CROWDED * sum(counts)
+
+
+CROWDED: Final = 0.8
+"""The part of all values in two neighbouring bins from which their bounds count as too wide. Noise in the
+other fourteen bins is part of the whole, so nine tenths of the values look like about eight."""
 
 
 def learnt_agrees(release: Release) -> bool:

@@ -8,6 +8,7 @@ on is decided from public facts before the charge, or from noisy counts after it
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,8 +18,9 @@ from dpgram.choice import AUTO
 from dpgram.curator import Report, check_request, published_matrix
 from dpgram.encoding import Encoder
 from dpgram.engines.local import Progress, gram
-from dpgram.errors import GuaranteeError, MechanismError
+from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError
 from dpgram.learning import Learner, Plan, Table, planned, refuse_few_rows, refuse_streams
+from dpgram.learnt_checks import unresolved
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import GaussianEvent, describe
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -124,7 +126,7 @@ def publish_learnt(
             )
         )
     drawn = plan.mechanism.draw(exact.cells, source)
-    return Release(
+    release = Release(
         library=version("dpgram"),
         schema=schema,
         radius=Encoder(schema, clip=clip, missing=request.missing).radius,
@@ -141,6 +143,14 @@ def publish_learnt(
         receipt=receipt,
         learnt=learnt,
     )
+    for name in unresolved(release):
+        warnings.warn(
+            f"the bounds learnt for {name!r} are far wider than its values, so that noise will hide it: give "
+            "public bounds, or subtract a public constant",
+            DpgramWarning,
+            stacklevel=3,
+        )
+    return release
 
 
 def refuse_beside(asked: Wishes, **others: object) -> None:

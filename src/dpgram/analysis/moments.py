@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import cell_unit
+from dpgram.learnt_checks import unresolved
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
 from dpgram.privacy.entropy import simulation
@@ -126,6 +127,10 @@ class Moments:
     public_rows: int | None = None
     unit: str | None = None
     """The column whose values are protected as a whole, when that is not the row."""
+    learnt_bounds: frozenset[str] = frozenset()
+    """Numeric columns whose bounds were learnt, so that some values of the table lay outside."""
+    wide_bounds: frozenset[str] = frozenset()
+    """Those of them whose learnt bounds are far wider than the values."""
 
     @classmethod
     def of(cls, source: Release | Moments) -> Moments:
@@ -143,6 +148,10 @@ class Moments:
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,
+            wide_bounds=frozenset(unresolved(source)),
+            learnt_bounds=frozenset(
+                () if source.learnt is None else (each.column for each in source.learnt.bounds)
+            ),
         )
 
     @property

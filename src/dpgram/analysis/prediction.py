@@ -38,9 +38,12 @@ class Prediction:
     """Whether the interval is for the expectation at the row, not for a new observation."""
 
 
-def design_matrix(design: Design, rows: object) -> Matrix:
-    """One row of term values for each new row; columns are looked up by their declared names."""
-    table = _Columns(design.schema, rows)
+def design_matrix(design: Design, rows: object, clamped: frozenset[str] = frozenset()) -> Matrix:
+    """One row of term values for each new row; columns are looked up by their declared names.
+
+    Values of the `clamped` columns are moved into their bounds, as those of the table were.
+    """
+    table = _Columns(design.schema, rows, clamped)
     values = [_term_values(design.schema, term, table) for term in design.terms]
     length = table.length
     return np.column_stack([np.broadcast_to(value, (length,)) for value in values])
@@ -54,7 +57,7 @@ def predict_with_intervals(
         raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
     inference = infer(moments, design, kind)
     inference.check()
-    x = design_matrix(design, rows)
+    x = design_matrix(design, rows, moments.learnt_bounds)
     variance = np.einsum("ij,jk,ik->i", x, inference.covariance, x)
     if not mean:
         variance = variance + plausible_variance(residual_variance(moments, design, kind))
@@ -101,7 +104,8 @@ class _ByName(Protocol):
 class _Columns:
     """New rows, whatever they came as: a mapping or frame of columns, or a sequence of mappings."""
 
-    def __init__(self, schema: Schema, rows: object) -> None:
+    def __init__(self, schema: Schema, rows: object, clamped: frozenset[str]) -> None:
+        self._clamped = clamped
         if isinstance(rows, Sequence) and rows and all(isinstance(row, Mapping) for row in rows):
             names = dict.fromkeys(name for row in rows for name in row)
             rows = {name: [row.get(name) for row in rows] for name in names}
@@ -126,6 +130,8 @@ class _Columns:
         except (TypeError, ValueError):
             raise AnalysisError(f"the new rows' column {name!r} is not numeric") from None
         self._check_size(name, len(found))
+        if name in self._clamped and isinstance(column, Numeric):
+            return np.clip(found, *column.bounds)
         return found
 
     def levels(self, column: Categorical) -> npt.NDArray[np.object_]:

@@ -92,8 +92,20 @@ def regress(
         effective_parameters=fitted.effective,
         values=design.coefficients(design.from_encoded(fitted.function, moments)),
         function=fitted.function,
-        cautions=fitted.cautions,
+        cautions=(*fitted.cautions, *_wide_cautions(moments, design)),
     )
+
+
+def _wide_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
+    used = {design.target, *(term.source for term in design.terms)}
+    wide = [column.name for column in moments.schema.columns if column.name in moments.wide_bounds & used]
+    if not wide:
+        return ()
+    caution = (
+        f"the learnt bounds of {', '.join(wide)} are far wider than the values, which the noise then hides: "
+        "their coefficients are shrunken to almost nothing. Public bounds would help"
+    )
+    return (caution,)
 
 
 def _auto(moments: Moments, design: Design, options: _Options) -> _Fitted:

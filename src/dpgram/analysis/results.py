@@ -66,8 +66,18 @@ class Regression:
         return self.coefficients.get(INTERCEPT, 0.0)
 
     def predict(self, rows: object) -> Vector:
-        """Predictions for new rows: a mapping or frame with the feature columns in original units."""
-        return np.asarray(design_matrix(self.design, rows) @ self.values + self.design.base)
+        """Predictions for new rows: a mapping or frame with the feature columns in original units.
+
+        Where bounds were learnt, the table's values were moved into them before the fit; so are those of the
+        new rows, and so is the prediction if the target's were.
+        """
+        learnt = self.moments.learnt_bounds
+        found = np.asarray(design_matrix(self.design, rows, learnt) @ self.values + self.design.base)
+        if self.target not in learnt:
+            return found
+        target = self.moments.schema.encoded[self.moments.schema.indices(self.target)[0]]
+        reach = target.half_width
+        return np.asarray(np.clip(found, target.centre - reach, target.centre + reach))
 
     def predict_interval(
         self, rows: object, level: float = 0.95, kind: Kind = "population", *, mean: bool = False
@@ -139,11 +149,13 @@ class Regression:
 
         return as_frame(self, level=level, kind=kind)
 
-    def plot(self, path: str | None = None, level: float = 0.95, kind: Kind = "population") -> object:
+    def plot(
+        self, path: str | None = None, level: float = 0.95, kind: Kind = "population", *, dark: bool = False
+    ) -> object:
         """Coefficients with intervals as a matplotlib figure; written to `path` when given."""
         from dpgram.analysis.plots import coefficient_plot
 
-        return coefficient_plot(self, path=path, level=level, kind=kind)
+        return coefficient_plot(self, path=path, level=level, kind=kind, dark=dark)
 
     def _inference_with_warnings(self, kind: Kind) -> Inference:
         from dpgram.analysis.warn import warn_each

@@ -71,6 +71,11 @@ def cautions_of(moments: Moments, solution: Unshrunken, *, population: bool) -> 
             f"({moments.schema.max_norm_squared**0.5:g}): long rows count less, which biases coefficients in "
             "a way that no interval here includes"
         )
+    if population and moments.learnt_bounds:
+        found.append(
+            "bounds were learnt, and values outside them were moved to them: coefficients are those of the "
+            "moved values, and no interval here includes the difference"
+        )
     if population and moments.unit is not None:
         found.append(
             f"the rows of each {moments.unit!r} were weighted to count as one, and intervals treat rows as "
