@@ -50,9 +50,9 @@ class OutputPerturbation(NormBoundedRegressor):
     """The ridge minimiser plus noise scaled to how far one row can move it (Chaudhuri et al. 2011).
 
     `alpha` > 0 is public and decides the noise as well as the shrinkage. The minimum is taken over
-    |θ| ≤ `theta_bound` (default y_bound/x_norm), without which a squared loss has no bounded slope: one row
+    ‖θ‖ ≤ `theta_bound` (default y_bound/x_norm), without which a squared loss has no bounded slope: one row
     then moves it by at most x_norm(y_bound + x_norm·theta_bound)/alpha, twice that under replace-one.
-    `noise`: "gamma", density ∝ e^{−ε|v|/Δ}, pure ε but drawn in floats, whose numerical δ is stated;
+    `noise`: "gamma", density ∝ e^{−ε‖v‖/Δ}, pure ε but drawn in floats, whose numerical δ is stated;
     "gaussian", on the exact curve, drawn in integers; "auto" takes "gaussian" where δ > 0.
     proofs/output-perturbation.md
     """

@@ -93,11 +93,11 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
 @final
 class RowNormMapping(CostedTransformer):
-    """x ↦ radius·x/|x|, 0 ↦ 0: every row on the sphere (§3.3.1). Costs nothing: it asks the row alone.
+    """x ↦ radius·x/‖x‖, 0 ↦ 0: every row on the sphere (§3.3.1). Costs nothing: it asks the row alone.
 
     `columns`: how many leading columns the length is taken of (None: all). With the target as the last
     column and `columns=-1` it is the thesis's form with y included: y is divided by the length of x too, and
-    then needs a bound of its own, since nothing bounds y/|x|.
+    then needs a bound of its own, since nothing bounds y/‖x‖.
     """
 
     def __init__(self, radius: float = 1.0, *, columns: int | None = None) -> None:
@@ -117,7 +117,7 @@ class RowNormMapping(CostedTransformer):
 
 @final
 class MaxNormMapping(CostedTransformer):
-    """x ↦ x·min(1, m/|x|)/m: into the unit ball by one length m for all rows (§3.3.2).
+    """x ↦ x·min(1, m/‖x‖)/m: into the unit ball by one length m for all rows (§3.3.2).
 
     `max_norm` is public (rows beyond it are shortened: free), or "non-private": the longest row of the data,
     as in the thesis. A maximum has no private estimate worth its noise: clip at a public or paid-for scale.
@@ -143,7 +143,7 @@ class MaxNormMapping(CostedTransformer):
 
 @final
 class Intercept(CostedTransformer):
-    """x ↦ (x, value): a constant column. Costs nothing, but lengthens every row: |x|² + value²."""
+    """x ↦ (x, value): a constant column. Costs nothing, but lengthens every row: ‖x‖² + value²."""
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
