@@ -134,6 +134,9 @@ class SeededEntropy(Entropy):
         self._seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._generator = np.random.Generator(np.random.PCG64(self._seeds.spawn(1)[0]))
 
+    def __repr__(self) -> str:
+        return "SeededEntropy(...)"  # no address: estimators are shown, and tests named, by their parameters
+
     def discrete_gaussian(self, scale: float, count: int) -> Integers:
         """A table of the probabilities for a small scale; a rounded normal, equal to 10⁻⁴ of σ⁻², above."""
         checked = _checked_scale(scale)
