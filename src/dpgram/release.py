@@ -233,14 +233,12 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         return partial_correlation(self, left, right, given, kind=kind)
 
     def explore(self, path: str | os.PathLike[str]) -> Path:
-        """Write one HTML file in which anybody can ask this release questions, without a server or network."""
+        """Write one HTML file in which anybody can ask this release questions; no server, no network."""
         from dpgram.explorer import page
 
         return self._write_page(path, page(self))
 
-    def report(
-        self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None
-    ) -> Path:
+    def report(self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Path:
         """Write a static HTML report for those who answer for the data; `ledger` adds the budget's history.
 
         A ledger stays with the curator, so a report with one is for the curator's house, not for analysts.

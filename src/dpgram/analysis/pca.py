@@ -118,11 +118,11 @@ class Components:
     def __str__(self) -> str:
         return self.summary()
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None, *, dark: bool = False) -> Figure:
         """Scree plot and biplot side by side; written to `path` when given."""
         from dpgram.analysis.plots import component_plot
 
-        return component_plot(self, path=path)
+        return component_plot(self, path=path, dark=dark)
 
 
 def pca(
@@ -148,7 +148,9 @@ def pca(
     free = _free_directions(moments, positions, scales)
     if k is not None and not 1 <= k <= free.shape[1]:
         raise AnalysisError(
-            "the number of components is out of range", got=k, limit=f"1 to {free.shape[1]}, all that can vary"
+            "the number of components is out of range",
+            got=k,
+            limit=f"1 to {free.shape[1]}, all that can vary",
         )
     covariance = free.T @ (functions.T @ gram @ functions) @ free / rows
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)

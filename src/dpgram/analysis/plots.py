@@ -28,6 +28,8 @@ BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREY: Final = "#666666"
 LIGHT: Final = "#B8B8B8"
+NIGHT: Final = "#14191D"
+PAPER: Final = "#E8EDF1"
 DPI: Final = 100
 MOST_LABELS: Final = 14
 """More columns than this are drawn without a label each: they could not be read."""
@@ -35,7 +37,7 @@ WIDTH: Final = 8.0
 """Inches; 800 pixels at 100 dots per inch."""
 
 
-def _figure(height: float, columns: int = 1) -> tuple[Figure, Sequence[Axes]]:
+def new_figure(height: float, columns: int = 1) -> tuple[Figure, Sequence[Axes]]:
     """A figure of its own, without pyplot: no global state, no window."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -50,21 +52,47 @@ def _figure(height: float, columns: int = 1) -> tuple[Figure, Sequence[Axes]]:
     return figure, axes
 
 
-def _written(figure: Figure, path: str | Path | None) -> Figure:
+def finished(figure: Figure, path: str | Path | None, *, dark: bool) -> Figure:
+    """In the right colours; written as PNG, SVG or PDF, as the name of the file says."""
+    if dark:
+        _darken(figure)
     if path is not None:
         figure.savefig(Path(path), dpi=DPI)
     return figure
 
 
+def _darken(figure: Figure) -> None:
+    """Light writing on a dark ground. Marks keep their colours: they stand out on both."""
+    figure.set_facecolor(NIGHT)
+    legends = [*figure.legends, *(axis.get_legend() for axis in figure.axes)]
+    texts = [text for legend in legends if legend is not None for text in legend.get_texts()]
+    for axis in figure.axes:
+        axis.tick_params(colors=PAPER, which="both")
+        axis.spines[:].set_color(GREY)
+        texts += [axis.xaxis.label, axis.yaxis.label, axis.title, axis.xaxis.get_offset_text()]
+        texts.append(axis.yaxis.get_offset_text())
+        axis.set_title(axis.get_title(loc="left"), loc="left", color=PAPER)
+        if not axis.images:  # a heat map has its own colours, and numbers written on them
+            axis.set_facecolor(NIGHT)
+            texts += axis.texts
+    for text in texts:
+        text.set_color(PAPER)
+
+
 def coefficient_plot(
-    fit: Regression, *, path: str | Path | None = None, level: float = 0.95, kind: Kind = "population"
+    fit: Regression,
+    *,
+    path: str | Path | None = None,
+    level: float = 0.95,
+    kind: Kind = "population",
+    dark: bool = False,
 ) -> Figure:
     """Each coefficient's effect over its column's public range, so that one axis serves all of them."""
     inference = fit.inference(kind)
     shown = [i for i, name in enumerate(fit.names) if name != INTERCEPT]
     names = [fit.names[i] for i in shown]
     spans = np.array([_span(fit, i) for i in shown])
-    figure, (axis,) = _figure(1.6 + 0.34 * max(len(shown), 2))
+    figure, (axis,) = new_figure(1.6 + 0.34 * max(len(shown), 2))
     places = np.arange(len(shown))[::-1]
     axis.axvline(0.0, color=GREY, linewidth=0.8)
     fitted = spans * fit.values[shown]
@@ -93,7 +121,7 @@ def coefficient_plot(
         title += ": no intervals, the privacy noise is too large"
     axis.set_title(title, loc="left")
     figure.legend(loc="outside lower left", frameon=False, ncols=2)
-    return _written(figure, path)
+    return finished(figure, path, dark=dark)
 
 
 def _span(fit: Regression, position: int) -> float:
@@ -109,14 +137,14 @@ def _span(fit: Regression, position: int) -> float:
     return 2.0 * scale_factors(fit.design.schema)[term.source]
 
 
-def component_plot(components: Components, *, path: str | Path | None = None) -> Figure:
+def component_plot(components: Components, *, path: str | Path | None = None, dark: bool = False) -> Figure:
     """Scree on the left with the noise level; on the right the loadings of the first two components."""
     two = len(components.variances) > 1
-    figure, axes = _figure(4.6, 2 if two else 1)
+    figure, axes = new_figure(4.6, 2 if two else 1)
     _scree(axes[0], components)
     if two:
         _biplot(axes[1], components)
-    return _written(figure, path)
+    return finished(figure, path, dark=dark)
 
 
 def _scree(axis: Axes, components: Components) -> None:
@@ -172,11 +200,15 @@ def _biplot(axis: Axes, components: Components) -> None:
 
 
 def correlation_plot(
-    correlation: npt.NDArray[np.float64], names: Sequence[str], *, path: str | Path | None = None
+    correlation: npt.NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    path: str | Path | None = None,
+    dark: bool = False,
 ) -> Figure:
     """A heat map; columns whose variance the noise swallowed are left grey."""
     count = len(names)
-    figure, (axis,) = _figure(min(1.6 + 0.42 * count, 9.0))
+    figure, (axis,) = new_figure(min(1.6 + 0.42 * count, 9.0))
     axis.spines[:].set_visible(False)
     axis.set_facecolor(LIGHT)
     image = axis.imshow(np.ma.masked_invalid(correlation), cmap="PuOr", vmin=-1.0, vmax=1.0, aspect="equal")
@@ -188,13 +220,13 @@ def correlation_plot(
             for j in range(count):
                 value = correlation[i, j]
                 text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
-                dark = not np.isnan(value) and abs(value) > 0.6
+                deep = not np.isnan(value) and abs(value) > 0.6
                 axis.text(
-                    j, i, text, ha="center", va="center", fontsize=8, color="white" if dark else "black"
+                    j, i, text, ha="center", va="center", fontsize=8, color="white" if deep else "black"
                 )
     figure.colorbar(image, ax=axis, shrink=0.8, label="correlation")
     axis.set_title("Noisy correlations", loc="left")
-    return _written(figure, path)
+    return finished(figure, path, dark=dark)
 
 
 def _shortened(name: str) -> str:

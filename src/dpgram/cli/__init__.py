@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, budget, curate, demonstrate, plan
+from dpgram.cli import analyse, budget, curate, demonstrate, pages, plan
 from dpgram.cli.console import say
 from dpgram.errors import DpgramError
 
@@ -35,6 +35,8 @@ app.command("show")(analyse.show)
 app.command("regress")(analyse.regress)
 app.command("correlation")(analyse.correlation)
 app.command("pca")(analyse.pca)
+app.command("explore")(pages.explore)
+app.command("report")(pages.report)
 app.add_typer(budget.app, name="ledger")
 app.command("demo")(demonstrate.demo)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpgram.cli.console import AdjacencyOption, JsonFlag, listed, print_facts, print_json, say
+from dpgram.cli.console import (
+    AdjacencyOption,
+    JsonFlag,
+    listed,
+    print_facts,
+    print_json,
+    require_writable,
+    say,
+)
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
@@ -123,6 +131,30 @@ def verify(
     say(f"the ledger is intact, and {found.releases} of its {found.entries} charges are shown here")
     if found.unclaimed:
         say(f"charged, but not shown here: entry {listed(found.unclaimed)}")
+
+
+@app.command()
+def plot(
+    ledger: LedgerFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write: PNG, SVG or PDF.")],
+    dark: Annotated[bool, typer.Option("--dark", help="Light on a dark ground.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Draw what each charge took of the budget.
+
+    \b
+    Example:
+      dpgram ledger plot insurance.ledger -o budget.svg
+    """
+    from dpgram.privacy.ledger import Ledger
+
+    require_writable(output, overwrite=overwrite)
+    Ledger.open(ledger).plot(output, dark=dark)
+    if as_json:
+        print_json({"output": str(output)})
+    else:
+        say(f"wrote {output}")
 
 
 def _terms(book: Ledger) -> dict[str, object]:

@@ -76,7 +76,7 @@
     const shown = places.filter((i) => i % every === 0);
     draw("coefficient-chart", traces, {
       height: 130 + Math.max(2, Math.min(effects.length, 60)) * 26,
-      xaxis: { title: { text: `change of ${label(target)} over a column's range, or against its reference level` }, zeroline: true },
+      xaxis: { title: { text: `change of ${label(target)}` }, zeroline: true },
       yaxis: {
         tickvals: shown, ticktext: shown.map((i) => label(effects[i].name)), range: [effects.length - 0.4, -0.6],
         zeroline: false,
@@ -86,11 +86,12 @@
 
   function heatMap(names, values) {
     const places = names.map((_, i) => i);
-    const every = Math.ceil(names.length / 40);
-    const ticks = places.filter((i) => i % every === 0);
-    const texts = ticks.map((i) => label(names[i]));
     const numbers = values.map((row) => row.map((x) => (Number.isNaN(x) ? null : x)));
-    const axis = { tickvals: ticks, ticktext: texts, showgrid: false, zeroline: false };
+    const axis = (most) => {
+      const ticks = places.filter((i) => i % Math.ceil(names.length / most) === 0);
+      return { tickvals: ticks, ticktext: ticks.map((i) => label(names[i])), showgrid: false, zeroline: false };
+    };
+    const wide = document.getElementById("correlation-chart").clientWidth;
     draw("correlation-chart", [{
       type: "heatmap", z: numbers, x: places, y: places, zmin: -1, zmax: 1, hoverongaps: false,
       // Purple to orange: told apart with any colour vision; the middle is the ground, so dark stays dark.
@@ -104,8 +105,8 @@
     }], {
       height: Math.min(160 + 30 * names.length, 720),
       plot_bgcolor: colour("empty"),
-      xaxis: { ...axis, tickangle: -45 },
-      yaxis: { ...axis, autorange: "reversed" },
+      xaxis: { ...axis(Math.max(2, Math.min(40, Math.floor((wide - 180) / 20)))), tickangle: -45 },
+      yaxis: { ...axis(40), autorange: "reversed" },
     }, `Heat map of the correlations of ${names.length} columns; the table below lists the strongest.`);
   }
 

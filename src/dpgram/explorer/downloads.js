@@ -26,6 +26,7 @@
         p_value: inference.coefficients[k].p,
       })),
       base: design.base,
+      within: within(moments.declared.find((column) => column.name === moments.columns[design.target].source)),
       references: design.references,
       r_squared: quality.rSquared,
       residual_variance: quality.residualVariance,
@@ -47,7 +48,7 @@
     const numberOf = (name) => {
       const source = moments.declared.find((other) => other.name === name);
       const at = moments.columns[source.positions[0]];
-      return { column: name, centre: at.centre, half_width: at.scale, dates: source.dates };
+      return { column: name, centre: at.centre, half_width: at.scale, dates: source.dates, within: within(source) };
     };
     if (column.kind === "level") return { name: term.name, of: { kind: "level", column: column.source, level: column.level } };
     if (column.kind === "product") return { name: term.name, of: { kind: "product", factors: declared.factors.map(numberOf) } };
@@ -55,7 +56,13 @@
       return { name: term.name, of: { kind: "legendre", degree: declared.degree, ...numberOf(declared.factors[0]) } };
     }
     const shift = design.intercept ? 0 : column.centre;
-    return { name: term.name, of: { kind: "number", column: column.source, shift, dates: declared.dates } };
+    const of = { kind: "number", column: column.source, shift, dates: declared.dates, within: within(declared) };
+    return { name: term.name, of };
+  }
+
+  // Where bounds were learnt, values outside were moved to them before the fit; new ones must be, too.
+  function within(declared) {
+    return declared.learnt ? declared.bounds : null;
   }
 
   function asJson(model) {
@@ -91,7 +98,8 @@
     return code.toString(16).padStart(digits, "0");
   }
 
-  const value = (of) => `${of.dates ? "day" : "float"}(row[${literal(of.column)}])`;
+  const clamped = (text, bounds) => (bounds ? `min(max(${text}, ${bounds[0]}), ${bounds[1]})` : text);
+  const value = (of) => clamped(`${of.dates ? "day" : "float"}(row[${literal(of.column)}])`, of.within);
   const centred = (of) => `(${value(of)} - ${of.centre})`;
 
   const TERMS = {
@@ -131,7 +139,8 @@
           "    return value\n",
       "def predict(row):\n" +
         '    """The expected value of TARGET for one row, a mapping of column names to values."""\n' +
-        `    return (\n        ${model.base}\n${terms.join("")}    )\n`,
+        `    found = (\n        ${model.base}\n${terms.join("")}    )\n` +
+        `    return ${clamped("found", model.within)}\n`,
       "def refit(path):\n" +
         '    """The same fit, with intervals, from the release file at `path`; needs dpgram."""\n' +
         "    import dpgram\n\n" +

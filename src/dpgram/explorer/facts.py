@@ -32,7 +32,7 @@ def page_facts(release: Release) -> dict[str, object]:
         "library": release.library,
         "constant": release.schema.constant,
         "columns": _encoded(release.schema),
-        "declared": _declared(release.schema),
+        "declared": _declared(moments),
         "cell_unit": cell_unit(release.radius),
         "gram": moments.gram[np.tril_indices(len(moments.gram))].tolist() if inverse else None,
         "complete_groups": moments.complete_groups,
@@ -67,7 +67,8 @@ def _encoded(schema: Schema) -> list[dict[str, object]]:
     ]
 
 
-def _declared(schema: Schema) -> list[dict[str, object]]:
+def _declared(moments: Moments) -> list[dict[str, object]]:
+    schema = moments.schema
     return [
         {
             "name": column.name,
@@ -78,6 +79,8 @@ def _declared(schema: Schema) -> list[dict[str, object]]:
             "levels": len(column.all_levels) if isinstance(column, Categorical) else None,
             "bounds": list(column.bounds) if isinstance(column, Numeric) else None,
             "dates": isinstance(column, Numeric) and column.dates,
+            "learnt": column.name in moments.learnt_bounds,
+            "wide": column.name in moments.wide_bounds,
         }
         for column in schema.columns
     ]

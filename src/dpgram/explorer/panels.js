@@ -13,6 +13,11 @@
     return made;
   }
 
+  function shortened(name, longest = 40) {
+    const characters = Array.from(name);
+    return characters.length > longest ? `${characters.slice(0, longest - 1).join("")}…` : name;
+  }
+
   // A name from the release: at most two lines, the whole of it on hovering.
   function nameElement(name) {
     return element("span", name, { class: "name", title: name.slice(0, 1000), dir: "auto" });
@@ -116,8 +121,9 @@
     const meaning = inference.kind === "population"
       ? "the un-shrunken regression in the population (sampling and privacy noise)"
       : "the un-shrunken regression of this very table (privacy noise only)";
-    const references = design.references.map(({ name, level }) => `${name}: compared with “${level}”.`);
+    const references = design.references.map(({ name, level }) => `${shortened(name)}: compared with “${shortened(level)}”.`);
     document.getElementById("reading").textContent = [
+      "The chart shows effects over each column's whole public range, or against the reference level.",
       `Intervals are for ${meaning}; they are centred at the un-shrunken estimate. The fitted column is the one to predict with.`,
       ...references,
     ].join(" ");
@@ -131,11 +137,13 @@
     document.getElementById("reading").textContent = "";
   }
 
-  function showCorrelation(names, values) {
-    charts.heatMap(names, values);
+  function showCorrelation(columns, values) {
+    charts.heatMap(columns.map((column) => column.name), values);
     const pairs = [];
-    names.forEach((left, i) => names.slice(0, i).forEach((right, j) => {
-      if (!Number.isNaN(values[i][j])) pairs.push({ left, right, value: values[i][j] });
+    columns.forEach((left, i) => columns.slice(0, i).forEach((right, j) => {
+      // Levels of one column exclude each other: nothing worth a line.
+      const told = left.source !== right.source && !Number.isNaN(values[i][j]);
+      if (told) pairs.push({ left: left.name, right: right.name, value: values[i][j] });
     }));
     pairs.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     fillTable("correlations", ["", "and", "correlation"], pairs.slice(0, 10).map(({ left, right, value }) => {
@@ -162,10 +170,7 @@
           .slice(0, 3)
           .forEach(({ name, value }) => {
             const line = element("div");
-            const short = Array.from(name);
-            line.append(
-              element("bdi", short.length > 30 ? `${short.slice(0, 29).join("")}…` : name), ` ${number(value, 2)}`,
-            );
+            line.append(element("bdi", shortened(name, 30)), ` ${number(value, 2)}`);
             largest.append(line);
           });
         return [
@@ -200,7 +205,7 @@
   }
 
   dpgram.panels = {
-    element, nameElement, number, showRegression, showRefusedRegression, showCorrelation, showComponents,
+    element, nameElement, number, shortened, showRegression, showRefusedRegression, showCorrelation, showComponents,
     showNotice, showRelease,
   };
 })(globalThis.dpgram ??= {});

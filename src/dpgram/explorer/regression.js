@@ -16,8 +16,11 @@
 
   // { values in original units, penalty, effective, cautions, function } of one design.
   function regress(moments, design, method, alpha = null) {
-    const fitted = METHODS[method](moments, design, alpha);
-    return { method, penalty: 0, effective: null, cautions: [], ...fitted, values: design.coefficients(fitted.function) };
+    const { function: found, penalty = 0, effective = null, cautions = [] } = METHODS[method](moments, design, alpha);
+    return {
+      method, penalty, effective, function: found, values: design.coefficients(found),
+      cautions: [...cautions, ...wideCautions(moments, design)],
+    };
   }
 
   function auto(moments, design) {
@@ -48,6 +51,17 @@
   }
 
   const METHODS = { auto, ols, ridge };
+
+  function wideCautions(moments, design) {
+    const positions = [design.target, ...design.terms.map((term) => term.position)];
+    const used = new Set(positions.map((position) => moments.columns[position].source));
+    const wide = moments.declared.filter((column) => column.wide && used.has(column.name));
+    if (wide.length === 0) return [];
+    return [
+      `the learnt bounds of ${wide.map((column) => column.name).join(", ")} are far wider than the values, which ` +
+        "the noise then hides: coefficients of them are shrunken to almost nothing. Public bounds would help",
+    ];
+  }
 
   function centringCautions(problem, design) {
     return design.intercept && !problem.centred ? [SHRUNK_INTERCEPT] : [];

@@ -34,11 +34,9 @@
 
   function fillTargets() {
     const targets = possibleTargets(moments);
-    at("target").replaceChildren(...targets.map(({ position, name }) => {
-      const characters = Array.from(name);
-      const short = characters.length > 60 ? `${characters.slice(0, 59).join("")}…` : name;
-      return panels.element("option", short, { value: String(position), dir: "auto" });
-    }));
+    at("target").replaceChildren(...targets.map(({ position, name }) =>
+      panels.element("option", panels.shortened(name, 60), { value: String(position), dir: "auto" }),
+    ));
     const numbers = targets.filter((column) => column.kind === "numeric");
     state.target = (numbers.length ? numbers : targets).at(-1).position;
     at("target").value = String(state.target);
@@ -162,7 +160,7 @@
       state.correlation ??= correlation(moments);
       const shown = positions(at("correlation-columns").value);
       const values = shown.map((i) => shown.map((j) => state.correlation[i - 1][j - 1]));
-      return () => panels.showCorrelation(shown.map((i) => moments.columns[i].name), values);
+      return () => panels.showCorrelation(shown.map((i) => moments.columns[i]), values);
     });
   }
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, Self, final
+from typing import TYPE_CHECKING, Final, Self, final
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy import ledger_file
@@ -36,6 +36,9 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger_left import Left, advice, apart, largest_release
 from dpgram.privacy.ledger_verify import Paid, Proof, Verification, unit_words, verification
 from dpgram.privacy.receipt import Receipt
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Entry", "Ledger", "Left", "Paid", "Receipt", "Verification"]
 
@@ -243,6 +246,12 @@ class Ledger:
         releases that were never charged, and two releases on one receipt. A mapping gives its releases names.
         """
         return verification(self._terms, self._read()[0], releases)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, dark: bool = False) -> Figure:
+        """The history as a matplotlib figure; written to `path` when given."""
+        from dpgram.privacy.ledger_figure import ledger_plot
+
+        return ledger_plot(self, path=None if path is None else Path(path), dark=dark)
 
     def __enter__(self) -> Self:
         return self

@@ -107,3 +107,32 @@ def test_matplotlib_is_asked_for_in_words(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"dpgram\[plot\]"):
         FIT.plot()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_dark_and_light_in_every_form(tmp_path: Path, kind: str, dark: bool) -> None:
+    """Writing stands out from its ground by at least 4.5 : 1 in both."""
+    from matplotlib.colors import to_rgb
+
+    correlation = np.array([[1.0, 0.3], [0.3, np.nan]])
+    figures = [
+        FIT.plot(str(tmp_path / f"fit.{kind}"), dark=dark),
+        pca(MOMENTS).plot(tmp_path / f"pca.{kind}", dark=dark),
+        correlation_plot(correlation, ["a", "b"], path=tmp_path / f"correlation.{kind}", dark=dark),
+    ]
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
+    for name in ("fit", "pca", "correlation"):
+        assert (tmp_path / f"{name}.{kind}").read_bytes().startswith(start)
+
+    def light(colour: object) -> float:
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in to_rgb(colour)]
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+    for figure in figures:
+        ground = light(figure.get_facecolor())
+        assert (ground < 0.1) == dark
+        for axis in figure.axes:
+            for text in (axis.xaxis.label, *axis.get_xticklabels(), *axis.get_yticklabels()):
+                low, high = sorted((light(text.get_color()), ground))
+                assert (high + 0.05) / (low + 0.05) >= 4.5

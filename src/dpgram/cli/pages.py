@@ -1,0 +1,61 @@
+"""`dpgram explore` and `dpgram report`: pages made from a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, require_writable, say
+
+PageFile = Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+
+
+def explore(
+    release: ReleaseFile, output: PageFile, overwrite: Overwrite = False, as_json: JsonFlag = False
+) -> None:
+    """Write a page for asking the release questions.
+
+    One HTML file with everything inside: it needs no server, no network and nothing installed.
+
+    \b
+    Example:
+      dpgram explore insurance.dpgram.json -o insurance.html
+    """
+    from dpgram.release import load
+
+    require_writable(output, overwrite=overwrite)
+    _tell(load(release).explore(output), as_json=as_json)
+
+
+def report(
+    release: ReleaseFile,
+    output: PageFile,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", "-l", help="The ledger, to tell the budget's history.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a report for those who answer for the data.
+
+    What was released, what the guarantee means, what an attacker can and cannot learn, and the budget.
+
+    \b
+    Example:
+      dpgram report insurance.dpgram.json -o report.html --ledger insurance.ledger
+    """
+    from dpgram.release import load
+
+    require_writable(output, overwrite=overwrite)
+    _tell(load(release).report(output, ledger=ledger), as_json=as_json)
+
+
+def _tell(written: Path, *, as_json: bool) -> None:
+    size = written.stat().st_size
+    if as_json:
+        print_json({"output": str(written), "bytes": size})
+    else:
+        say(f"wrote {written} ({size / 1e6:.1f} MB)")

@@ -1,0 +1,317 @@
+"""The explorer in a real browser: numbers are Python's, nothing foreign runs, it works on a phone."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.browser.conftest import Camera, Driver, Opener, seeded
+
+import dpgram as dg
+from dpgram import insurance
+from dpgram.release import Release
+
+DIGITS = 1e-6
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return seeded(insurance.table(50_000), insurance.schema(), epsilon=1.0, delta=1e-6)
+
+
+@pytest.fixture(scope="module")
+def page(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return release.explore(tmp_path_factory.mktemp("pages") / "insurance.html")
+
+
+def wait(driver: Driver, condition: str, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not driver.execute_script(f"return {condition}"):
+        assert time.monotonic() < end, f"never true: {condition}"
+        time.sleep(0.02)
+
+
+def ready(driver: Driver) -> Driver:
+    wait(driver, "document.documentElement.dataset.ready === 'true'")
+    return driver
+
+
+def after(driver: Driver, action: str, *arguments: object) -> None:
+    """Do something in the page and wait for the next answer."""
+    before = int(driver.execute_script("return document.documentElement.dataset.answers"))
+    driver.execute_script(action, *arguments)
+    wait(driver, f"Number(document.documentElement.dataset.answers) > {before}")
+
+
+def choose(driver: Driver, target: str, features: list[str]) -> None:
+    """By clicking, as a person does: the target in the list, None, then each box."""
+    pick = (
+        "const list = document.getElementById('target');"
+        "list.value = [...list.options].find((o) => o.textContent === arguments[0]).value;"
+        "list.dispatchEvent(new Event('change'));"
+    )
+    after(driver, pick, target)
+    after(driver, "document.getElementById('none').click()")
+    for name in features:
+        click = (
+            "[...document.getElementById('features').children]"
+            ".find((line) => line.dataset.column === arguments[0]).querySelector('input').click()"
+        )
+        after(driver, click, name)
+
+
+def coefficients(driver: Driver) -> dict[str, list[float | None]]:
+    script = """
+      return [...document.querySelectorAll("#coefficients tbody tr")].map((line) => [
+        line.cells[0].textContent,
+        [...line.cells].slice(1).map((cell) => (cell.dataset.value ? Number(cell.dataset.value) : null)),
+        [...line.cells].slice(1).map((cell) => cell.textContent),
+      ]);
+    """
+    rows = driver.execute_script(script)
+    for _, values, texts in rows:
+        for value, text in zip(values[:5], texts[:5], strict=True):
+            if value is not None:  # what is shown is what is meant
+                assert float(text.replace("−", "-")) == pytest.approx(value, rel=5e-3)
+    return {name: values for name, values, _ in rows}
+
+
+def same(driver: Driver, fit: object, level: float = 0.95, kind: str = "population") -> None:
+    frame = fit.to_frame(level, kind)
+    found = coefficients(driver)
+    assert list(found) == list(fit.names)
+    fields = ("fitted", "estimate", "std_error", "low", "high", "p_value")
+    for row in frame.to_dicts():
+        wanted = [row[field] for field in fields]
+        if wanted[-1] is not None and wanted[-1] < 1e-300:
+            wanted, found[row["name"]] = wanted[:-1], found[row["name"]][:-1]
+        told = found[row["name"]]
+        assert [value is None for value in told] == [value is None for value in wanted]
+        numbers = [value for value in wanted if value is not None]
+        assert [value for value in told if value is not None] == pytest.approx(numbers, rel=DIGITS)
+
+
+def test_choosing_by_clicks_gives_pythons_numbers(release: Release, page: Path, opened: Opener) -> None:
+    driver = ready(opened(page))
+    same(driver, release.regress("charges"))
+    for target, features in (
+        ("charges", ["age", "smoker"]),
+        ("bmi", ["exercise", "sex", "age"]),
+        ("smoker=yes", ["age", "exercise"]),
+    ):
+        choose(driver, target, features)
+        fit = release.regress(target, [n for n in insurance.schema().source_columns if n in features])
+        same(driver, fit)
+        shown = driver.execute_script("return document.getElementById('r-squared').dataset.value")
+        assert float(shown) == pytest.approx(fit.r_squared().estimate, rel=DIGITS)
+        shown = driver.execute_script("return document.getElementById('error-sd').dataset.value")
+        assert float(shown) == pytest.approx(fit.residual_variance().estimate, rel=DIGITS)
+
+
+def test_methods_levels_and_kinds(release: Release, page: Path, opened: Opener) -> None:
+    driver = ready(opened(page))
+    choose(driver, "charges", ["age", "bmi", "region"])
+    on = ["age", "bmi", "region"]
+    click = "document.querySelector(`input[value='${arguments[0]}']`).click()"
+    after(driver, click, "ols")
+    same(driver, release.regress("charges", on, method="ols"))
+    after(driver, click, "ridge")
+    same(driver, release.regress("charges", on, method="ridge"))  # the slider starts at the size of the noise
+    move = (
+        "const slider = document.getElementById('lambda'); slider.value = arguments[0];"
+        "slider.dispatchEvent(new Event('input'))"
+    )
+    for place in (2.0, -4):
+        after(driver, move, place)
+        penalty = float(driver.execute_script("return document.getElementById('fit').dataset.penalty"))
+        assert (penalty == 0.0) == (place == -4)
+        same(driver, release.regress("charges", on, method="ridge", alpha=penalty))
+    after(driver, click, "auto")
+    after(driver, click, "table")
+    level = (
+        "const l = document.getElementById('level'); l.value = '0.99'; l.dispatchEvent(new Event('change'))"
+    )
+    after(driver, level)
+    same(driver, release.regress("charges", on), 0.99, "table")
+
+
+def test_the_release_is_told_and_kept_whole(release: Release, page: Path, opened: Opener) -> None:
+    driver = ready(opened(page))
+    text = driver.execute_script("return document.body.innerText")
+    assert "changes the probability of any outcome" in text
+    assert release.digest in text
+    driver.execute_script("document.getElementById('save-release').click()")
+    driver.execute_script("document.getElementById('save-python').click()")
+    saved = driver.downloads / "release.dpgram.json"
+    code = driver.downloads / "fit.py"
+    end = time.monotonic() + 10
+    while not (saved.exists() and code.exists()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert saved.read_bytes() == release.to_json()
+    namespace: dict[str, object] = {}
+    exec(code.read_text(encoding="utf-8"), namespace)
+    assert namespace["TARGET"] == "charges"
+
+
+def test_components_and_correlations(release: Release, page: Path, opened: Opener) -> None:
+    driver = ready(opened(page))
+    values = driver.execute_script(
+        "return [...document.querySelectorAll('#components tbody tr')]"
+        ".map((line) => Number(line.cells[1].dataset.value))"
+    )
+    assert values == pytest.approx(release.pca().variances.tolist(), rel=DIGITS)
+    matrix = driver.execute_script("return document.getElementById('correlation-chart').data[0].z")
+    np.testing.assert_allclose(np.array(matrix, dtype=float), release.correlation(), rtol=DIGITS, atol=1e-9)
+
+
+def test_drowned_questions_are_refused_in_words(tmp_path: Path, opened: Opener) -> None:
+    release = seeded(insurance.table(2_000), insurance.schema(), epsilon=0.05, delta=1e-6)
+    driver = ready(opened(release.explore(tmp_path / "noisy.html")))
+    notices = driver.execute_script("return document.getElementById('notices').innerText")
+    assert "privacy noise dominates" in notices
+    same(driver, release.regress("charges"))
+
+
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    "</script><script>window.hacked = 2</script>",
+    '"><img src=x onerror="window.hacked=3">',
+    "<b>bold</b><a href='javascript:window.hacked=4'>x</a>",
+    'it\'s "quoted" \\ back`tick ${window.hacked=5}',
+    "\U0001f600 emoji \U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd",
+    "{{scripts}} %{x} $\\alpha$ &lt;i&gt;",
+    "__proto__",
+    "line\u2028separator\nnewline",
+    "long " * 2000,
+]
+
+
+def test_hostile_names_show_as_text_and_run_nothing(
+    tmp_path: Path, opened: Opener, photograph: Camera
+) -> None:
+    rng = np.random.default_rng(1)
+    table = {name: rng.uniform(0, 1, 3000) for name in HOSTILE}
+    schema = dg.Schema(
+        *(dg.numeric(name, 0, 1) for name in HOSTILE[:-1]), dg.categorical(HOSTILE[-1], ["<i>a", "b"])
+    )
+    table[HOSTILE[-1]] = rng.choice(["<i>a", "b"], 3000)
+    release = seeded(table, schema, epsilon=5.0, delta=1e-6)
+    driver = ready(opened(release.explore(tmp_path / "hostile.html"), width=390))
+    time.sleep(0.2)  # an image that fails to load would call its handler by now
+    assert driver.execute_script("return window.hacked") is None
+    assert (
+        driver.execute_script("return document.querySelectorAll('img, iframe, b, i, main a, svg a').length")
+        == 0
+    )
+    names = driver.execute_script(
+        "return [...document.getElementById('features').children].map((line) => line.textContent)"
+    )
+    assert set(HOSTILE) - set(names) == {HOSTILE[-2]}  # the target
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
+    same(driver, release.regress(HOSTILE[-2]))
+    photograph(driver, "hostile-390")
+
+
+def test_two_hundred_columns_respond(tmp_path: Path, opened: Opener, photograph: Camera) -> None:
+    rng = np.random.default_rng(2)
+    names = [f"column {i}" for i in range(200)]
+    rows = rng.uniform(-1, 1, (4000, 200))
+    rows[:, -1] = 0.5 * rows[:, 0] - 0.3 * rows[:, 1] + 0.1 * rows[:, -1]
+    schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
+    release = seeded(dict(zip(names, rows.T, strict=True)), schema, epsilon=10.0, delta=1e-6)
+    started = time.monotonic()
+    driver = ready(opened(release.explore(tmp_path / "wide.html")))
+    assert time.monotonic() - started < 20
+    same(driver, release.regress(names[-1], names[:10]))
+    after(driver, "document.getElementById('all').click()")
+    assert float(driver.execute_script("return document.documentElement.dataset.milliseconds")) < 2000
+    fit = release.regress(names[-1])
+    found = coefficients(driver)
+    assert [values[0] for values in found.values()] == pytest.approx(
+        fit.values.tolist(), rel=DIGITS, abs=1e-12
+    )
+    photograph(driver, "wide-1280")
+
+
+def test_twenty_columns_stay_under_six_megabytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    names = [f"x{i}" for i in range(20)]
+    schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
+    table = dict(zip(names, rng.uniform(-1, 1, (20, 3000)), strict=True))
+    release = seeded(table, schema, epsilon=1.0, delta=1e-6)
+    assert release.explore(tmp_path / "x.html").stat().st_size < 6_000_000
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_fits_the_screen(page: Path, opened: Opener, photograph: Camera, width: int, dark: bool) -> None:
+    driver = ready(opened(page, width=width, dark=dark))
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    ground = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+    channels = json.loads(ground.replace("rgb(", "[").replace(")", "]"))
+    assert (max(channels) < 64) == dark
+    photograph(driver, f"explorer-{width}-{'dark' if dark else 'light'}")
+
+
+def test_every_control_has_a_name_and_a_contrast(page: Path, opened: Opener) -> None:
+    """Labels for screen readers; texts at least 4.5 : 1 against their ground, in both colours."""
+    script = """
+      const unnamed = [...document.querySelectorAll("input, select, button")].filter((control) =>
+        !control.labels?.length && !control.getAttribute("aria-label") && !control.textContent.trim());
+      const light = (colour) => {
+        const [r, g, b] = colour.match(/[\\d.]+/g).map((x) => x / 255).map((x) =>
+          x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const ground = (node) => {
+        const colour = getComputedStyle(node).backgroundColor;
+        return colour !== "rgba(0, 0, 0, 0)" ? colour : ground(node.parentElement);
+      };
+      const kinds = "h1, h2, p, label, legend, dt, dd, small, th, td, button, caption";
+      const texts = [...document.querySelectorAll(kinds)];
+      const low = texts.filter((node) => node.offsetParent && node.textContent.trim()).map((node) => {
+        const [a, b] = [light(getComputedStyle(node).color), light(ground(node))].sort((x, y) => y - x);
+        return [(a + 0.05) / (b + 0.05), node.outerHTML.slice(0, 80)];
+      }).filter(([ratio]) => ratio < 4.5);
+      return [unnamed.map((control) => control.outerHTML), low];
+    """
+    for dark in (False, True):
+        driver = ready(opened(page, dark=dark))
+        assert driver.execute_script(script) == [[], []]
+
+
+def test_the_keyboard_reaches_the_features(page: Path, opened: Opener) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    driver = ready(opened(page))
+    driver.find_element(By.ID, "target").send_keys(Keys.TAB)
+    seen = []
+    for _ in range(5):
+        active = driver.switch_to.active_element
+        seen.append(active.get_attribute("id") or active.get_attribute("type"))
+        active.send_keys(Keys.TAB)
+    assert seen[:3] == ["search", "all", "none"]
+    box = driver.find_element(By.CSS_SELECTOR, "#features input")
+    answers = int(driver.execute_script("return document.documentElement.dataset.answers"))
+    box.send_keys(Keys.SPACE)
+    wait(driver, f"Number(document.documentElement.dataset.answers) > {answers}")
+    assert not box.is_selected()
+
+
+def test_the_policy_lets_nothing_in(page: Path, opened: Opener, driver: Driver) -> None:
+    ready(opened(page))
+    script = """
+      const done = arguments[0];
+      const extra = document.createElement("script");
+      extra.textContent = "window.hacked = 6";
+      document.body.append(extra);
+      fetch("http://127.0.0.1:9/").then(() => done("reached"), () => done(String(window.hacked)));
+    """
+    assert driver.execute_async_script(script) == "undefined"
+    refused = [entry["message"] for entry in driver.get_log("browser")]
+    assert any("Content Security Policy" in message for message in refused)

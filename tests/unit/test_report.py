@@ -1,0 +1,142 @@
+"""The report for the people who answer for the data: complete, static, and harmless whatever a file says."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import dpgram as dg
+from dpgram import insurance
+from dpgram.errors import DpgramWarning, LedgerError, ReleaseError
+from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.ledger import Ledger
+from dpgram.release import Release
+from dpgram.report import detection, suspicion_at_most
+
+TABLE = insurance.table(3_000)
+
+
+def seeded(schema: dg.Schema | None = None, table: object = TABLE, **options: object) -> Release:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpgramWarning)
+        terms = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"} | options
+        return dg.publish(table, schema or insurance.schema(), entropy=SeededEntropy(1), **terms)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.attributes: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_it_tells_what_the_release_says(tmp_path: Path) -> None:
+    release = seeded()
+    content = Tags(release.report(tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert release.digest in content.text
+    assert "by a factor of at most 2.718" in content.text
+    for column in release.schema.columns:
+        assert column.name in content.text
+    assert "protects nobody" in content.text  # seeded
+    assert "script" not in content.seen
+    assert not [name for name in content.attributes if name.startswith("on")]
+
+
+def test_a_forged_statement_is_not_repeated(tmp_path: Path) -> None:
+    honest = seeded()
+    told = msgspec.structs.replace(honest.guarantee, statement="Perfectly safe, ε = 0.")
+    forged = msgspec.structs.replace(honest, guarantee=told)
+    shown = (
+        forged.report(tmp_path / "r.html").read_text(encoding="utf-8") + str(forged) + forged._repr_html_()
+    )
+    assert "Perfectly safe" not in shown
+    assert "a factor of at most 2.718" in " ".join(shown.split())
+
+
+class TestTheBestAttack:
+    def test_gaussian_noise_has_the_exact_curve(self) -> None:
+        release = seeded()
+        mu = release.guarantee.mu
+        assert mu is not None
+        assert detection(release, 0.05) == pytest.approx(norm.sf(norm.isf(0.05) - mu))
+
+    def test_no_test_on_simulated_noise_does_better(self) -> None:
+        """Neighbours that differ by μ standard deviations: the best test has exactly this power."""
+        release = seeded()
+        rng = np.random.default_rng(0)
+        mu, draws = release.guarantee.mu, 400_000
+        threshold = norm.isf(0.05)
+        found = float(np.mean(rng.standard_normal(draws) + mu > threshold))
+        assert found == pytest.approx(detection(release, 0.05), abs=4 * 0.5 / draws**0.5)
+
+    @pytest.mark.parametrize("alarms", [0.0, 1e-4, 0.02, 0.3, 0.9, 1.0])
+    def test_a_pure_promise_bounds_both_errors(self, alarms: float) -> None:
+        release = seeded(mechanism="matrix-laplace", epsilon=0.7, delta=0.0)
+        power, growth = detection(release, alarms), np.exp(0.7)
+        assert alarms <= power <= 1
+        assert power <= growth * alarms + 1e-12
+        assert 1 - alarms <= growth * (1 - power) + 1e-12
+
+    def test_suspicion_follows_the_odds(self) -> None:
+        release = seeded()
+        for before in (0.01, 0.5, 0.99):
+            after = suspicion_at_most(release, before)
+            assert after / (1 - after) == pytest.approx(np.e * before / (1 - before))
+
+
+class TestTheLedger:
+    def test_history_and_what_is_left(self, tmp_path: Path) -> None:
+        ledger = Ledger.create(tmp_path / "x.ledger", name="insurance", epsilon=3, delta=1e-5)
+        options = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
+        release = dg.publish(TABLE, insurance.schema(), ledger=ledger, note="the <first>", **options)
+        written = release.report(tmp_path / "r.html", ledger=ledger.path)
+        content = Tags(written.read_text(encoding="utf-8"))
+        assert "the <first>" in content.text
+        assert str(ledger.left()) in content.text
+        assert re.search(r"spent \d+\.\d%", content.text)
+        assert "protects nobody" not in content.text
+
+    def test_another_ledger_is_refused(self, tmp_path: Path) -> None:
+        ours, other = (
+            Ledger.create(tmp_path / f"{name}.ledger", name=name, epsilon=3, delta=1e-5)
+            for name in ("a", "b")
+        )
+        options = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
+        release = dg.publish(TABLE, insurance.schema(), ledger=ours, **options)
+        with pytest.raises(LedgerError):
+            release.report(tmp_path / "r.html", ledger=other.path)
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    names = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(2)>", "\u202eabc", "x" * 10_000]
+    rng = np.random.default_rng(0)
+    schema = dg.Schema(*(dg.numeric(name, 0, 1) for name in names), dg.categorical("<b>", ["</td>", "&amp;"]))
+    table = {name: rng.uniform(0, 1, 500) for name in names} | {"<b>": rng.choice(["</td>", "&amp;"], 500)}
+    release = seeded(schema, table)
+    content = Tags(release.report(tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert not {"script", "img", "b"} & set(content.seen)
+    assert names[0] in content.text
+    assert "</td>, &amp;" in content.text
+    assert content.seen.count("table") == 4
+    assert (tmp_path / "r.html").stat().st_size < 200_000
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="cannot be written"):
+        seeded().report(tmp_path / "nowhere" / "r.html")
