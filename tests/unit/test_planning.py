@@ -39,7 +39,7 @@ def quick(rows: int = 20_000, epsilon: float = 1.0, delta: float = 1e-6, **other
 
 def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
     """√(1 + mean square of the library's own estimates around the truth over Var of least squares)."""
-    setting = found._setting
+    setting = found.setting
     question = setting.question
     gram = found.rows * question.second
     mechanism = setting.calibrated(name, Guarantee(found.epsilon, found.delta))
@@ -212,7 +212,7 @@ def test_a_short_simulation_agrees_with_the_closed_form() -> None:
 
 
 def test_a_plan_from_a_similar_release_uses_its_moments() -> None:
-    question = quick(r_squared=0.2, correlation=0.5)._setting.question
+    question = quick(r_squared=0.2, correlation=0.5).setting.question
     found = quick(like=question.second)
     np.testing.assert_allclose(
         list(found.forecasts[0].se_ratios.values()),

@@ -80,7 +80,7 @@ class Plan:
     """Mechanism → why it cannot serve."""
     advice: Advice | None
     psd: bool
-    _setting: Setting = field(repr=False)
+    setting: Setting = field(repr=False)
 
     @property
     def recommended(self) -> Forecast | None:
@@ -158,10 +158,10 @@ class Plan:
 
     def _ratio(self, name: str, epsilon: float) -> float:
         try:
-            mechanism = self._setting.calibrated(name, Guarantee(epsilon, self.delta))
+            mechanism = self.setting.calibrated(name, Guarantee(epsilon, self.delta))
         except DpgramError:
             return float("inf")
-        return self._setting.outcome(mechanism).typical
+        return self.setting.outcome(mechanism).typical
 
 
 def plan(
@@ -254,7 +254,7 @@ def plan(
         left_out=left_out,
         advice=None if target_se_ratio is None else _advice(setting, asked.delta, target_se_ratio, psd=psd),
         psd=psd,
-        _setting=setting,
+        setting=setting,
     )
 
 

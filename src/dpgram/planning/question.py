@@ -8,7 +8,8 @@ has uncorrelated cells of known variance V_kl (`Law.cell_variances`), so
 
 Second order: noise inflates an inverse, by κ = 1/(1 − x) with x = v·tr A⁻² for noise of variance v in every
 cell, in general x = the Perron root of V_kl/a_k² in the eigendirections of A (analysis/unshrunken.py). As in
-an analysis, directions drowned by noise are left out of κ, and what leans on them gets no interval.
+an analysis, directions drowned by noise are left out of x, and what leans on them gets no interval; each of
+them adds up to `DROWNED` to κ, and no direction moves an estimate by more than one of that share does.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ Vector = npt.NDArray[np.float64]
 
 SINGULAR: Final = 1e-10
 """Features whose smallest eigenvalue is below this part of the largest are dependent by assumption."""
+
+
+DROWNED: Final = 0.3
+"""The share v/a² at which what a drowned direction does to estimates levels off; found on two real tables
+(concrete and nmes1988 of benchmarks/planner.py), and held against the others there."""
 
 
 @final
@@ -71,8 +77,8 @@ class Question:
     values: Vector
     """Eigenvalues of S."""
     vectors: Matrix
-    reach: Matrix
-    """p_j for n = 1 in the eigenbasis of S, a row for each coefficient."""
+    loads: Matrix
+    """J in the eigendirections of A, a row for each coefficient: p_j for n = 1 is loads/spectrum @ turn."""
     residual: Vector
     """r in the eigenbasis of S."""
     variance: Vector
@@ -118,7 +124,7 @@ class Question:
             second=second,
             values=np.maximum(values, 0.0),
             vectors=vectors,
-            reach=solved @ (basis.T @ vectors),
+            loads=jacobian @ directions,
             residual=vectors.T @ residual,
             variance=float(residual @ second @ residual) * np.einsum("ij,ij->i", solved, jacobian),
             spectrum=spectrum,
@@ -134,38 +140,47 @@ class Question:
         width = len(self.values)
         cells = law.cell_variances(rows * self.values / unit) * (factor * unit**2 / rows**2)
         variance = float(cells.sum()) / (width * (width + 1.0))
-        strengths = self.spectrum**-2.0
-        kept = variance * strengths <= LOST
-        if width > 1 and np.ptp(cells[0, 1:]) == 0.0 == np.ptp(np.diagonal(cells) - 2.0 * cells[0, 1]):
-            noise, root = cells[0, 1] * self._per_cell, cells[0, 1] * float(strengths[kept].sum())
+        shares = variance * self.spectrum**-2.0
+        kept = shares <= LOST
+        # A drowned direction is held back by the noise itself: it moves estimates as one at the limit does.
+        held = self.spectrum * np.sqrt(np.maximum(shares / DROWNED, 1.0))
+        invariant = width > 1 and np.ptp(cells[0, 1:]) == 0.0 == np.ptp(
+            np.diagonal(cells) - 2.0 * cells[0, 1]
+        )
+        if invariant and kept.all():
+            noise, root = cells[0, 1] * self._per_cell, cells[0, 1] * float(np.sum(self.spectrum**-2.0))
         else:
-            noise, root = self.noise(cells), self._perron(cells, kept)
-        shown = variance * float(strengths[kept].sum())
+            noise, root = self.noise(cells, held), self._perron(cells, kept)
+        shown = float(shares[kept].sum())
         if max(root, shown) >= 1.0 or rows <= len(self.spectrum):
             lost = np.full(len(self.names), np.inf)
             return Outcome(ratios=lost, clear=np.zeros(len(lost), dtype=bool), refused=True, inflation=np.inf)
-        inflation = 1.0 / (1.0 - root)
+        inflation = (1.0 + float(np.minimum(shares[~kept], DROWNED).sum())) / (1.0 - root)
         degrees = rows - len(self.spectrum)
         return Outcome(
             ratios=np.sqrt(1.0 + inflation * noise * degrees / self.variance),
             clear=1.0 + variance * self.own / (1.0 - shown) <= OWN_LIMIT,
-            refused=_hopeless(variance * strengths / (1.0 - shown)),
+            refused=_hopeless(shares / (1.0 - shown)),
             inflation=inflation,
         )
 
-    def noise(self, cells: Matrix) -> Vector:
-        """Σ_k V_kk p_k²r_k² + Σ_{k<l} V_kl(p_k r_l + p_l r_k)², for every coefficient."""
+    def noise(self, cells: Matrix, strengths: Vector | None = None) -> Vector:
+        """Σ_k V_kk p_k²r_k² + Σ_{k<l} V_kl(p_k r_l + p_l r_k)², for every coefficient.
+
+        `strengths` stand in for the eigenvalues of A, where some are drowned.
+        """
         off = cells.copy()
         np.fill_diagonal(off, 0.0)
-        products = self.reach * self.residual
-        squares = self.reach**2 @ (off @ self.residual**2)
+        reach = (self.loads / (self.spectrum if strengths is None else strengths)) @ self.turn
+        products = reach * self.residual
+        squares = reach**2 @ (off @ self.residual**2)
         crossed = np.einsum("ij,ij->i", products @ off, products)
         return np.asarray(squares + crossed + products**2 @ np.diagonal(cells))
 
     def error_of(self, errors: Matrix) -> Vector:
         """p_jᵀE r for one error matrix E in encoded units, n = 1."""
         turned = self.vectors.T @ (errors @ (self.vectors @ self.residual))
-        return np.asarray(self.reach @ turned)
+        return np.asarray((self.loads / self.spectrum) @ (self.turn @ turned))
 
     @cached_property
     def _per_cell(self) -> Vector:

@@ -112,10 +112,13 @@ def _log_cell(edge: int, m: float, tau: float, a: float, b: float, epsilon: floa
     With δ₁ the curve of a step of length b − a (big → small), and any η ≥ 0,
     first edge, l₁ ∈ [a, b] and l₂ = τ: δ ≤ e^η δ(a, τ; ε − η) + δ₁(η);
     second edge, l₁ = τ and l₂ ∈ [a, b]: δ ≤ δ(τ, b; ε − η) + e^{ε−η} δ₁(η).
+    There the step must be small after it is multiplied by e^ε, so η is chosen for a level that is ε lower; a
+    bound for every η is a bound for this one.
     """
-    eta, log_step = _step(m, b - a, level)
     if edge == 0:
+        eta, log_step = _step(m, b - a, level)
         return float(np.logaddexp(eta + log_pair(m, a, tau, epsilon - eta), log_step))
+    eta, log_step = _step(m, b - a, level - epsilon)
     return float(np.logaddexp(log_pair(m, tau, b, epsilon - eta), epsilon - eta + log_step))
 
 
