@@ -112,6 +112,24 @@ def facts(release: Release) -> list[tuple[str, str]]:
     return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
 
 
+def _learnt(release: Release) -> list[tuple[str, str]]:
+    """What was learnt privately, inside the stated guarantee."""
+    learnt = release.learnt
+    if learnt is None:
+        return []
+    facts = []
+    if learnt.bounds:
+        bounds = [f"{each.column} in [{each.low:.4g}, {each.high:.4g}]" for each in learnt.bounds]
+        facts.append(("learnt bounds", ", ".join(bounds) + "; values outside were moved to them"))
+    facts += [
+        ("learnt levels", f"{each.column}: {', '.join(each.levels) or 'none'}; the rest is other")
+        for each in learnt.levels
+    ]
+    if learnt.radius is not None:
+        facts.append(("learnt radius", f"{release.radius:.4g}"))
+    return facts
+
+
 def _portion(release: Release) -> list[tuple[str, str]]:
     """Whose rows, which of several releases, and how rows were weighted; nothing for a plain table."""
     facts = []
@@ -127,7 +145,9 @@ def _portion(release: Release) -> list[tuple[str, str]]:
     if release.block is not None:
         joint = release.block.joint
         place = f"number {release.block.number} of {release.block.of} releases of the same rows"
-        together = f"together: ε = {joint.epsilon:g}, δ = {joint.delta:g}. {guarantee_in_words(release, joint)}"
+        together = (
+            f"together: ε = {joint.epsilon:g}, δ = {joint.delta:g}. {guarantee_in_words(release, joint)}"
+        )
         facts.append(("block", f"{place}; {together}"))
     if release.survey_weight is not None:
         survey = release.survey_weight
