@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dpgram import insurance
 from dpgram.analysis.design import INTERCEPT
 from dpgram.curator import publish
-from dpgram.errors import AnalysisError, BudgetExceeded
+from dpgram.errors import AnalysisError, BudgetExceeded, MissingExtra
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release, load
 from dpgram.schema import Schema, numeric
@@ -70,6 +70,8 @@ class Outcome:
     release: Path
     ledger: Path
     figure: Path | None
+    page: Path | None
+    """The explorer, to be opened in a browser."""
     answers: tuple[Answer, ...]
     patients: tuple[Answer, ...]
     refusal: str
@@ -86,6 +88,7 @@ def run(folder: Path, *, people: int = insurance.PEOPLE, say: Say = print) -> Ou
     release = load(release_path)
     answers = _ask(release, table, say)
     figure = _figure(answers, folder / "coefficients.png", say)
+    page = _page(release, folder / "insurance.html", say)
     refusal = _overspend(ledger, table, say)
     patients = _real_patients(say)
     seconds = time.perf_counter() - started
@@ -94,6 +97,7 @@ def run(folder: Path, *, people: int = insurance.PEOPLE, say: Say = print) -> Ou
         release=release_path,
         ledger=ledger.path,
         figure=figure,
+        page=page,
         answers=answers,
         patients=patients,
         refusal=refusal,
@@ -289,6 +293,16 @@ def _figure(answers: Sequence[Answer], path: Path, say: Say) -> Path | None:
     draw(answers, path)
     say(_text(f"A figure of all these coefficients: {path}"))
     return path
+
+
+def _page(release: Release, path: Path, say: Say) -> Path | None:
+    try:
+        written = release.explore(path)
+    except MissingExtra:
+        say(_text("No page to explore: plotly is not installed (pip install 'dpgram[explore]')."))
+        return None
+    say(_text(f"Ask your own questions by clicking: open {written} in a browser. It needs no network."))
+    return written
 
 
 def _table(answers: Sequence[Answer]) -> str:

@@ -31,7 +31,7 @@ def test_files_are_there_and_agree(told: tuple[Outcome, str, Path]) -> None:
     assert outcome.figure is not None
     assert outcome.figure.read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in folder.iterdir()} == {
-        "insurance.toml", "insurance.ledger", "insurance.dpgram.json", "coefficients.png",
+        "insurance.toml", "insurance.ledger", "insurance.dpgram.json", "coefficients.png", "insurance.html",
     }  # fmt: skip
 
 
@@ -91,6 +91,14 @@ def test_without_matplotlib_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     outcome = demo.run(tmp_path, people=2_000, say=lines.append)
     assert outcome.figure is None
     assert "dpgram[plot]" in "\n".join(lines)
+
+
+def test_without_plotly_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpgram.explorer.find_spec", lambda name: None)
+    lines: list[str] = []
+    outcome = demo.run(tmp_path, people=2_000, say=lines.append)
+    assert outcome.page is None
+    assert "dpgram[explore]" in "\n".join(lines)
 
 
 class TestInsurance:

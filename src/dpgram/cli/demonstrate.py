@@ -22,7 +22,7 @@ def demo(
 ) -> None:
     """See the whole story in under a minute.
 
-    A budget, a release, regressions beside the truth, a refusal and a figure, on bundled data.
+    A budget, a release, regressions beside the truth, a refusal, a figure and a page, on bundled data.
 
     \b
     Example:
@@ -37,6 +37,7 @@ def demo(
                 "release": str(outcome.release),
                 "ledger": str(outcome.ledger),
                 "figure": None if outcome.figure is None else str(outcome.figure),
+                "page": None if outcome.page is None else str(outcome.page),
                 "answers": [asdict(answer) for answer in outcome.answers],
                 "patients": [asdict(answer) for answer in outcome.patients],
                 "refusal": outcome.refusal,

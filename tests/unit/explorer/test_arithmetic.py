@@ -280,7 +280,10 @@ def test_eigenvalues_are_those_of_lapack() -> None:
 
 
 def test_a_hundred_columns_take_under_50_ms() -> None:
-    """Fit, intervals and quality together, as a click in the page asks for; the best of seven clicks."""
+    """Fit, intervals and quality together, as a click in the page asks for; the best of 25 clicks.
+
+    Processor time, because on a busy machine the clock on the wall measures the others.
+    """
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (2000, 100))
     names = [f"x{i}" for i in range(100)]
@@ -289,13 +292,14 @@ def test_a_hundred_columns_take_under_50_ms() -> None:
     timing = """
       const features = moments.declared.slice(1).map((column) => column.name);
       const times = [];
-      for (let i = 0; i < 7; i++) {
-        const start = performance.now();
+      for (let i = 0; i < 25; i++) {
+        const start = process.cpuUsage();
         const design = buildDesign(moments, 1, features);
         dpgram.regression.regress(moments, design, "auto");
         const inference = dpgram.inference.infer(moments, design, "population", 0.95);
         dpgram.inference.quality(moments, design, inference);
-        times.push(performance.now() - start);
+        const { user, system } = process.cpuUsage(start);
+        times.push((user + system) / 1000);
       }
       console.log(JSON.stringify([Math.min(...times)]));
     """
