@@ -55,7 +55,7 @@ class Sharing:
 
     def refuse_unproven(self, mechanism: str) -> None:
         """Refuse a mechanism whose guarantee is not proven for units of several rows, or for such groups."""
-        if self.unit_rows == 1:
+        if self.unit_rows == 1 or mechanism == "auto":  # what auto takes is looked at once it is known
             return
         if mechanism in ONE_ROW_ONLY:
             raise MechanismError(

@@ -78,8 +78,8 @@ def cautions_of(moments: Moments, solution: Unshrunken, *, population: bool) -> 
         )
     if population and moments.unit is not None:
         found.append(
-            f"the rows of each {moments.unit!r} were weighted to count as one, and intervals treat rows as "
-            "independent: those for the population may be too short"
+            f"rows of one {moments.unit!r} may depend on each other: intervals for the population allow for "
+            "any such dependence, and tend to be too wide"
         )
     return tuple(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from dataclasses import asdict
@@ -14,18 +15,22 @@ from dpgram.cli.console import (
     AdjacencyOption,
     JsonFlag,
     SchemaFile,
+    listed,
     print_facts,
     print_json,
     print_table,
     require_writable,
     say,
+    split_names,
 )
-from dpgram.errors import ReleaseError
+from dpgram.columns import Categorical
+from dpgram.errors import DpgramError, ReleaseError
 
 if TYPE_CHECKING:
     from dpgram.curator import Report
     from dpgram.encoding import PolicyCounts
     from dpgram.release import Release
+    from dpgram.schema import Schema
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, a folder or a glob.")]
 Clip = Annotated[float | None, typer.Option(help="A public row radius; by default nothing is clipped.")]
@@ -133,9 +138,33 @@ def publish(
     ledger: LedgerOption = None,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Mechanism = "auto",
-    clip: Clip = None,
+    clip: Annotated[
+        str | None,
+        typer.Option(help="A public row radius, or private to choose one; by default nothing is clipped."),
+    ] = None,
+    bounds_budget: Annotated[
+        float | None, typer.Option(help="Share of the budget that learns bounds the schema leaves open.")
+    ] = None,
+    levels_budget: Annotated[
+        float | None, typer.Option(help="Share of the budget that learns levels the schema leaves open.")
+    ] = None,
     missing: Missing = "drop",
     strict: Strict = False,
+    unit: Annotated[
+        str | None, typer.Option(help="The column that says whose row it is: protects all rows of a person.")
+    ] = None,
+    unit_rows: Annotated[
+        int | None, typer.Option(help="Most rows of a person; every row then counts alike.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A categorical column of the schema: one release for each level.")
+    ] = None,
+    blocks: Annotated[
+        str | None, typer.Option(help="Columns of each release, as a,b;a,c: several share the budget.")
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="A numeric column of the schema, from 0: survey weights.")
+    ] = None,
     rows: Annotated[int | None, typer.Option(help="A public guess of the number of rows.")] = None,
     ridge: Annotated[float | None, typer.Option(help="A public ridge, for inverse-noise.")] = None,
     rank: Annotated[
@@ -158,31 +187,40 @@ def publish(
     The only step that reads rows for analysts, and the only one that costs budget. Without --ledger nothing
     keeps count of what the data set has spent.
 
+    With --by or --blocks it writes several files, named after -o: insurance.north.dpgram.json and so on.
+
     \b
     Examples:
       dpgram publish insurance.parquet --schema insurance.toml --epsilon 1 --delta 1e-6 \\
           --ledger insurance.ledger -o insurance.dpgram.json
       dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 -o pure.dpgram.json
+      dpgram publish insurance.csv -s open.toml --epsilon 1 --delta 1e-6 --bounds-budget 0.2 \\
+          --clip private -o learnt.dpgram.json
     """
+    from dpgram.curator import Options
     from dpgram.curator import publish as run
     from dpgram.privacy.ledger import Ledger
     from dpgram.schema import Schema
 
-    require_writable(output, overwrite=overwrite)
     declared = Schema.from_file(schema)
+    columns = None if blocks is None else [split_names(block) or [] for block in blocks.split(";")]
+    outputs = _outputs(output, declared, by, 0 if columns is None else len(columns))
+    for place in outputs:
+        require_writable(place, overwrite=overwrite)
     book = None if ledger is None else Ledger.open(ledger)
     reports: list[Report] = []
-    release = run(
-        data,
-        declared,
-        epsilon=epsilon,
-        delta=delta,
+    options = Options(
         adjacency=adjacency,
-        clip=clip,
+        clip=_clip(clip),
+        bounds_budget=bounds_budget,
+        levels_budget=levels_budget,
         mechanism=mechanism,
         ledger=book,
         missing=missing,
         strict=strict,
+        unit=unit,
+        unit_rows=unit_rows,
+        weight=weight,
         rows=rows,
         ridge=ridge,
         rank=rank,
@@ -193,26 +231,66 @@ def publish(
         report=reports.append,
         note=note,
     )
-    saved = _keep(release, output)
+    if columns is not None and by is not None:
+        raise DpgramError("a table is split into groups or into blocks, not both", remedy="Leave one out")
+    releases: list[Release] = []
+    if by is not None:
+        releases += run(data, declared, epsilon=epsilon, delta=delta, by=by, **options).values()
+    elif columns is not None:
+        releases += run(data, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
+    else:
+        releases.append(run(data, declared, epsilon=epsilon, delta=delta, **options))
+    saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
     if as_json:
-        print_json(
-            {
-                "output": str(saved),
-                "digest": release.digest,
-                "epsilon": release.guarantee.epsilon,
-                "delta": release.guarantee.delta,
-                "mechanism": release.mechanism.name,
-                "reason": release.mechanism.choice,
-                "curator_only": {"counts": asdict(reports[0].counts)},
-            }
-        )
+        found = [_as_json(*one) for one in zip(releases, saved, reports, strict=True)]
+        print_json(found[0] if by is None and columns is None else found)
         return
-    say(str(release))
-    say("\nFor the curator only (exact counts, not in the release):")
-    print_facts(_counts(reports[0].counts))
-    say(f"\nwrote {saved}" + ("" if book is None else f"; {book.left()}"))
+    for release, report in zip(releases, reports, strict=True):
+        say(str(release))
+        say("\nFor the curator only (exact counts, not in the release):")
+        print_facts(_counts(report.counts))
+        say("")
+    say(f"wrote {listed(saved)}" + ("" if book is None else f"; {book.left()}"))
     if book is None:
         say("no ledger was given: nothing keeps count of what this data set has spent", err=True)
+
+
+def _clip(text: str | None) -> float | Literal["private"] | None:
+    """A number, or the word."""
+    if text is None or text == "private":
+        return None if text is None else "private"
+    try:
+        return float(text)
+    except ValueError:
+        raise DpgramError("--clip takes a number, or private", got=repr(text)) from None
+
+
+def _outputs(output: Path, schema: Schema, by: str | None, blocks: int) -> list[Path]:
+    """`output`, or one name for each group or block: insurance.north.dpgram.json, insurance.block-1.…"""
+    labels: list[str] = [f"block-{number}" for number in range(1, blocks + 1)]
+    if by is not None:
+        column = schema.column(by)
+        levels = column.all_levels if isinstance(column, Categorical) else ()
+        labels = [re.sub(r"[^\w-]+", "_", level) for level in levels]
+        if len(set(labels)) < len(labels):  # levels that look alike once written as file names
+            labels = [f"{number}-{label}" for number, label in enumerate(labels, start=1)]
+    if not labels:
+        return [output]
+    stem, dot, ending = output.name.partition(".")
+    return [output.with_name(f"{stem}.{label}{dot}{ending}") for label in labels]
+
+
+def _as_json(release: Release, saved: Path, report: Report) -> dict[str, object]:
+    return {
+        "output": str(saved),
+        "digest": release.digest,
+        "epsilon": release.guarantee.epsilon,
+        "delta": release.guarantee.delta,
+        "mechanism": release.mechanism.name,
+        "reason": release.mechanism.choice,
+        "portion": release.portion,
+        "curator_only": {"counts": asdict(report.counts)},
+    }
 
 
 def _keep(release: Release, output: Path) -> Path:
@@ -227,4 +305,10 @@ def _keep(release: Release, output: Path) -> Path:
 
 
 def _counts(counts: PolicyCounts) -> dict[str, str]:
-    return {name.replace("_", " "): f"{value:,}" for name, value in asdict(counts).items()}
+    """What every table has, and of the rest what happened: units, groups and weights are rare."""
+    always = {"rows_read", "rows_used", "rows_dropped", "cells_clamped", "cells_missing", "cells_unknown"}
+    return {
+        name.replace("_", " "): f"{value:,}"
+        for name, value in asdict(counts).items()
+        if value or name in always or name == "rows_clipped"
+    }
