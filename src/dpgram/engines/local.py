@@ -34,7 +34,9 @@ BATCH_CELLS: Final = 1 << 21
 BATCH_BLOCKS: Final = 16
 """Most blocks of a batch: few enough that workers end together."""
 LOTS: Final = 128
-"""Parts that rows are sorted into by unit: one is in memory at a time for each worker."""
+"""Most parts that rows are sorted into by unit: one is in memory at a time for each worker."""
+LOT_BYTES: Final = 1 << 22
+"""The size of a part below which there need not be another."""
 
 
 def gram(
@@ -89,17 +91,25 @@ def _by_unit(source: Source, plan: Portions, workers: int, progress: Progress) -
     from dpgram.engines.spill import Spill
     from dpgram.portions import total
 
-    with Spill(LOTS) as spill:
+    lots = _lots(source, plan)
+    with Spill(lots) as spill:
         read = Run(feeds=source.feeds(workers), start=lambda: _Sorting(plan, spill), total=source.rows)
         nameless = sum(read.finish(progress))
-        lots = _Numbers(LOTS)
-        settle = Run(feeds=[lots] * workers, start=lambda: _SettlingLots(plan, spill), total=None)
+        numbers = _Numbers(lots)
+        settle = Run(feeds=[numbers] * workers, start=lambda: _SettlingLots(plan, spill), total=None)
         sums = total(settle.finish(progress=False))
     unseen = PolicyCounts(rows_read=nameless, rows_dropped=nameless, rows_without_unit=nameless)
     return tuple(
         ExactGram(found.cells, found.rows, found.counts + unseen) if number % len(plan.groups) == 0 else found
         for number, found in enumerate(sums)
     )
+
+
+def _lots(source: Source, plan: Portions) -> int:
+    """As many as there are, unless the table is known to be small: no sum depends on it."""
+    if source.rows is None:
+        return LOTS
+    return min(LOTS, 1 + 8 * len(plan.columns) * source.rows // LOT_BYTES)
 
 
 def _workers(threads: object) -> int:
