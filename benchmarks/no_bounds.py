@@ -34,8 +34,8 @@ SEEDS = 50
 WANTED = 0.85
 IN_SAMPLE = (
     "The constants of the ladder (reach, marks, bins, shares) were chosen on these same sets, so this is no "
-    "held-out test. Ratios above 1\ncome from clamping: `predict` keeps rows and predictions inside the learnt "
-    "bounds, plain OLS extrapolates."
+    "held-out test. Ratios above 1\ncome from clamping: `predict` keeps rows and predictions inside "
+    "the learnt bounds, plain OLS extrapolates."
 )
 
 Columns = dict[str, npt.NDArray[Any]]
