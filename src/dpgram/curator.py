@@ -19,8 +19,9 @@ import numpy as np
 
 from dpgram.columns import Categorical, Numeric
 from dpgram.encoding import PolicyCounts
-from dpgram.engines import local
-from dpgram.engines.local import Progress, gram
+from dpgram.engines.base import Engine
+from dpgram.engines.find import find_engine
+from dpgram.engines.threads import Progress
 from dpgram.errors import DpgramWarning, MechanismError, SchemaError
 from dpgram.gram import ExactGram
 from dpgram.mechanisms import Drawn, Mechanism
@@ -78,6 +79,7 @@ class Options(Asked, total=False):
     clip: float | Literal["private"] | None
     bounds_budget: float | None
     levels_budget: float | None
+    engine: str | Engine
     threads: int | None
     entropy: Entropy | None
     progress: Progress
@@ -132,6 +134,7 @@ def publish(
     rank: int | None = None,
     degrees: int | None = None,
     psd: bool = False,
+    engine: str | Engine = "auto",
     threads: int | None = None,
     entropy: Entropy | None = None,
     progress: Progress = None,
@@ -153,7 +156,9 @@ def publish(
     `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
     counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
     names a column of survey weights with public bounds. `by` names a column of public groups, each of which
-    gets a release of its own at the price of one. `blocks` lists groups of columns, each of which gets a
+    gets a release of its own at the price of one. `engine` says where rows are read and added up: "local",
+    "dask", "spark", an engine object with its options, or "auto", by the type of `data`
+    (docs/how-to/engines.md). `blocks` lists groups of columns, each of which gets a
     release of its own; they share the budget.
     """
     source = SystemEntropy() if entropy is None else entropy
@@ -164,9 +169,11 @@ def publish(
             remedy="Leave entropy out; or, for an experiment, leave the ledger out",
         )
     check_schema(schema)
+    chosen = find_engine(engine, data, threads=threads)
     asked = wishes(schema, bounds_budget=bounds_budget, levels_budget=levels_budget, clip=clip)
     if asked:
         _refuse_shares(unit_rows=unit_rows, by=by, blocks=blocks, weight=weight)
+        _refuse_elsewhere(chosen)
         from dpgram.learnt_release import publish_learnt, refuse_beside, requested
 
         refuse_beside(asked, strict=strict, unit=unit, ridge=ridge, rank=rank, degrees=degrees)
@@ -217,7 +224,7 @@ def publish(
     # A broken installation must be found before the charge, not after it.
     source.rehearse()
     started = time.perf_counter()
-    grams = _aggregate(data, terms, threads, progress)
+    grams = _aggregate(data, terms, chosen, progress)
     seconds = time.perf_counter() - started
     parts = [(one, level) for one in terms for level in _levels(one.sharing)]
     public_rows = _public_rows(grams[0], terms[0])
@@ -278,21 +285,24 @@ def _refuse_shares(**given: object) -> None:
             )
 
 
+def _refuse_elsewhere(engine: Engine) -> None:
+    if engine.name != "local":
+        raise SchemaError(
+            "bounds, levels and a radius are learnt by the local engine only",
+            got=f"the engine {engine.name!r}",
+            remedy="Give public bounds, levels and radius, or data that this machine can read by itself",
+        )
+
+
 def _aggregate(
-    data: object, terms: Sequence[Terms], threads: int | None, progress: Progress
+    data: object, terms: Sequence[Terms], engine: Engine, progress: Progress
 ) -> tuple[ExactGram, ...]:
     """One pass over the data: a matrix for each block or group."""
     plan, used = portions(terms), terms[0].encoder
     if plan is not None:
-        return local.portions(data, plan, threads=threads, progress=progress)
-    exact = gram(
-        data,
-        used.schema,
-        used.clip,
-        missing=used.missing,
-        strict=used.strict,
-        threads=threads,
-        progress=progress,
+        return engine.portions(data, plan, progress=progress)
+    exact = engine.gram(
+        data, used.schema, used.clip, missing=used.missing, strict=used.strict, progress=progress
     )
     return (exact,)
 

@@ -183,7 +183,7 @@ class TestOrder:
 
         spied(terms, "choose", "choose")
         spied(Ledger, "check", "check")
-        spied(curator, "gram", "aggregate")
+        spied(curator, "_aggregate", "aggregate")
         spied(Ledger, "charge", "charge")
         spied(Gaussian, "draw", "draw")
         return seen

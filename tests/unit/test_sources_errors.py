@@ -144,7 +144,7 @@ def test_the_request_itself_is_checked() -> None:
         (["nowhere.parquet"], "no file or folder"),
         ([], "list of files is empty"),
         ([1, 2.5], "a list must hold paths"),
-        ("s3://bucket/table.parquet", "'s3' addresses are not opened"),
+        ("nowhere://bucket/table.parquet", "the nowhere:// address cannot be opened"),
         (object(), "data of this type cannot be read"),
         (None, "got NoneType"),
         (iter([1]), "list_iterator"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dpgram.encoding import Encoder, Missing
 from dpgram.errors import DataError, DpgramWarning
@@ -14,9 +14,28 @@ from dpgram.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dpgram.engines.threads import Progress
+    from dpgram.portions import Portions
+
+BATCH_CELLS: Final = 1 << 21
+"""Most cells of a batch (16 MB of floats): few enough that memory does not depend on the table."""
+BATCH_BLOCKS: Final = 16
+"""Most blocks of a batch: few enough that workers end together."""
+
 
 class Engine(Protocol):
-    """What every engine offers. All give the same bits: integer sums do not depend on order or grouping."""
+    """What every engine offers. All give the same bits: integer sums do not depend on order or grouping.
+
+    An engine knows nothing of privacy: the ledger is charged and noise drawn by `publish`, on the driver. The
+    contract that a new engine must pass is in `dpgram.testing`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What `publish(..., engine=)` calls it."""
+
+    def accepts(self, data: object) -> bool:
+        """Whether `engine="auto"` should take this engine for `data`; must be quick, and load nothing."""
 
     def gram(
         self,
@@ -26,8 +45,18 @@ class Engine(Protocol):
         *,
         missing: Missing = "drop",
         strict: bool = False,
+        progress: Progress = None,
     ) -> ExactGram:
         """The exact Gram matrix of the encoded table. Not private."""
+
+    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
+        """The exact matrix of every block and, in it, of every group, from one pass. Not private."""
+
+
+def batch_rows(encoder: Encoder, columns: int) -> int:
+    """Rows of a batch: whole blocks, in memory that does not depend on the table."""
+    block = encoder.block_rows
+    return block * min(BATCH_BLOCKS, max(1, BATCH_CELLS // (block * columns)))
 
 
 def gram_of(encoder: Encoder, batches: Iterable[tuple[int, pa.RecordBatch]]) -> ExactGram:

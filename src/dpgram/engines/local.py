@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial, reduce
 from numbers import Integral
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.columns import Boolean, Numeric
 from dpgram.encoding import Block, Encoder, Missing, PolicyCounts
-from dpgram.engines.base import finished, some_row_used
+from dpgram.engines.base import BATCH_BLOCKS, batch_rows, finished, some_row_used
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
 from dpgram.gram import ExactGram, GramSum
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
     from dpgram.portions import Portions, Reader, Settler
     from dpgram.sources import Kind, Source
 
-__all__ = ["Progress", "gram", "portions"]
+__all__ = ["LocalEngine", "Progress", "gram", "portions"]
 
-BATCH_CELLS: Final = 1 << 21
-"""Most cells of a batch (16 MB of floats): few enough that memory does not depend on the table."""
-BATCH_BLOCKS: Final = 16
-"""Most blocks of a batch: few enough that workers end together."""
 LOTS: Final = 128
 """Most parts that rows are sorted into by unit: one is in memory at a time for each worker."""
 LOT_BYTES: Final = 1 << 22
@@ -77,6 +74,39 @@ def portions(
     )
     some_row_used(sums, strict=plan.whole.strict)
     return sums
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalEngine:
+    """Threads of this machine: for `publish(..., engine=LocalEngine(threads=4))`."""
+
+    threads: int | None = None
+    name: ClassVar[str] = "local"
+
+    def accepts(self, data: object) -> bool:
+        """Whatever no other engine asks for."""
+        del data
+        return True
+
+    def gram(
+        self,
+        data: object,
+        schema: Schema,
+        clip: float | None = None,
+        *,
+        missing: Missing = "drop",
+        strict: bool = False,
+        progress: Progress = None,
+    ) -> ExactGram:
+        """See `gram`."""
+        return gram(
+            data, schema, clip, missing=missing, strict=strict, threads=self.threads, progress=progress
+        )
+
+    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
+        """See `portions`."""
+        return portions(data, plan, threads=self.threads, progress=progress)
 
 
 def _at_once(source: Source, plan: Portions, workers: int, progress: Progress) -> tuple[ExactGram, ...]:
@@ -168,9 +198,7 @@ def _over_source(data: object, encoder: Encoder, workers: int) -> Run[ExactGram]
 def _source(data: object, encoder: Encoder, columns: tuple[str, ...], kinds: Mapping[str, Kind]) -> Source:
     from dpgram.sources import open_source
 
-    block = encoder.block_rows
-    batch_rows = block * min(BATCH_BLOCKS, max(1, BATCH_CELLS // (block * len(columns))))
-    return open_source(data, columns, kinds=kinds, batch_rows=batch_rows)
+    return open_source(data, columns, kinds=kinds, batch_rows=batch_rows(encoder, len(columns)))
 
 
 @final

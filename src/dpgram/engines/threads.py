@@ -53,7 +53,7 @@ class Run(Generic[T]):
         with (
             # More threads inside each worker's matrix product would only fight for the same cores.
             threadpool_limits(limits=1, user_api="blas"),
-            _display(progress, self._total) as show,
+            display(progress, self._total) as show,
             ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool,
         ):
             try:
@@ -88,7 +88,7 @@ class Run(Generic[T]):
 
 
 @contextmanager
-def _display(progress: Progress, total: int | None) -> Iterator[Callable[[int], None] | None]:
+def display(progress: Progress, total: int | None) -> Iterator[Callable[[int], None] | None]:
     """What to call with the number of rows read so far: nothing, a given function, or a bar's update."""
     if callable(progress):
         yield progress

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,19 @@ import pyarrow as pa
 from dpgram.columns import Boolean, Categorical, Numeric
 from dpgram.errors import SourceError
 from dpgram.schema import Schema
-from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet
-from dpgram.sources.base import Kind, Partition, Request, Source
+from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet, remote, sql
+from dpgram.sources.base import Kind, Partition, Pieces, Request, Source
 
-__all__ = ["Kind", "Partition", "Source", "column_types", "declared_kinds", "open_source"]
+__all__ = [
+    "Kind",
+    "Partition",
+    "Pieces",
+    "Source",
+    "column_types",
+    "declared_kinds",
+    "is_known",
+    "open_source",
+]
 
 
 def open_source(
@@ -32,7 +41,8 @@ def open_source(
     `data` is a numpy array (structured, or two-dimensional with its columns in the order of `columns`), a
     mapping of arrays, a pandas or Polars frame (lazy too), an Arrow table, record batch, reader or dataset,
     any object with `__arrow_c_stream__`, a path, folder or glob of Parquet or CSV files or a list of such, a
-    DuckDB relation, or a pair `(database, query)`.
+    DuckDB relation, or a pair `(database, query)`: a DuckDB file or connection, an open ADBC or DB-API
+    connection, or a postgresql:// address.
 
     `kinds` (see `declared_kinds`) says what the schema declares of each column. Cells without a type of their
     own (CSV, Python objects, names of partition folders) and text in number, boolean and date columns are
@@ -74,6 +84,11 @@ class _Form:
     types: Callable[[Any], dict[str, str]]
 
 
+def is_known(data: object) -> bool:
+    """Whether `open_source` has a way to read data of this form."""
+    return any(form.matches(data) for form in _FORMS)
+
+
 def _form(data: object) -> _Form:
     for form in _FORMS:
         if form.matches(data):
@@ -101,12 +116,16 @@ def _loaded(module: str, name: str) -> Callable[[object], bool]:
 
 
 def _open_files(data: str | Path | list[Any], request: Request) -> Source:
+    if remote.is_remote(data):
+        return parquet.parquet_source(remote.find_remote(cast("Any", data)), request, "remote Parquet files")
     paths, found, label = files.find_files(data)
     opened = {"parquet": parquet.parquet_source, "csv": delimited.delimited_source}[found]
     return opened(paths, request, label)
 
 
 def _file_types(data: str | Path | list[Any]) -> dict[str, str]:
+    if remote.is_remote(data):
+        return parquet.parquet_types(remote.find_remote(cast("Any", data))[0])
     paths, found, _ = files.find_files(data)
     return {"parquet": parquet.parquet_types, "csv": delimited.delimited_types}[found](paths[0])
 
@@ -122,6 +141,7 @@ _FORMS: tuple[_Form, ...] = (
     _Form(_loaded("polars", "LazyFrame"), lazy.lazy_source, lazy.lazy_types),
     _Form(_loaded("pyarrow.dataset", "Dataset"), arrow.dataset_source, arrow.schema_types),
     _Form(_loaded("duckdb", "DuckDBPyRelation"), database.relation_source, database.relation_types),
+    _Form(sql.is_query, sql.query_source, sql.query_types),
     _Form(_is(tuple), database.query_source, database.query_types),
     _Form(lambda data: hasattr(data, "__arrow_c_stream__"), arrow.capsule_source, arrow.capsule_types),
 )

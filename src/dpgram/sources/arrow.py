@@ -5,12 +5,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
 from typing import Any, final
 
 import pyarrow as pa
 
 from dpgram.errors import SourceError
-from dpgram.sources.base import Batches, Partition, Request, Source, attempt, guarded, sliced, type_names
+from dpgram.sources.base import (
+    Batches,
+    Partition,
+    Pieces,
+    Request,
+    Source,
+    attempt,
+    guarded,
+    sliced,
+    type_names,
+)
 from dpgram.sources.cells import plain
 from dpgram.sources.memory import MemorySource, joined
 
@@ -32,6 +44,10 @@ def table_source(data: pa.Table | pa.RecordBatch, request: Request) -> Source:
     return MemorySource(request=request, label="an Arrow table", length=table.num_rows, cut=cut)
 
 
+def _unshared() -> None:
+    """Most streams can be read by this process alone."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSource(Source):
@@ -43,6 +59,7 @@ class StreamSource(Source):
     explain: Callable[[BaseException], SourceError]
     failures: tuple[type[BaseException], ...] = FAILURES
     known_rows: int | None = None
+    shared: Callable[[], Pieces | None] = _unshared
 
     @property
     def rows(self) -> int | None:
@@ -56,6 +73,10 @@ class StreamSource(Source):
     def partitions(self) -> Sequence[Partition]:
         """The stream as a whole: it can only be read from its beginning."""
         return (Partition(first_row=0, read=self._read),)
+
+    def pieces(self) -> Pieces | None:
+        """What other machines can read, where the stream comes from such."""
+        return self.shared()
 
     def _read(self) -> Batches:
         stream = attempt(self.start, self.failures, self.explain)
@@ -131,8 +152,34 @@ def dataset_source(data: Any, request: Request) -> Source:
         return iter(scanner.to_reader())
 
     return StreamSource(
-        request=request, label="an Arrow dataset", start=start, explain=broken("the Arrow dataset")
+        request=request,
+        label="an Arrow dataset",
+        start=start,
+        explain=broken("the Arrow dataset"),
+        shared=lambda: _fragments(data, request) if parquet else None,
     )
+
+
+def _fragments(data: Any, request: Request) -> Pieces:
+    """The row groups of the files of a Parquet dataset."""
+
+    def split() -> list[Any]:
+        return [group for fragment in data.get_fragments() for group in fragment.split_by_row_group()]
+
+    groups = attempt(split, FAILURES, broken("the Arrow dataset"))
+    sizes = [sum(group.num_rows for group in found.row_groups) for found in groups]
+    starts = tuple(accumulate(sizes, initial=0))[:-1]
+    return Pieces(read=partial(_read_fragment, request, data.schema), starts=starts, pieces=tuple(groups))
+
+
+def _read_fragment(request: Request, schema: pa.Schema, fragment: Any) -> Batches:
+    def start() -> Batches:
+        yield from fragment.to_batches(
+            schema=schema, columns=list(request.columns), batch_size=request.batch_rows, use_threads=False
+        )
+
+    for batch in guarded(start(), FAILURES, broken("the Arrow dataset")):
+        yield plain(batch.select(list(request.columns)), request.kinds)
 
 
 def broken(where: str) -> Callable[[BaseException], SourceError]:

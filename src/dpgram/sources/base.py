@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, final
+from typing import Any, Literal, TypeVar, final
 
 import pyarrow as pa
 
@@ -61,17 +61,29 @@ class Partition:
     read: Callable[[], Batches]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """A table in pieces that any machine can read by itself: `read` is sent once, a piece with each task."""
+
+    read: Callable[[Any], Batches]
+    starts: tuple[int, ...]
+    """The number of the first row of each piece."""
+    pieces: tuple[Any, ...]
+
+
 class Source(ABC):
     """A table as a stream of record batches. Holds no data of its own beyond what the caller already held.
 
-    Three ways to read, each giving every row exactly once:
+    Four ways to read, each giving every row exactly once:
 
     * `batches()`: one stream, in row order, read ahead by a background thread. For a single consumer.
     * `feeds(workers)`: one stream for each of several worker threads. For engines: each worker decodes the
       partition it holds in its own thread (this is what makes Parquet reading use both cores), and when no
       untouched partition is left it helps with those of the others, so no worker idles and a source with a
       single partition is shared fairly. Order between feeds is arbitrary; an integer sum does not mind.
-    * `partitions()`: the pieces themselves, for engines that place them on other machines.
+    * `partitions()`: the pieces themselves, for this process.
+    * `pieces()`: pieces that can be sent to other machines, where the source has such.
     """
 
     @property
@@ -96,6 +108,10 @@ class Source(ABC):
     @abstractmethod
     def partitions(self) -> Sequence[Partition]:
         """The pieces of the table in row order; each can be read by itself, in any thread."""
+
+    def pieces(self) -> Pieces | None:
+        """The pieces of the table that other machines can read; None where only this process can."""
+        return None
 
     def batches(self) -> Batches:
         """Every row once, in order, in batches of the asked columns; read ahead by a background thread."""

@@ -69,12 +69,6 @@ def _expand(data: str | Path) -> list[Path]:
         return _parquet_files(path)
     if path.exists():
         return [path]
-    if "://" in text:
-        raise SourceError(
-            f"{text.partition('://')[0]!r} addresses are not opened",
-            limit="files of this machine",
-            remedy="Open it by DuckDB, Polars or pyarrow.dataset and give the result.",
-        )
     if glob.has_magic(text):
         found = _matching(path)
         if not found:

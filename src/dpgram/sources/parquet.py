@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import final
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpgram.sources.base import Batches, Kind, Partition, Request, Source, attempt, guarded, type_names
+from dpgram.errors import SourceError
+from dpgram.sources.base import (
+    Batches,
+    Kind,
+    Partition,
+    Pieces,
+    Request,
+    Source,
+    attempt,
+    guarded,
+    type_names,
+)
 from dpgram.sources.cells import from_objects, plain
 from dpgram.sources.files import unreadable
+from dpgram.sources.remote import RemoteFile
 
 FAILURES = (pa.ArrowException, OSError, ValueError, EOFError)
 PAGE_BUFFER = 1 << 18  # bytes read at a time from each column: whole column chunks would fill memory
@@ -27,7 +39,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how Hive writes a missing key in a fo
 class _Run:
     """A run of row groups of one file; `keys` are the asked columns that its folder names give."""
 
-    path: Path
+    path: Path | RemoteFile
     groups: tuple[int, ...]
     first_row: int
     keys: Mapping[str, str | None]
@@ -56,31 +68,46 @@ class ParquetSource(Source):
         """Runs of row groups; each opens its file again, so that threads share no reader."""
         alone = len(self.runs) == 1  # then only Arrow's own threads can share the decoding
         return tuple(
-            Partition(first_row=run.first_row, read=partial(self._read, run, threads=alone))
+            Partition(first_row=run.first_row, read=partial(_read, self.request, run, threads=alone))
             for run in self.runs
         )
 
-    def _read(self, run: _Run, *, threads: bool) -> Batches:
-        explain = unreadable(run.path)
-        inside = [name for name in self.columns if name not in run.keys]
-
-        def start() -> Batches:
-            with pq.ParquetFile(run.path, buffer_size=PAGE_BUFFER, pre_buffer=False) as file:
-                yield from file.iter_batches(
-                    self.request.batch_rows, row_groups=run.groups, columns=inside, use_threads=threads
-                )
-
-        for batch in guarded(start(), FAILURES, explain):
-            yield plain(_ordered(batch, run.keys, self.request), self.request.kinds)
+    def pieces(self) -> Pieces:
+        """Runs of row groups, for machines that see the same files under the same names."""
+        starts = tuple(run.first_row for run in self.runs)
+        return Pieces(read=partial(_read, self.request), starts=starts, pieces=self.runs)
 
 
-def parquet_source(paths: Sequence[Path], request: Request, label: str) -> Source:
+def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
+    inside = [name for name in request.columns if name not in run.keys]
+
+    def start() -> Batches:
+        with _file(run.path, buffer_size=PAGE_BUFFER) as file:
+            yield from file.iter_batches(
+                request.batch_rows, row_groups=run.groups, columns=inside, use_threads=threads
+            )
+
+    for batch in guarded(start(), FAILURES, _explain(run.path)):
+        yield plain(_ordered(batch, run.keys, request), request.kinds)
+
+
+def _file(path: Path | RemoteFile, buffer_size: int = 0) -> pq.ParquetFile:
+    if not isinstance(path, RemoteFile):
+        return pq.ParquetFile(path, buffer_size=buffer_size, pre_buffer=False)
+    return pq.ParquetFile(path.path, filesystem=path.filesystem, buffer_size=buffer_size, pre_buffer=False)
+
+
+def _explain(path: Path | RemoteFile) -> Callable[[BaseException], SourceError]:
+    return path.unreadable if isinstance(path, RemoteFile) else unreadable(path)
+
+
+def parquet_source(paths: Sequence[Path | RemoteFile], request: Request, label: str) -> Source:
     """The files as one table, after a look at every footer: no row is read before all of them are sound."""
     runs: list[_Run] = []
     first_row = 0
     for path in paths:
         keys = {name: value for name, value in hive_keys(path).items() if name in request.columns}
-        names, sizes = attempt(partial(_footer, path), FAILURES, unreadable(path))
+        names, sizes = attempt(partial(_footer, path), FAILURES, _explain(path))
         keys = {name: value for name, value in keys.items() if name not in names}
         request.check([*names, *keys], f"the file {path.name!r}")
         for groups, rows in _joined(sizes):
@@ -89,20 +116,20 @@ def parquet_source(paths: Sequence[Path], request: Request, label: str) -> Sourc
     return ParquetSource(request=request, label=label, runs=tuple(runs), total=first_row)
 
 
-def parquet_types(path: Path) -> dict[str, str]:
+def parquet_types(path: Path | RemoteFile) -> dict[str, str]:
     """Names and Arrow types by the footer of a file; keys in folder names are "unknown", being values."""
 
     def read() -> dict[str, str]:
-        with pq.ParquetFile(path) as file:
+        with _file(path) as file:
             return type_names(file.schema_arrow)
 
-    types = attempt(read, FAILURES, unreadable(path))
+    types = attempt(read, FAILURES, _explain(path))
     return types | {name: "unknown" for name in hive_keys(path) if name not in types}
 
 
-def _footer(path: Path) -> tuple[list[str], list[int]]:
+def _footer(path: Path | RemoteFile) -> tuple[list[str], list[int]]:
     """The names of the columns and the rows of each row group."""
-    with pq.ParquetFile(path) as file:
+    with _file(path) as file:
         metadata = file.metadata
         return file.schema_arrow.names, [
             metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
@@ -124,9 +151,10 @@ def _joined(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], int]]:
     return [(tuple(groups), rows) for groups, rows in runs]
 
 
-def hive_keys(path: Path) -> dict[str, str | None]:
+def hive_keys(path: Path | RemoteFile) -> dict[str, str | None]:
     """The columns that folder names of the form key=value give."""
-    pairs = (part.partition("=") for part in path.parent.parts if "=" in part)
+    folders = PurePosixPath(path.path) if isinstance(path, RemoteFile) else path
+    pairs = (part.partition("=") for part in folders.parent.parts if "=" in part)
     return {unquote(key): None if value == NO_VALUE else unquote(value) for key, _, value in pairs}
 
 

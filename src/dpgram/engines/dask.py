@@ -1,0 +1,319 @@
+"""Dask: the parts of a table on its threads, its processes or a cluster; sums merged in a tree.
+
+Takes `dask.dataframe` and `dask.array` collections, whose parts Dask makes, and Parquet files, folders,
+patterns, remote addresses and Arrow datasets, whose row groups the tasks read themselves. A task depends on
+its part alone, so whatever a lost worker held is computed again elsewhere and gives the same bits.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+
+from dpgram.encoding import Missing
+from dpgram.engines.threads import Progress, display
+from dpgram.engines.work import Lot, Outcome, Sums, Work, merge, numbered, settled
+from dpgram.errors import DpgramError, MissingExtra, SourceError
+from dpgram.gram import ExactGram
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    from dpgram.portions import Portions
+
+__all__ = ["DaskEngine", "gram", "portions"]
+
+FAN_IN: Final = 8
+"""Sums merged by one task: few, so that no worker gathers many matrices."""
+MOST_LOTS: Final = 64
+"""Most lots that rows are brought into by unit: each part of the table is cut into that many pieces."""
+
+_COLLECTIONS: Final = {
+    "dask.dataframe": "DataFrame",
+    "dask.dataframe.dask_expr": "DataFrame",
+    "dask_expr": "DataFrame",
+    "dask.array": "Array",
+}
+
+
+def gram(
+    data: object,
+    schema: Schema,
+    clip: float | None = None,
+    *,
+    missing: Missing = "drop",
+    strict: bool = False,
+    scheduler: object = None,
+    retries: int = 3,
+    progress: Progress = None,
+) -> ExactGram:
+    """The exact Gram matrix of the encoded table. **Not private.** The same bits as `engines.local.gram`."""
+    engine = DaskEngine(scheduler=scheduler, retries=retries)
+    return engine.gram(data, schema, clip, missing=missing, strict=strict, progress=progress)
+
+
+def portions(
+    data: object, plan: Portions, *, scheduler: object = None, retries: int = 3, progress: Progress = None
+) -> tuple[ExactGram, ...]:
+    """The matrices of every block and group. **Not private.** The same bits as `engines.local.portions`."""
+    return DaskEngine(scheduler=scheduler, retries=retries).portions(data, plan, progress=progress)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaskEngine:
+    """For `publish(..., engine=DaskEngine(scheduler="processes"))`.
+
+    `scheduler`: "threads", "processes", or a `distributed.Client`; by default the client that is active, else
+    threads. `retries`: how often a cluster repeats a task that failed for a reason of the machine's. `lots`:
+    into how many pieces rows are brought by unit, each of which must fit into a worker's memory.
+    """
+
+    scheduler: object = None
+    retries: int = 3
+    lots: int | None = None
+    name: ClassVar[str] = "dask"
+
+    def accepts(self, data: object) -> bool:
+        """Dask's own collections; nobody can have one without having loaded Dask."""
+        return is_collection(data)
+
+    def gram(
+        self,
+        data: object,
+        schema: Schema,
+        clip: float | None = None,
+        *,
+        missing: Missing = "drop",
+        strict: bool = False,
+        progress: Progress = None,
+    ) -> ExactGram:
+        """See `gram`."""
+        (found,) = self._run(data, Work.of_gram(schema, clip, missing=missing, strict=strict), progress)
+        return found
+
+    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
+        """See `portions`."""
+        return self._run(data, Work.of_portions(plan), progress)
+
+    def _run(self, data: object, work: Work, progress: Progress) -> Sums:
+        runner = _runner(self.scheduler, self.retries)
+        delayed = _dask().delayed
+        shared = delayed(work, traverse=False)
+        parts = _parts(data, work)
+        if not parts:
+            return settled(work.zero(), strict=work.encoder.strict)
+        if work.by_unit:
+            lots = self.lots or min(len(parts), MOST_LOTS)
+            cut = [delayed(_split)(shared, lots, number, *part) for number, part in enumerate(parts)]
+            outcomes = [
+                delayed(_settle)(shared, [delayed(_lot)(piece, lot) for piece in cut]) for lot in range(lots)
+            ]
+        else:
+            outcomes = [delayed(_sums)(shared, number, *part) for number, part in enumerate(parts)]
+        with display(progress, None) as show:
+            outcome = runner(outcomes, _tree(outcomes, delayed), shared, work, show)
+        return settled(outcome, strict=work.encoder.strict)
+
+
+def is_collection(data: object) -> bool:
+    """Whether this is a table of Dask's; loads nothing to find out."""
+    kinds = (getattr(sys.modules.get(module), name, None) for module, name in _COLLECTIONS.items())
+    return any(isinstance(kind, type) and isinstance(data, kind) for kind in kinds)
+
+
+def _parts(data: Any, work: Work) -> list[tuple[Any, int | None, Any]]:
+    """For each part: how it is read, the number of its first row where that is known, and what is read."""
+    delayed = _dask().delayed
+    if hasattr(data, "__dask_graph__") and hasattr(data, "chunks"):
+        return _array_parts(data)
+    if is_collection(data):
+        from dpgram.sources.base import Request
+
+        request = Request(columns=work.columns, kinds={}, batch_rows=1)
+        request.check([name for name in data.columns if isinstance(name, str)], "the Dask frame")
+        return [(None, None, part) for part in data[list(work.columns)].to_delayed()]
+    found = work.open(data).pieces()
+    if found is None:
+        raise SourceError(
+            "only this process can read this data, so Dask cannot share it out",
+            got=type(data).__name__,
+            limit="dask.dataframe, dask.array, Parquet files and Arrow datasets of Parquet files",
+            remedy="Take engine='local', or make it a Dask collection",
+        )
+    read = delayed(found.read, traverse=False)
+    return [
+        (read, start, delayed(piece, traverse=False))
+        for start, piece in zip(found.starts, found.pieces, strict=True)
+    ]
+
+
+def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:
+    """The chunks of an array with all columns of a row in one."""
+    import numpy as np
+
+    whole = data.rechunk({1: -1}) if data.ndim == 2 else data
+    blocks = whole.to_delayed().ravel().tolist()
+    sizes = whole.chunks[0]
+    known = not any(np.isnan(size) for size in sizes)
+    starts = np.cumsum([0, *sizes[:-1]]).tolist() if known else [None] * len(blocks)
+    return [(None, start, block) for start, block in zip(starts, blocks, strict=True)]
+
+
+def _batches(work: Work, read: Callable[[Any], Any] | None, start: int | None, part: Any) -> Iterator[Any]:
+    """The batches of a part: a generator, so that opening it fails where the work looks for errors."""
+    yield from numbered(work.open(part).batches() if read is None else read(part), start or 0)
+
+
+def _sums(work: Work, number: int, read: Any, start: int | None, part: Any) -> Outcome:
+    return work.sums(_batches(work, read, start, part), number if start is None else None)
+
+
+def _split(work: Work, lots: int, number: int, read: Any, start: int | None, part: Any) -> list[Lot]:
+    return work.split(_batches(work, read, start, part), lots, number if start is None else None)
+
+
+def _lot(lots: list[Lot], number: int) -> Lot:
+    return lots[number]
+
+
+def _settle(work: Work, lots: list[Lot]) -> Outcome:
+    return work.settle(lots)
+
+
+def _rows_read(work: Work, outcome: Outcome) -> int:
+    return work.rows_read(outcome)
+
+
+def _tree(outcomes: Sequence[Any], delayed: Any) -> Any:
+    """One task that depends on all, through layers of merges of `FAN_IN` neighbours."""
+    layer = list(outcomes)
+    while len(layer) > 1:
+        layer = [delayed(merge)(layer[start : start + FAN_IN]) for start in range(0, len(layer), FAN_IN)]
+    return layer[0]
+
+
+Show = Callable[[int], None] | None
+
+
+def _runner(scheduler: object, retries: int) -> Callable[[list[Any], Any, Any, Work, Show], Outcome]:
+    """How the graph is run."""
+    client = _client(scheduler)
+    if client is not None:
+        return _Cluster(client, retries)
+    if scheduler is None or scheduler == "threads":
+        return _Machine("threads")
+    if scheduler == "processes":
+        return _Machine("processes")
+    raise DpgramError(
+        "this is no scheduler of Dask's",
+        got=repr(scheduler),
+        limit="'threads', 'processes' or a distributed.Client",
+    )
+
+
+def _client(scheduler: object) -> Any:
+    """The client that was given, or the one that is active."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    if isinstance(scheduler, distributed.Client):
+        return scheduler
+    if scheduler is not None:
+        return None
+    try:
+        return distributed.default_client()
+    except ValueError:  # there is none
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """Threads or processes of this machine."""
+
+    scheduler: Literal["threads", "processes"]
+
+    def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Work, show: Show) -> Outcome:
+        from concurrent.futures.process import BrokenProcessPool
+
+        from threadpoolctl import threadpool_limits
+
+        del shared
+        try:
+            # More threads inside each worker's matrix product would only fight for the same cores.
+            with threadpool_limits(limits=1, user_api="blas"), _counting(outcomes, work, show):
+                outcome: Outcome = result.compute(scheduler=self.scheduler)
+                return outcome
+        except BrokenProcessPool:
+            pass  # raised below, without the traceback of another process
+        raise _lost("a worker process ended before its work was done")
+
+
+@contextmanager
+def _counting(outcomes: list[Any], work: Work, show: Show) -> Iterator[None]:
+    from dask.callbacks import Callback
+
+    if show is None:
+        with nullcontext():
+            yield
+        return
+    keys, rows = {outcome.key for outcome in outcomes}, 0
+
+    def count(key: Any, outcome: Any, *_: object) -> None:
+        nonlocal rows
+        if key in keys:
+            rows += work.rows_read(outcome)
+            show(rows)
+
+    with Callback(posttask=count):
+        yield
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """Workers of a `distributed` scheduler."""
+
+    client: Any
+    retries: int
+
+    def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Work, show: Show) -> Outcome:
+        from distributed import as_completed
+        from distributed.scheduler import KilledWorker
+
+        del work
+        delayed = _dask().delayed
+        counts = [] if show is None else [delayed(_rows_read)(shared, outcome) for outcome in outcomes]
+        future, *rows = self.client.compute([result, *counts], retries=self.retries)
+        try:
+            total = 0
+            for _, read in as_completed(rows, with_results=True):
+                total += read
+                if show is not None:
+                    show(total)
+            outcome: Outcome = future.result()
+            return outcome
+        except KilledWorker:
+            pass  # raised below, without the words of the scheduler
+        finally:
+            self.client.cancel([future, *rows])
+        raise _lost("the cluster lost the workers of one task again and again")
+
+
+def _lost(what: str) -> DpgramError:
+    return DpgramError(
+        what,
+        limit="nothing was charged: that happens after all sums are there",
+        remedy="Give the workers more memory, or make the parts of the table smaller, and run it again",
+    )
+
+
+def _dask() -> Any:
+    try:
+        import dask
+    except ImportError:
+        raise MissingExtra("dask", "dask") from None
+    return dask

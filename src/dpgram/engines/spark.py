@@ -1,0 +1,301 @@
+"""Spark: partitions of a DataFrame by `mapInArrow`, or row groups that its tasks read themselves.
+
+Only `mapInArrow` and `repartition` are used, so the same code runs on a classic session and on Spark Connect.
+A worker needs pyarrow, numpy, numba and dpgram, and no Spark package of ours. Spark repeats a task that is
+lost; a task depends on its partition alone, so what it repeats gives the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+
+from dpgram.encoding import Missing
+from dpgram.engines.threads import Progress, display
+from dpgram.engines.work import Failed, Outcome, Sums, Work, merge, numbered, settled
+from dpgram.errors import DpgramError, MissingExtra, SourceError
+from dpgram.gram import ExactGram
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dpgram.portions import Portions
+    from dpgram.sources.base import Pieces
+
+__all__ = ["SparkEngine", "gram", "portions"]
+
+FAN_IN: Final = 32
+"""Sums that the driver merges itself; more are merged by this many tasks before."""
+_SUMS: Final = "sums array<binary>, failed string"
+_ROWS: Final = "unit string, numbers array<double>, nameless long, failed string"
+_FRAMES: Final = {"pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe", "pyspark.sql.dataframe"}
+
+
+def gram(
+    data: object,
+    schema: Schema,
+    clip: float | None = None,
+    *,
+    missing: Missing = "drop",
+    strict: bool = False,
+    session: object = None,
+    progress: Progress = None,
+) -> ExactGram:
+    """The exact Gram matrix of the encoded table. **Not private.** The same bits as `engines.local.gram`."""
+    engine = SparkEngine(session=session)
+    return engine.gram(data, schema, clip, missing=missing, strict=strict, progress=progress)
+
+
+def portions(
+    data: object, plan: Portions, *, session: object = None, progress: Progress = None
+) -> tuple[ExactGram, ...]:
+    """The matrices of every block and group. **Not private.** The same bits as `engines.local.portions`."""
+    return SparkEngine(session=session).portions(data, plan, progress=progress)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkEngine:
+    """For `publish(..., engine=SparkEngine(session=spark))`.
+
+    `session`: for paths; by default the one that is active, else a new one by Spark's own settings. `lots`:
+    the number of tasks that rows are brought to by unit (default: Spark's own number of shuffle partitions).
+    """
+
+    session: object = None
+    lots: int | None = None
+    name: ClassVar[str] = "spark"
+
+    def accepts(self, data: object) -> bool:
+        """Spark's own frames; nobody can have one without having loaded Spark."""
+        return is_frame(data)
+
+    def gram(
+        self,
+        data: object,
+        schema: Schema,
+        clip: float | None = None,
+        *,
+        missing: Missing = "drop",
+        strict: bool = False,
+        progress: Progress = None,
+    ) -> ExactGram:
+        """See `gram`."""
+        (found,) = self._run(data, Work.of_gram(schema, clip, missing=missing, strict=strict), progress)
+        return found
+
+    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
+        """See `portions`."""
+        return self._run(data, Work.of_portions(plan), progress)
+
+    def _run(self, data: Any, work: Work, progress: Progress) -> Sums:
+        if is_frame(data):
+            from dpgram.sources.base import Request
+
+            Request(columns=work.columns, kinds={}, batch_rows=1).check(data.columns, "the Spark frame")
+            rows, read, tasks = data.select(*map(_quoted, work.columns)), _frame_batches, None
+        else:
+            pieces = _pieces(data, work)
+            tasks = len(pieces.pieces)
+            if tasks == 0:
+                return settled(work.zero(), strict=work.encoder.strict)
+            rows, read = self._session().range(0, tasks, 1, tasks), partial(_piece_batches, pieces)
+        if work.by_unit:
+            read_rows = rows.mapInArrow(partial(_read_rows, work, read), _ROWS)
+            lots = read_rows.repartition(*([] if self.lots is None else [self.lots]), "unit")
+            sums = lots.mapInArrow(partial(_settle_rows, work), _SUMS)
+        else:
+            sums = rows.mapInArrow(partial(_sum_batches, work, read, numbered_parts=tasks is not None), _SUMS)
+        if work.by_unit or tasks is None or tasks > FAN_IN:
+            # By a task each, and not by the driver: thousands of wide matrices would not fit there.
+            sums = sums.repartition(FAN_IN).mapInArrow(_merge_sums, _SUMS)
+        with display(progress, None) as show:
+            outcome = merge([work.zero(), *map(_outcome, _collected(sums))])
+            if show is not None:
+                show(work.rows_read(outcome))
+        return settled(outcome, strict=work.encoder.strict)
+
+    def _session(self) -> Any:
+        if self.session is not None:
+            return self.session
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise MissingExtra("pyspark", "spark") from None
+        return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def is_frame(data: object) -> bool:
+    """Whether this is a DataFrame of Spark's, classic or Connect; loads nothing to find out."""
+    kinds = (getattr(sys.modules.get(module), "DataFrame", None) for module in _FRAMES)
+    return any(isinstance(kind, type) and isinstance(data, kind) for kind in kinds)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _pieces(data: object, work: Work) -> Pieces:
+    found = work.open(data).pieces()
+    if found is None:
+        raise SourceError(
+            "only this process can read this data, so Spark cannot share it out",
+            got=type(data).__name__,
+            limit="Spark frames, Parquet files and Arrow datasets of Parquet files",
+            remedy="Take engine='local', or make it a Spark frame",
+        )
+    return found
+
+
+def _collected(sums: Any) -> list[Any]:
+    from pyspark.errors import PySparkException
+
+    try:
+        rows: list[Any] = sums.collect()
+        return rows
+    except PySparkException as problem:
+        kind, absent = type(problem).__name__, "No module named 'dpgram" in str(problem)
+    if absent:
+        raise DpgramError(
+            "the workers of Spark have no dpgram",
+            remedy="Install it there, or point PYSPARK_PYTHON to a Python that has it",
+        )
+    # Raised here, without Spark's own words: the traceback of a worker may quote a value.
+    raise DpgramError(
+        "Spark gave the job up",
+        got=kind,
+        limit="nothing was charged: that happens after all sums are there",
+        remedy="See Spark's own log for the reason, mend it and run it again",
+    )
+
+
+Read = Callable[[Work, Iterator[Any]], Iterator[tuple[int, Any]]]
+
+
+def _frame_batches(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """What Spark sends of its own partition, made plain as every source makes it."""
+    from dpgram.sources.cells import plain
+
+    kinds = work.kinds
+    yield from numbered(plain(batch, kinds) for batch in batches)
+
+
+def _piece_batches(
+    pieces: Pieces, _work: Work, batches: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The row groups whose numbers Spark sends."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from numbered(pieces.read(pieces.pieces[number]), pieces.starts[number])
+
+
+def _part() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _sum_batches(
+    work: Work, read: Read, batches: Iterator[pa.RecordBatch], *, numbered_parts: bool
+) -> Iterator[pa.RecordBatch]:
+    yield _packed(work.sums(read(work, batches), None if numbered_parts else _part()))
+
+
+def _merge_sums(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    total: Outcome | None = None
+    for batch in batches:
+        for row in batch.to_pylist():
+            found = _outcome(row)
+            total = found if total is None else merge([total, found])
+    if total is not None:
+        yield _packed(total)
+
+
+def _read_rows(work: Work, read: Read, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows as numbers with their units; an error, or the rows without a unit, in a line of their own."""
+    import pyarrow as pa
+
+    nameless, failed = 0, None
+    stream = work.rows(read(work, batches), _part())
+    for rows in stream:
+        if isinstance(rows, Failed):
+            failed = json.dumps(asdict(rows))
+            break
+        nameless += rows.nameless
+        if rows.ids is not None and len(rows):
+            cells = pa.array(rows.numbers.reshape(-1))
+            offsets = pa.array(range(0, len(cells) + 1, rows.numbers.shape[1]), pa.int32())
+            yield _row_batch(rows.ids.cast(pa.string()), pa.ListArray.from_arrays(offsets, cells), len(rows))
+    yield pa.record_batch(
+        [
+            pa.array([None], pa.string()),
+            pa.array([[]], pa.list_(pa.float64())),
+            pa.array([nameless], pa.int64()),
+            pa.array([failed], pa.string()),
+        ],
+        names=["unit", "numbers", "nameless", "failed"],
+    )
+
+
+def _row_batch(ids: pa.Array, numbers: pa.Array, rows: int) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.record_batch(
+        [ids, numbers, pa.nulls(rows, pa.int64()), pa.nulls(rows, pa.string())],
+        names=["unit", "numbers", "nameless", "failed"],
+    )
+
+
+def _settle_rows(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows of the units that Spark brought here."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dpgram.engines.work import Lot
+    from dpgram.portions import Rows
+
+    nameless, found = 0, []
+    for batch in batches:
+        failed = pc.drop_null(batch.column("failed")).to_pylist()
+        if failed:
+            yield _packed(_failure(failed[0]))
+            return
+        nameless += pc.sum(batch.column("nameless")).as_py() or 0
+        named = batch.filter(pc.is_valid(batch.column("unit")))
+        if named.num_rows:
+            numbers = named.column("numbers").flatten().to_numpy(zero_copy_only=False)
+            ids = named.column("unit").cast(pa.large_string())
+            rows = Rows(numbers=numbers.reshape(named.num_rows, -1), ids=ids)
+            found.append(rows.to_batch())
+    if found or nameless:
+        yield _packed(work.settle([Lot(tuple(found), nameless)]))
+
+
+def _packed(outcome: Outcome) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    failed = json.dumps(asdict(outcome)) if isinstance(outcome, Failed) else None
+    sums = [] if isinstance(outcome, Failed) else [gram.to_bytes() for gram in outcome]
+    return pa.record_batch(
+        [pa.array([sums], pa.list_(pa.binary())), pa.array([failed], pa.string())], names=["sums", "failed"]
+    )
+
+
+def _outcome(row: Any) -> Outcome:
+    if row["failed"] is not None:
+        return _failure(row["failed"])
+    return _unpacked(row["sums"])
+
+
+def _failure(text: str) -> Failed:
+    return Failed(**json.loads(text))
+
+
+def _unpacked(sums: Iterable[bytes]) -> Sums:
+    return tuple(ExactGram.from_bytes(bytes(found)) for found in sums)

@@ -1,0 +1,173 @@
+"""`(connection, query)` pairs of any database with an ADBC or DB-API driver, streamed as Arrow batches.
+
+Only the choice of columns is pushed down: SELECT a, b FROM (query). No cast is, because one that a value can
+make fail would let a single row decide whether a release succeeds; cells are read by their declared kinds
+here, as those of every other source. ADBC streams Arrow; psycopg gets a cursor on the server, so that the
+result never lies in this process's memory as a whole; other drivers are fetched batch by batch.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Final, TypeGuard
+
+import pyarrow as pa
+
+from dpgram.errors import MissingExtra, SourceError
+from dpgram.sources import arrow
+from dpgram.sources.base import Batches, Request, Source, attempt, type_names
+from dpgram.sources.cells import from_objects
+
+Pair = tuple[Any, str]
+SCHEMES: Final = ("postgresql://", "postgres://")
+CURSOR: Final = "dpgram_rows"
+"""The name of the cursor on the server, and of the query in the statements around it."""
+FAILURES: Final = (Exception,)
+"""Every DB-API module has exceptions of its own, without a common root."""
+
+
+def is_query(data: object) -> TypeGuard[Pair]:
+    """Whether this is a pair of a connection that is not DuckDB's, or an address, and a query."""
+    if not isinstance(data, tuple) or len(data) != 2:
+        return False
+    database = data[0]
+    if isinstance(database, str):
+        return database.startswith(SCHEMES)
+    duckdb = sys.modules.get("duckdb")
+    foreign = duckdb is None or not isinstance(database, duckdb.DuckDBPyConnection)
+    return foreign and callable(getattr(database, "cursor", None))
+
+
+def query_source(data: Pair, request: Request) -> Source:
+    """The rows of a query; it runs anew for each pass."""
+    _check(data)
+    request.check(attempt(lambda: _names(data), FAILURES, _explain), "the result of the query")
+    connected = _threadsafe(data)
+
+    def start() -> Batches:
+        with connected() as connection:
+            yield from _rows(connection, data[1], request)
+
+    return arrow.StreamSource(
+        request=request,
+        label="a database query",
+        start=start,
+        explain=_explain,
+        failures=FAILURES,
+    )
+
+
+def query_types(data: Pair) -> dict[str, str]:
+    """Names of the columns, with Arrow types where the driver tells them; the query gives no row."""
+    _check(data)
+
+    def read() -> dict[str, str]:
+        with _connected(data) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(_around("*", data[1], " WHERE 1 = 0"))
+            if hasattr(cursor, "fetch_record_batch"):
+                return type_names(cursor.fetch_record_batch().schema)
+            return dict.fromkeys([column[0] for column in cursor.description], "unknown")
+
+    return attempt(read, FAILURES, _explain)
+
+
+def _names(data: Pair) -> list[str]:
+    with _connected(data) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(_around("*", data[1], " WHERE 1 = 0"))
+        return [column[0] for column in cursor.description]
+
+
+def _around(columns: str, query: str, rest: str = "") -> str:
+    """A statement around the query: what is not a single SELECT is refused by the database itself."""
+    inside = query.strip().rstrip(";")
+    return f"SELECT {columns} FROM (\n{inside}\n) AS {CURSOR}{rest}"  # noqa: S608  the curator's own query
+
+
+def _rows(connection: Any, query: str, request: Request) -> Iterator[pa.RecordBatch]:
+    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in request.columns)
+    with closing(_cursor(connection)) as cursor:
+        if hasattr(cursor, "itersize"):  # psycopg: rows asked of the server at a time
+            cursor.itersize = request.batch_rows
+        cursor.execute(_around(quoted, query))
+        if hasattr(cursor, "fetch_record_batch"):  # ADBC
+            yield from cursor.fetch_record_batch()
+            return
+        while rows := cursor.fetchmany(request.batch_rows):
+            cells = [
+                from_objects(column, request.kinds.get(name))
+                for name, column in zip(request.columns, zip(*rows, strict=True), strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(cells, names=list(request.columns))
+
+
+def _cursor(connection: Any) -> Any:
+    """A cursor whose result stays on the server, where the driver has such."""
+    if _driver(connection) in ("psycopg", "psycopg2"):
+        # WITH HOLD is not needed: the cursor lives in the transaction that reads it.
+        return connection.cursor(name=CURSOR)
+    return connection.cursor()
+
+
+def _driver(connection: object) -> str:
+    return type(connection).__module__.partition(".")[0]
+
+
+@contextmanager
+def _connected(data: Pair) -> Generator[Any, None, None]:
+    """The connection itself, which its owner closes, or a new one to an address."""
+    database = data[0]
+    if not isinstance(database, str):
+        yield database
+        return
+    with _postgresql().connect(database) as connection:
+        yield connection
+
+
+def _postgresql() -> Any:
+    try:
+        from adbc_driver_postgresql import dbapi
+    except ImportError:
+        raise MissingExtra("adbc-driver-postgresql", "sql") from None
+    return dbapi
+
+
+def _threadsafe(data: Pair) -> Callable[[], Any]:
+    """A connection for the threads that read. One of sqlite3 serves its own thread only, so it is doubled."""
+    database = data[0]
+    if not isinstance(database, sqlite3.Connection):
+        return lambda: _connected(data)
+    (_, _, place), *_ = [row for row in database.execute("PRAGMA database_list") if row[1] == "main"]
+    if place:
+        return lambda: closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True, check_same_thread=False))
+    held = database.serialize()
+
+    def copy() -> Any:
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+        connection.deserialize(held)
+        return closing(connection)
+
+    return copy
+
+
+def _check(data: Pair) -> None:
+    if not isinstance(data[1], str):
+        raise SourceError("a pair means (database, query)", got=f"a query of type {type(data[1]).__name__}")
+    if isinstance(data[0], str):
+        _postgresql()
+
+
+def _explain(failure: BaseException) -> SourceError:
+    """What went wrong, without the database's own words, which may quote a value."""
+    if isinstance(failure, SourceError):
+        return failure
+    state = getattr(failure, "sqlstate", None)
+    kind = type(failure).__name__
+    return SourceError(
+        "the database did not give the result of the query",
+        got=kind if not isinstance(state, str) else f"{kind}, SQLSTATE {state}",
+        limit="a single SELECT, whose result has distinct column names",
+        remedy="Run it in the database to see its own message: left out here, as it may quote a value.",
+    )
