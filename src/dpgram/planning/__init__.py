@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from dpgram.planning.forecast import Forecast
-from dpgram.planning.plan import Advice, Plan, plan
+from dpgram.planning.planner import Advice, Plan, plan
 
 __all__ = ["Advice", "Forecast", "Plan", "plan"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpgram.planning.forecast import WORTH_IT, Forecast
 
 if TYPE_CHECKING:
-    from dpgram.planning.plan import Advice, Plan
+    from dpgram.planning.planner import Advice, Plan
 
 
 def header(plan: Plan) -> str:
