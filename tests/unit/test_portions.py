@@ -7,14 +7,15 @@ import math
 import os
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import textwrap
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -141,7 +142,17 @@ def test_same_bits_for_any_order_batches_threads_and_spilling(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spill.Spill.__init__, "__kwdefaults__", {"memory": 200})
         patch.setattr(local, "LOTS", 3)
+        patch.setattr(local, "LOT_BYTES", 1)  # else a small table is one lot
+        used = set()
+        take = spill.Spill.take
+
+        def noted(heap: spill.Spill, lot: int) -> list[pa.RecordBatch]:
+            used.add(lot)
+            return take(heap, lot)
+
+        patch.setattr(spill.Spill, "take", noted)
         assert portions(pieces, task, threads=threads) == expected
+        assert used == ({0, 1, 2} if whole.num_rows else {0})
     # What an engine on other machines does: read anywhere, bring units together, settle, merge.
     lots: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in pieces.to_batches():
@@ -262,22 +273,82 @@ def test_lists_are_no_ids() -> None:
 def test_hashes_are_fixed_for_ever() -> None:
     """Another machine, another year: the same rows survive. The reference is plain Python integers."""
     ids = pa.array(["7", "Zoë", "a"], pa.large_string())
+    expected = [mixed_bits(text_bits(text)) for text in ["7", "Zoë", "a"]]
+    assert id_hashes(ids).tolist() == expected
+    assert id_hashes(ids.slice(1)).tolist() == expected[1:]
+    assert expected[0] == 13_302_734_068_903_788_416
 
-    def mix(value: int) -> int:
-        value = (value + 0x9E3779B97F4A7C15) % 2**64
-        value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
-        return value ^ (value >> 31)
 
-    def text_hash(text: str) -> int:
-        value = 0xCBF29CE484222325
-        for letter in text.encode():
-            value = (value ^ letter) * 0x100000001B3 % 2**64
-        return mix(value)
+def mixed_bits(value: int) -> int:
+    """SplitMix64's step in plain integers."""
+    value = (value + 0x9E3779B97F4A7C15) % 2**64
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
+    return value ^ (value >> 31)
 
-    assert id_hashes(ids).tolist() == [text_hash(text) for text in ["7", "Zoë", "a"]]
-    assert id_hashes(ids.slice(1)).tolist() == [text_hash(text) for text in ["Zoë", "a"]]
-    assert text_hash("7") == 13_302_734_068_903_788_416
+
+def text_bits(text: str) -> int:
+    """FNV-1a in plain integers."""
+    value = 0xCBF29CE484222325
+    for letter in text.encode():
+        value = (value ^ letter) * 0x100000001B3 % 2**64
+    return value
+
+
+def priority(unit: str, row: tuple[float, ...], copy: int) -> tuple[int, int]:
+    """What proofs/units.md says of a row's place among those of its unit, from the bytes of its numbers."""
+    one = mixed_bits(text_bits(unit))
+    two = mixed_bits(one)
+    for number in row:
+        bits = int.from_bytes(struct.pack(">d", number), "big")
+        one, two = mixed_bits(one ^ bits), mixed_bits((two + bits) % 2**64)
+    numbered = copy * 0x9E3779B97F4A7C15 % 2**64
+    return mixed_bits(one ^ mixed_bits(numbered)), mixed_bits((two + numbered) % 2**64)
+
+
+class TestWhichRowsSurvive:
+    """The choice is part of the format: releases made next year must count the same rows."""
+
+    ROWS: Final = [
+        (-1.0, 0.5),
+        (0.0, 0.25),
+        (0.25, 0.25),
+        (0.25, 0.25),
+        (0.25, 0.25),
+        (0.5, -1.0),
+        (1.0, 1.0),
+    ]
+    COPIES: Final = [0, 0, 0, 1, 2, 0, 0]
+    GOLDEN: Final = {"ann": [3, 5, 6], "7": [1, 2, 4], "Zoë": [4, 5, 6]}
+    """Places in ROWS that count, of at most three. Written down once, from `priority`."""
+
+    def test_the_hashes_are_the_published_ones(self) -> None:
+        """Test vectors of FNV-1a (64 bits) and SplitMix64 (seed 0)."""
+        assert text_bits("") == 0xCBF29CE484222325
+        assert text_bits("a") == 0xAF63DC4C8601EC8C
+        assert text_bits("foobar") == 0x85944171F73967E8
+        assert mixed_bits(0) == 0xE220A8397B1DCDAF
+
+    @pytest.mark.parametrize("unit", GOLDEN)
+    def test_the_least_priorities(self, unit: str) -> None:
+        ranked = sorted(range(7), key=lambda i: priority(unit, self.ROWS[i], self.COPIES[i]))
+        assert sorted(ranked[:3]) == self.GOLDEN[unit]
+
+    @pytest.mark.parametrize("order", [range(7), range(6, -1, -1), [3, 6, 0, 2, 5, 1, 4]], ids=str)
+    def test_count_alone(self, order: Sequence[int]) -> None:
+        """A table of several units equals, in every bit, the table of the rows written down above."""
+        schema = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
+        task = plan(schema, rule=UnitRule(counts="rows", rows_at_most=3))
+        (found,) = portions(self.table({unit: list(order) for unit in self.GOLDEN}), task)
+        (expected,) = portions(self.table(self.GOLDEN), task)
+        assert found.cells.tolist() == expected.cells.tolist()
+        assert found.counts.rows_over_unit_limit == 4 * len(self.GOLDEN)
+        assert expected.counts.rows_over_unit_limit == 0
+
+    def table(self, places: Mapping[str, list[int]]) -> pa.Table:
+        picked = [(unit, *self.ROWS[i]) for unit, taken in places.items() for i in taken]
+        ids, x, y = zip(*picked, strict=True)
+        return pa.table({"x": x, "y": y, "id": ids})
 
 
 class TestChoice:
