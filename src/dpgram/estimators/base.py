@@ -32,6 +32,7 @@ from dpgram.estimators.table import (
     columns_by_name,
     features_schema,
     target_name,
+    unquoted,
     with_target,
 )
 from dpgram.privacy.accountant import Event
@@ -115,8 +116,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         if target_bounds is None:
             raise self._unbounded("target_bounds")
         array, names = self._array(X)
-        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-        check_consistent_length(array, numbers)
+        numbers = self._target_numbers(array, y)
         name = target_name(names)
         schema = features_schema(names, self.bounds, (name, target_bounds), constant=constant)
         return Table(
@@ -129,12 +129,23 @@ class PrivateEstimator(BaseEstimator, ABC):
     @final
     def _array(self, X: Any) -> tuple[Vector, tuple[str, ...]]:
         """X as a writable array of its own, and the names of its columns."""
-        array = validate_data(
-            self, X, dtype=np.float64, order="C", copy=True, ensure_all_finite=False, ensure_min_samples=0
+        array = unquoted(
+            "X",
+            lambda: validate_data(
+                self, X, dtype=np.float64, order="C", copy=True, ensure_all_finite=False, ensure_min_samples=0
+            ),
         )
         given = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(array.shape[1])] if given is None else [str(name) for name in given]
         return array, tuple(names)
+
+    @final
+    def _target_numbers(self, array: Vector, y: Any) -> Vector:
+        """y as one number for each row of X."""
+        column = column_or_1d(y, warn=True)
+        numbers = unquoted("y", lambda: np.asarray(column, dtype=np.float64))
+        check_consistent_length(array, numbers)
+        return numbers
 
     @final
     def _checked_schema(self) -> Schema:

@@ -1,7 +1,7 @@
 """What the estimators with public bounds |x| ≤ x_norm and |y| ≤ y_bound share: θ in the units of the data.
 
-They follow the literature: no intercept, one radius for all columns. `fit` validates, prices, adds up,
-charges and draws, in this order; no step before the charge but the sums looks at a row.
+They follow the literature: no intercept, one radius for all columns. `fit` validates, prices, charges, adds
+up and draws, in this order; no step before the charge looks at the values of a row.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self, final
 
-import numpy as np
 from msgspec.structs import replace
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from dpgram.encoding import LEAST_RADIUS
 from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError
@@ -39,8 +37,6 @@ class Agreed:
     x_norm: float
     y_bound: float
     width: int
-    rows: int
-    """Rows before any was left out: public under replace-one only."""
 
     @property
     def second_unit(self) -> float:
@@ -94,8 +90,7 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         rows, _ = self._array(X)
-        target = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-        check_consistent_length(rows, target)
+        target = self._target_numbers(rows, y)
         source = self._noise_source()
         agreed = self._agreed(rows)
         deal = self._deal(agreed)
@@ -146,7 +141,6 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
             x_norm=public_bound("x_norm", self.x_norm),
             y_bound=public_bound("y_bound", self.y_bound),
             width=X.shape[1],
-            rows=len(X),
         )
 
 

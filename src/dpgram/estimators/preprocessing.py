@@ -22,6 +22,7 @@ from dpgram.curator import LedgerLike
 from dpgram.encoding import LEAST_RADIUS
 from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError
 from dpgram.estimators.bounded_rows import Floats, clipped
+from dpgram.estimators.table import unquoted
 from dpgram.gram import EXACT_ROWS
 from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
@@ -75,8 +76,11 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
     def _rows(self, X: Any, *, reset: bool) -> Floats:
         """X as floats; what is not finite is a missing value, because raising would tell of one row."""
-        array = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, reset=reset
+        array = unquoted(
+            "X",
+            lambda: validate_data(
+                self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, reset=reset
+            ),
         )
         return np.where(np.isfinite(array), array, np.nan)
 
@@ -110,8 +114,12 @@ class RowNormMapping(CostedTransformer):
 
     def _apply(self, X: Floats) -> Floats:
         measured = X[:, : self.columns] if self.columns is not None else X
-        length = np.linalg.norm(measured, axis=1, keepdims=True)
-        mapped: Floats = X * (self.radius_ / np.where(length > 0.0, length, 1.0))
+        # Divided by its largest cell first: the square of a length must not overflow, nor warn of one row.
+        largest = np.abs(measured).max(axis=1, initial=0.0, keepdims=True)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        length = np.linalg.norm(measured / largest, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # y/‖x‖ may be infinite: a missing value to whatever follows
+            mapped: Floats = X / largest * (self.radius_ / np.where(length > 0.0, length, 1.0))
         return mapped
 
 
@@ -212,7 +220,7 @@ class MomentTransformer(CostedTransformer, ABC):
         sensitivity = self.sensitivity_ * unit
         sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=sensitivity)
         event = GaussianEvent(mu=up(sensitivity / sigma))
-        source = SystemEntropy() if self.entropy is None else copy.deepcopy(self.entropy)
+        source = _source(self.entropy)
         source.rehearse()
         self.receipt_ = _charged(self.ledger, source, event, self.adjacency)
         noisy = _column_sums(X, low, high).astype(object) + source.discrete_gaussian(
@@ -315,6 +323,14 @@ def _own_moments(X: Floats) -> tuple[Floats, Floats]:
     mean = np.nansum(X, axis=0) / count
     spread = np.sqrt(np.nansum((X - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
     return mean, np.where(spread > 0.0, spread, 1.0)
+
+
+def _source(entropy: Entropy | None) -> Entropy:
+    if entropy is None:
+        return SystemEntropy()
+    if not isinstance(entropy, Entropy):
+        raise MechanismError("entropy must be an Entropy", got=f"a {type(entropy).__name__}")
+    return copy.deepcopy(entropy)
 
 
 def _charged(ledger: LedgerLike | None, source: Entropy, event: Event, relation: str) -> Any:

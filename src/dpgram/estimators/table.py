@@ -7,7 +7,7 @@ values outside the bounds. An empty table is no error either: it is a neighbour 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, Literal, TypeAlias, final
@@ -38,6 +38,19 @@ class Table:
     schema: Schema
     features: tuple[str, ...]
     target: str | None
+
+
+def unquoted(what: str, convert: Callable[[], Vector]) -> Vector:
+    """`convert()`; a cell that is no number raises without being quoted: others read messages and logs."""
+    try:
+        return convert()
+    except OverflowError:
+        pass
+    except ValueError as error:
+        if "convert" not in str(error):
+            raise
+    # Outside the handlers, so that the message with the value is not kept as a context either.
+    raise ValueError(f"{what} holds a cell that is not a number. Give columns of numbers, or a schema")
 
 
 def features_schema(
@@ -74,7 +87,8 @@ def with_target(X: Any, target: str, y: Any) -> Any:
     if hasattr(X, "with_columns"):  # Polars, whose Series takes arrays and lists alike
         import polars as pl
 
-        return X.with_columns(pl.Series(target, y))
+        # Not strict: a value of another type than the first is for the row policy, not for a message.
+        return X.with_columns(pl.Series(target, y, strict=False))
     if hasattr(X, "assign"):  # pandas; y may carry an index of its own, which must not realign it
         return X.assign(**{target: np.asarray(y)})
     return {**X, target: y}
