@@ -25,10 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from candidates import CANDIDATES, Candidate, Noisy, library, ridge
-from designs import Law, Table, development, held_out, held_out_arrays, law_of, losses, synthetic
+from designs import Law, Table, development, held_out, law_of, losses, synthetic
 from dpgram import Schema, numeric, publish
 from dpgram.analysis.moments import Moments
 from dpgram.privacy.entropy import SeededEntropy
+from held_out import held_out_arrays
 from wang_protocol import (
     DELTA,
     SETS,

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.wang_protocol import DELTA, SETS, Task, load_task, published
+from benchmarks.held_out import held_out_arrays
+from benchmarks.wang_protocol import DELTA, SETS, Task, load_task, make_task, published, random_folds
 
 from dpgram.errors import DpgramWarning
 from dpgram.estimators.adassp import AdaSSP
@@ -95,8 +96,26 @@ def comparison(tasks: tuple[Task, ...], draws: int) -> Iterator[str]:
     yield "## 2. Ours against published AdaSSP\n"
     yield (
         "Excess test MSE over the non-private fit, relative to that of `wang2018`, ± one standard error; "
-        "both at (ε, 10⁻⁶) and with the same bounds.\n"
+        "both at (ε, 10⁻⁶), same bounds. The ridge of `exact`, λ = 1·E‖N₁‖, was chosen among five "
+        "multiples of E‖N₁‖ on these very eight sets: read the table as the tuned side of the line, and part "
+        "3 as the other.\n"
     )
+    yield from ratios(tasks, draws)
+
+
+def unseen(draws: int) -> Iterator[str]:
+    yield "## 3. The same on held-out sets\n"
+    yield (
+        "Six sets of statsmodels and scikit-learn that played no part in the choice of λ "
+        "(benchmarks/held_out.py), ten random folds. Nothing was changed after this run.\n"
+    )
+    tasks = [
+        make_task(name, x, y - y.mean(), random_folds(len(y), 10, SEED)) for name, x, y in held_out_arrays()
+    ]
+    yield from ratios(tuple(tasks), draws)
+
+
+def ratios(tasks: tuple[Task, ...], draws: int) -> Iterator[str]:
     yield "| set | signal R² | kalaja2020 ε=0.1 | exact ε=0.1 | kalaja2020 ε=1 | exact ε=1 |"
     yield "|---|---|---|---|---|---|"
     better = 0
@@ -129,6 +148,7 @@ def main() -> None:
     for part in (
         agreement(tasks, published(arguments.data), arguments.draws),
         comparison(tasks, arguments.draws),
+        unseen(arguments.draws),
     ):
         for line in part:
             print(line, flush=True)

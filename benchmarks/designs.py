@@ -26,6 +26,7 @@ from dpgram.lattice import cell_unit
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.calibrate import gaussian_sigma
 from dpgram.schema import Column, Schema, categorical, numeric
+from held_out import held_out_arrays
 
 Array = npt.NDArray[np.float64]
 Law = SymmetricGaussian | MatrixLaplace
@@ -155,25 +156,6 @@ def held_out() -> Iterator[Table]:
     for name, x, y in held_out_arrays():
         frame = pl.DataFrame({f"x{i}": column for i, column in enumerate(x.T)}).with_columns(y=pl.Series(y))
         yield encoded(name, frame, "y")
-
-
-def held_out_arrays() -> Iterator[tuple[str, Array, Array]]:
-    """(name, features, target): from statsmodels and scikit-learn, so anybody has them."""
-    import statsmodels.datasets as sets
-    from sklearn.datasets import load_breast_cancer, load_digits
-
-    for module, target in (
-        (sets.randhie, "mdvis"),
-        (sets.fair, "affairs"),
-        (sets.anes96, "selfLR"),
-        (sets.modechoice, "choice"),
-    ):
-        frame = module.load_pandas().data.drop(columns=["individual"], errors="ignore").astype(float)
-        y = frame.pop(target).to_numpy()
-        yield module.__name__.split(".")[2], frame.to_numpy(), np.asarray(y)
-    cancer, digits = load_breast_cancer(), load_digits()
-    yield "breast-cancer", cancer.data, cancer.target.astype(float)
-    yield "digits", digits.data, (digits.target >= 5).astype(float)
 
 
 SIGNALS: Mapping[str, float] = {
