@@ -151,7 +151,8 @@ def publish(
     for warnings and forecasts. `ridge` (in encoded units), `rank` and `degrees` are public parameters of the
     mechanisms that have them: see docs/reference/mechanisms.md; `psd=True` asks for a positive semidefinite
     matrix, so that `auto` chooses among the mechanisms that give one. `report` receives, before the charge,
-    what the curator may know and nobody else; `note` stays in the ledger.
+    what the curator may know and nobody else (where something is learnt, the number of rows; then, after it,
+    all counts and what was learnt); `note` stays in the ledger.
 
     `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
     counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
@@ -176,7 +177,7 @@ def publish(
         _refuse_elsewhere(chosen)
         from dpgram.learnt_release import publish_learnt, refuse_beside, requested
 
-        refuse_beside(asked, strict=strict, unit=unit, ridge=ridge, rank=rank, degrees=degrees)
+        refuse_beside(asked, strict=strict, ridge=ridge, rank=rank, degrees=degrees)
         if psd:
             raise MechanismError(
                 "a semidefinite matrix needs bounds and levels that are known",
@@ -193,6 +194,7 @@ def publish(
             missing=missing,
             rows=rows,
             note=note,
+            unit=unit,
         )
         return publish_learnt(
             data, request, source=source, book=book, threads=threads, progress=progress, report=report
@@ -276,7 +278,7 @@ def publish(
 
 
 def _refuse_shares(**given: object) -> None:
-    """Learning bounds a row's influence on its counts, not that of a unit or of a weighted row."""
+    """Learning bounds the influence of a row or unit that counts as one, not of weighted or split rows."""
     for name, value in given.items():
         if value is not None:
             raise SchemaError(

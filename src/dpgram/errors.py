@@ -67,7 +67,10 @@ class MechanismError(DpgramError):
 
 
 class LearningError(DpgramError):
-    """Bounds cannot be learnt from so few rows. `spent` is the event that was paid for; None: nothing was."""
+    """Bounds cannot be learnt from so few rows. `spent` is the event that was paid for; None: nothing was.
+
+    `cost` says in words what that event was worth.
+    """
 
     def __init__(
         self,
@@ -77,9 +80,12 @@ class LearningError(DpgramError):
         limit: str | None = None,
         remedy: str | None = None,
         spent: object = None,
+        cost: str = "",
     ) -> None:
         self.spent = spent
-        told = "nothing was spent" if spent is None else "the budget was spent, no matrix was drawn"
+        self.cost = cost
+        paid = f"the budget was spent: {cost}. No matrix was drawn, and there is no refund"
+        told = "nothing was spent" if spent is None else paid
         super().__init__(f"{what} ({told})", got=got, limit=limit, remedy=remedy)
 
 

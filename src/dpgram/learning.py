@@ -8,48 +8,39 @@ before the first noise is drawn; each part then sees only what the parts before 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dpgram.bounds import (
-    BINS,
-    OCTAVES,
     Coarse,
-    bin_counts,
     coarse_bounds,
     fine_bounds,
-    octave_counts,
     reach_for,
     rows_needed,
 )
-from dpgram.encoding import Encoder, Missing
-from dpgram.errors import GuaranteeError, LearningError, MechanismError, SourceError
+from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.levels import LevelCounts, kept_levels, level_threshold
+from dpgram.learning_table import Table, Tally
+from dpgram.levels import kept_levels, level_threshold
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
-from dpgram.privacy.accountant import ApproximateEvent, Event, GaussianEvent, PureEvent, composed
+from dpgram.privacy.accountant import ApproximateEvent, Event, GaussianEvent, PureEvent, composed, describe
 from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
 from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
 from dpgram.privacy.exact import float_up, root_up
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.radius import LENGTHS, chosen_radius, length_counts
+from dpgram.radius import chosen_radius
 from dpgram.release_parts import Learnt, LearntBounds, LearntLevels, LearntRadius
-from dpgram.schema import Numeric, Schema
+from dpgram.schema import Schema
 from dpgram.wishes import Wishes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dpgram.privacy.entropy import Entropy, Integers
 
 COUNT_SHARE: Final = 0.05
 """Share of what is given for bounds that pays for the number of rows, where that is not public."""
-_BATCH_ROWS: Final = 65_536
 
 
 @final
@@ -68,6 +59,11 @@ class Plan:
     mechanism: Gaussian | MatrixLaplace
     guarantee: Guarantee
     event: Event
+
+    @property
+    def cost(self) -> str:
+        """What the whole event is worth, in words."""
+        return f"{self.guarantee} ({describe(self.event)})"
 
     def norm_of(self, width: int) -> float:
         """E‖N‖ of the matrix's noise on `width` columns, for rows of length 1, in rows."""
@@ -149,111 +145,38 @@ def _too_much() -> GuaranteeError:
     )
 
 
-def refuse_few_rows(plan: Plan, schema: Schema, rows: float, *, spent: Event | None) -> None:
+def refuse_few_rows(plan: Plan, schema: Schema, rows: float, *, paid: bool, unit: str | None = None) -> None:
     """Stop where noise would hide the columns, from a public number of rows or one that was paid for."""
     if plan.octaves is None:
         return
-    needed = math.ceil(rows_needed(plan.octaves, len(schema.unbounded)))
+    columns, people = len(schema.unbounded), "rows" if unit is None else f"values of {unit!r}"
+    needed = math.ceil(rows_needed(plan.octaves, columns))
     if rows >= needed:
         return
+    remedy = "Give public bounds for some or all columns, a larger epsilon, or a larger bounds_budget"
+    fewer = _columns_within(plan.octaves, columns, rows)
+    remedy += f": so many {people} are enough for {fewer} open columns" if fewer else ""
+    if paid:
+        remedy += ". Where the number of rows is public, rows= makes such a refusal free"
     raise LearningError(
-        f"too few rows to learn the bounds of {len(schema.unbounded)} columns at this guarantee",
-        got=f"{'about ' if spent is not None else ''}{max(rows, 0.0):,.0f} rows",
-        limit=f"{needed:,} rows",
-        remedy="Give public bounds for some or all columns, a larger epsilon, or a larger bounds_budget",
-        spent=spent,
+        f"too few {people} to learn the bounds of {columns} columns at this guarantee",
+        got=f"{'about ' if paid else ''}{max(rows, 0.0):,.0f}",
+        limit=f"{needed:,}",
+        remedy=remedy,
+        spent=plan.event if paid else None,
+        cost=plan.cost,
     )
 
 
-@final
-@dataclass(slots=True)
-class Tally:
-    """Exact counts of the first pass, which runs before the charge. Not private."""
+def _columns_within(noise: CountNoise, columns: int, rows: float) -> int:
+    """How many open columns so many rows allow at the same share of the budget; 0 where not even one."""
 
-    octaves: npt.NDArray[np.int64]
-    levels: tuple[LevelCounts, ...]
-    rows: int = 0
-    rows_read: int = 0
+    def needed(fewer: int) -> float:
+        part = fewer / columns
+        scale = noise.scale * (math.sqrt(part) if noise.law == "discrete-gaussian" else part)
+        return rows_needed(CountNoise(law=noise.law, scale=scale), fewer)
 
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Data that can be read several times, and what its columns are declared to be."""
-
-    data: object
-    schema: Schema
-    missing: Missing
-
-    def first_pass(self) -> Tally:
-        """Octaves and levels of the columns to be learnt, and the number of rows that have them all."""
-        from dpgram.reading import read_column
-
-        schema = self.schema
-        numbers = [_numeric(schema, name) for name in schema.unbounded]
-        tally = Tally(
-            octaves=np.zeros((len(numbers), OCTAVES), np.int64),
-            levels=tuple(LevelCounts(name) for name in schema.without_levels),
-        )
-        for batch in self._batches():
-            present = np.ones(batch.num_rows, np.bool_)
-            for place, column in enumerate(numbers):
-                values = read_column(batch.column(column.name), column).astype(np.float64)
-                tally.octaves[place] += octave_counts(values)
-                present &= np.isfinite(values)
-            for counts in tally.levels:
-                counts.add(batch.column(counts.column))
-            tally.rows += int(present.sum())
-            tally.rows_read += batch.num_rows
-        return tally
-
-    def second_pass(self, coarse: Mapping[str, tuple[float, float]]) -> npt.NDArray[np.int64]:
-        """Counts of equal bins between the coarse bounds."""
-        from dpgram.reading import read_column
-
-        numbers = [_numeric(self.schema, name) for name in self.schema.unbounded]
-        counts = np.zeros((len(numbers), BINS), np.int64)
-        for batch in self._batches():
-            for place, column in enumerate(numbers):
-                values = read_column(batch.column(column.name), column).astype(np.float64)
-                counts[place] += bin_counts(values, *coarse[column.name])
-        return counts
-
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Counts of squared row lengths, encoded without a clip."""
-        encoder = Encoder(self.schema, missing=self.missing)
-        blocks, counts = encoder.blocks(), np.zeros(LENGTHS, np.int64)
-        for batch in self._batches():
-            for block in blocks.encode(batch):
-                counts += length_counts(block.lines)
-        return counts
-
-    def with_schema(self, schema: Schema) -> Table:
-        """The same data under a schema of which more is known."""
-        return Table(data=self.data, schema=schema, missing=self.missing)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        from dpgram.sources import declared_kinds, open_source
-        from dpgram.sources.cells import plain
-
-        kinds = declared_kinds(self.schema)
-        source = open_source(self.data, self.schema.source_columns, kinds=kinds, batch_rows=_BATCH_ROWS)
-        for batch in source.batches():
-            yield plain(batch, kinds)
-
-
-def refuse_streams(data: object) -> None:
-    """A stream can be read once; learning reads the table up to four times."""
-    import pyarrow as pa
-
-    repeatable = isinstance(data, pa.Table | pa.RecordBatch | np.ndarray | Mapping)
-    loaded = type(data).__module__.partition(".")[0] in ("pandas", "polars", "duckdb")
-    once = isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__")
-    if once and not repeatable and not loaded:
-        raise SourceError(
-            "a stream can be read only once, but learning bounds, levels or a radius takes several passes",
-            remedy="Give a table, a file or a data set",
-        )
+    return next((fewer for fewer in range(columns - 1, 0, -1) if needed(fewer) <= rows), 0)
 
 
 @final
@@ -275,7 +198,7 @@ class Learner:
     def run(self, tally: Tally) -> Schema:
         """Learn everything that was asked for; the schema with nothing left open."""
         self._count(tally)
-        refuse_few_rows(self.plan, self.table.schema, self.rows, spent=self.plan.event)
+        refuse_few_rows(self.plan, self.table.schema, self.rows, paid=True, unit=self.table.unit)
         self.rows = max(self.rows, 1.0)
         if self.plan.levels is not None:
             self._levels(tally, self.plan.levels)
@@ -333,6 +256,7 @@ class Learner:
                     f"noise hides the values of column {name!r}: no power of two holds enough of them",
                     remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
                     spent=self.plan.event,
+                    cost=self.plan.cost,
                 )
             found[name] = run
         coarse = {name: run.bounds for name, run in found.items()}
@@ -361,13 +285,6 @@ class Learner:
 
 MAX_LEARNT_LEVELS: Final = 1_000
 """Most levels learnt in all; the fullest are kept."""
-
-
-def _numeric(schema: Schema, name: str) -> Numeric:
-    column = schema.column(name)
-    if not isinstance(column, Numeric):
-        raise MechanismError(f"column {name!r} has no bounds to learn")
-    return column
 
 
 def _bounds_record(

@@ -74,7 +74,7 @@ def learnt_agrees(release: Release) -> bool:
     laws = {"gaussian": "discrete-gaussian", "matrix-laplace": "discrete-laplace"}
     if laws.get(release.mechanism.name) != learnt.law or not _parts_have_noise(learnt):
         return False
-    if release.unit is not None or release.group is not None or release.block is not None:
+    if release.group is not None or release.block is not None:
         return False
     schema = {column.name: column for column in release.schema.columns}
     for bounds in learnt.bounds:

@@ -39,14 +39,7 @@ class LevelCounts:
         """Count one batch; nulls and NaN count as no level."""
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
-        write = next((write for test, write in _TEXTS if test(cells.type)), None)
-        if write is None:
-            raise SourceError(
-                f"column {self.column!r} is declared categorical but the data has another type in it",
-                got=str(cells.type),
-                limit="text, integers, floats or booleans",
-                remedy="Convert the column before, or declare it as another kind",
-            )
+        write = _writer(cells.type, self.column)
         for entry in cells.value_counts():
             value = entry["values"].as_py()
             text = None if value is None else write(value)
@@ -77,6 +70,23 @@ def kept_levels(
         levels=tuple(name for _, name in found),
         counts=tuple(str(cell) for cell, _ in found),
     )
+
+
+def refuse_no_levels(kind: pa.DataType, column: str) -> None:
+    """Refuse a type whose values cannot be levels."""
+    _writer(kind.value_type if pa.types.is_dictionary(kind) else kind, column)
+
+
+def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:
+    write = next((write for test, write in _TEXTS if test(kind)), None)
+    if write is None:
+        raise SourceError(
+            f"column {column!r} is declared categorical but the data has another type in it",
+            got=str(kind),
+            limit="text, integers, floats or booleans",
+            remedy="Convert the column before, or declare it as another kind",
+        )
+    return write
 
 
 def _text_of_float(value: float) -> str | None:

@@ -127,7 +127,7 @@ def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mas
     if len(rows) == 0:
         return kept
     owners = units[rows]
-    first, second = _content_hashes(seeds[rows], np.ascontiguousarray(numbers[rows]))
+    first, second = content_hashes(seeds[rows], np.ascontiguousarray(numbers[rows]))
     order = np.lexsort((second, first, owners))
     copies = np.empty(len(rows), np.int64)
     copies[order] = _places(owners[order], first[order], second[order])
@@ -186,7 +186,7 @@ def _hash_rows(seeds: Hashes, bits: Hashes, first: Hashes, second: Hashes) -> No
         first[i], second[i] = one, two
 
 
-def _content_hashes(seeds: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
+def content_hashes(seeds: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
     """128 bits of each row: rows that differ in content differ here, as far as anybody will ever see."""
     first, second = np.empty(len(seeds), np.uint64), np.empty(len(seeds), np.uint64)
     _hash_rows(seeds, numbers.view(np.uint64), first, second)

@@ -6,10 +6,13 @@ apart better than promised, bounds taken from the data are caught, and so is noi
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,19 +22,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpgram import learning
+from dpgram import learning, learning_table
 from dpgram.audit import audit
-from dpgram.curator import publish
+from dpgram.bounds import rows_needed
+from dpgram.curator import Report, publish
 from dpgram.errors import DpgramError, LearningError, ReleaseError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learning import Table
+from dpgram.learning import planned
+from dpgram.learning_table import Table
 from dpgram.levels import level_threshold
+from dpgram.mechanisms import Facts
 from dpgram.privacy.accountant import ApproximateEvent, GaussianEvent, PureEvent, curve_of, parts_of
+from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.counts import CountLaw, CountNoise
 from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
 from dpgram.schema import Categorical, Numeric, Schema, categorical, numeric
+from dpgram.wishes import Wishes
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))
@@ -55,6 +64,16 @@ def released(table: Any, schema: Schema = OPEN, **options: Any) -> Release:
         given["levels_budget"] = 0.1
     asked = {"epsilon": 1.0, "delta": 1e-5, "progress": False, "threads": 1} | given | options
     return publish(table, schema, **asked)
+
+
+def rows_for(columns: int, *, epsilon: float = math.log(3.0), relation: str = "add-remove") -> float:
+    """How many rows learning so many open columns takes, at δ = 10⁻⁵ and a fifth of the budget."""
+    schema = Schema(*(numeric(f"x{place}") for place in range(columns)))
+    facts = Facts(width=schema.width, adjacency=adjacency(relation))
+    asked, wanted = Wishes(bounds=0.2, radius=0.03), Guarantee(epsilon, 1e-5)
+    plan = planned(schema, asked, wanted, facts, law="discrete-gaussian")
+    assert plan.octaves is not None
+    return rows_needed(plan.octaves, columns)
 
 
 class TestRelease:
@@ -158,10 +177,67 @@ class TestCharge:
     def test_a_private_count_refuses_after_spending_and_says_so(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
         before = book.path.read_bytes()
-        with pytest.raises(LearningError, match="the budget was spent") as caught:
+        with pytest.raises(LearningError, match=r"the budget was spent: \(ε = 1, δ = 1e-05\)") as caught:
             released(people(50), NUMBERS, ledger=book, entropy=None)
         assert isinstance(caught.value.spent, GaussianEvent)
+        assert "rows= makes such a refusal free" in str(caught.value)
         assert book.path.read_bytes() != before
+
+    def test_a_refusal_says_how_many_open_columns_would_do(self) -> None:
+        many = Schema(*(numeric(f"x{place}") for place in range(12)))
+        with pytest.raises(LearningError, match="enough for") as caught:
+            released(pa.table({name: [1.0] for name in many.source_columns}), many, rows=500)
+        (enough,) = map(int, re.findall(r"enough for (\d+) open", str(caught.value)))
+        assert rows_for(enough, epsilon=1.0) <= 500 < rows_for(enough + 1, epsilon=1.0)
+
+    @pytest.mark.parametrize(
+        ("columns", "relation", "wanted"),
+        [
+            (9, "add-remove", 600),
+            (20, "add-remove", 930),
+            (9, "replace-one", 830),
+            (20, "replace-one", 1_280),
+        ],
+    )
+    def test_the_rows_that_the_documents_name(self, columns: int, relation: str, wanted: int) -> None:
+        """docs/how-to/no-bounds.md and proofs/bounds.md, rounded to tens."""
+        assert rows_for(columns, relation=relation) == pytest.approx(wanted, abs=5)
+
+    def test_the_early_report_may_stop_the_release_for_nothing(self, tmp_path: Path) -> None:
+        book = self.ledger(tmp_path)
+        before = book.path.read_bytes()
+
+        def stops(report: Report) -> None:
+            assert report.learnt is None
+            assert report.counts.rows_read == 3_000
+            raise RuntimeError("not today")
+
+        with pytest.raises(RuntimeError, match="not today"):
+            released(people(), NUMBERS, ledger=book, entropy=None, report=stops)
+        assert book.path.read_bytes() == before
+
+    @pytest.mark.parametrize("action", ["default", "error"])
+    @pytest.mark.parametrize("broken", ["report", "progress"])
+    def test_what_fails_after_the_charge_does_not_cost_the_release(
+        self, tmp_path: Path, broken: str, action: Literal["default", "error"]
+    ) -> None:
+        """Not even where warnings are errors."""
+        book, seen = self.ledger(tmp_path), list[Any]()
+
+        def fails(what: Any) -> None:
+            seen.append(what)
+            if broken == "progress" or what.learnt is not None:
+                raise RuntimeError("the disk is full")
+
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter(action)
+            release = released(people(), NUMBERS, ledger=book, entropy=None, **{broken: fails})
+        assert release.receipt is not None
+        assert Release.from_json(release.to_json()) == release
+        if broken == "report":
+            assert [report.learnt for report in seen] == [None, release.learnt]
+            assert seen[1].counts.rows_used == 3_000
+            assert len(said) == (1 if action == "default" else 0)
 
     def test_unreadable_data_costs_nothing(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
@@ -255,12 +331,17 @@ class TestNoise:
         assert group.levels == ("a", "b", "c")
 
 
-EPSILON, DELTA = 10.0, 1e-4
+EPSILON, DELTA, RUNS = 10.0, 1e-4, 150
 
 
 @pytest.mark.filterwarnings("ignore:the bounds learnt:dpgram.errors.DpgramWarning")  # true of some draws
 class TestAudit:
     """70 rows near 80, and one more at the far end of their octave."""
+
+    @pytest.fixture(autouse=True)
+    def one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Finding the libraries whose threads to limit takes most of the time of so small a release."""
+        monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda **_: contextlib.nullcontext())
 
     def sides(self) -> tuple[pa.Table, pa.Table]:
         values = np.linspace(65.0, 100.0, 70)
@@ -316,24 +397,25 @@ class TestAudit:
             float(release.matrix()[0, 0]),
         ]
 
-    def test_the_whole_pipeline_keeps_its_promise(self) -> None:
-        assert self.found(runs=150, seed=1)
+    @pytest.mark.parametrize("runs", [RUNS, pytest.param(6_000, marks=pytest.mark.full)])
+    def test_the_whole_pipeline_keeps_its_promise(self, runs: int) -> None:
+        assert self.found(runs=runs, seed=1)
 
     def test_bounds_from_the_data_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[float] = []
-        honest = learning.bin_counts
+        honest = learning_table.bin_counts
 
         def spying(values: Any, low: float, high: float) -> Any:
             seen[:] = [float(values.min()), float(values.max())]
             return honest(values, low, high)
 
-        monkeypatch.setattr(learning, "bin_counts", spying)
+        monkeypatch.setattr(learning_table, "bin_counts", spying)
         monkeypatch.setattr(
             learning,
             "fine_bounds",
             lambda _bins, low, high, **_: (max(low, min(seen[0], high - 1.0)), min(high, seen[1])),
         )
-        assert not self.found(runs=150, seed=2)
+        assert not self.found(runs=RUNS, seed=2)
 
     @pytest.mark.parametrize("factor", [0.25, pytest.param(0.7, marks=pytest.mark.full)])
     def test_too_little_noise_is_caught(self, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +426,7 @@ class TestAudit:
             return honest(CountNoise(law=self.law, scale=self.scale * factor), counts, entropy)
 
         monkeypatch.setattr(CountNoise, "draw", weak)
-        assert not self.found(runs=150 if factor < 0.5 else 6_000, seed=3)
+        assert not self.found(runs=RUNS if factor < 0.5 else 6_000, seed=3)
 
 
 def test_the_shares_add_up_exactly() -> None:

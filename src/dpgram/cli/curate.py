@@ -23,6 +23,7 @@ from dpgram.cli.console import (
     say,
     split_names,
 )
+from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.columns import Categorical
 from dpgram.errors import DpgramError, ReleaseError
 
@@ -128,7 +129,10 @@ def check(
 
 
 def publish(
-    data: Data,
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="DATA...", help="Parquet or CSV files, a folder, a glob, an address."),
+    ],
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option(help="ε: how much one row may change the odds of any outcome.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
@@ -178,6 +182,17 @@ def publish(
         typer.Option("--psd", help="Publish a positive semidefinite matrix; auto then chooses among those."),
     ] = False,
     note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
+    engine: Annotated[
+        str, typer.Option(help="Where rows are added up: auto, local, dask, spark or another's name.")
+    ] = "auto",
+    partials: Annotated[
+        bool,
+        typer.Option("--partials", help="DATA are partial sums of several sites (dpgram gram --partial)."),
+    ] = False,
+    disjoint_units: Annotated[
+        bool, typer.Option("--disjoint-units", help="Declare that no unit has rows at two sites.")
+    ] = False,
+    passphrase_file: PassphraseFile = None,
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
@@ -186,6 +201,8 @@ def publish(
 
     The only step that reads rows for analysts, and the only one that costs budget. Without --ledger nothing
     keeps count of what the data set has spent.
+
+    With --partials it reads no row: the sites did, and here their sums are merged and published.
 
     With --by or --blocks it writes several files, named after -o: insurance.north.dpgram.json and so on.
 
@@ -226,6 +243,7 @@ def publish(
         rank=rank,
         degrees=degrees,
         psd=psd,
+        engine=engine,
         threads=threads,
         progress=False if as_json else None,
         report=reports.append,
@@ -233,14 +251,16 @@ def publish(
     )
     if columns is not None and by is not None:
         raise DpgramError("a table is split into groups or into blocks, not both", remedy="Leave one out")
+    table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
     releases: list[Release] = []
     if by is not None:
-        releases += run(data, declared, epsilon=epsilon, delta=delta, by=by, **options).values()
+        releases += run(table, declared, epsilon=epsilon, delta=delta, by=by, **options).values()
     elif columns is not None:
-        releases += run(data, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
+        releases += run(table, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
     else:
-        releases.append(run(data, declared, epsilon=epsilon, delta=delta, **options))
+        releases.append(run(table, declared, epsilon=epsilon, delta=delta, **options))
     saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
+    reports = reports[-len(releases) :]  # where something is learnt there is an early one too
     if as_json:
         found = [_as_json(*one) for one in zip(releases, saved, reports, strict=True)]
         print_json(found[0] if by is None and columns is None else found)
