@@ -21,10 +21,18 @@ from pathlib import Path
 from typing import Any, Final, Self, final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.columns import Categorical, Numeric
+from dpgram.encoding import Encoder, Missing
+from dpgram.engines.base import Engine
+from dpgram.engines.find import find_engine
+from dpgram.engines.threads import Progress
 from dpgram.engines.work import Sums, Work
 from dpgram.errors import DpgramError, DpgramWarning, MissingExtra
 from dpgram.gram import ExactGram
 from dpgram.privacy.entropy import SystemEntropy
+from dpgram.release_parts import AdjacencyName
+from dpgram.schema import Schema
+from dpgram.shares import sharing
 
 _MAGIC: Final = b"dpgram partial gram, NOT PRIVATE, version "
 VERSION: Final = 1
@@ -119,6 +127,39 @@ class Partial:
                 stacklevel=2,
             )
         return cls(id=head["id"], site=head["site"], terms=head["terms"], sums=_sums(payload, target))
+
+
+def partial_gram(
+    data: object,
+    schema: Schema,
+    *,
+    clip: float | None = None,
+    missing: Missing = "drop",
+    strict: bool = False,
+    unit: str | None = None,
+    unit_rows: int | None = None,
+    by: str | Categorical | None = None,
+    weight: str | Numeric | None = None,
+    adjacency: AdjacencyName = "add-remove",
+    site: str = "",
+    engine: str | Engine = "auto",
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Partial:
+    """One site's exact sums, counted as `publish` with the same options would. **Not private.**"""
+    chosen = find_engine(engine, data, threads=threads)
+    shares = sharing(schema, adjacency=adjacency, unit=unit, unit_rows=unit_rows, by=by, weight=weight)
+    encoder = Encoder(shares.schema, clip=clip, missing=missing, strict=strict)
+    if shares.plain:
+        found = chosen.gram(data, schema, clip, missing=missing, strict=strict, progress=progress)
+        return Partial.new(Work(encoder=encoder), (found,), site=site)
+    from dpgram.portions import Portions
+
+    plan = Portions(
+        whole=encoder, blocks=(encoder,), unit=unit, rule=shares.rule, by=shares.by, weight=shares.weight
+    )
+    sums = chosen.portions(data, plan, progress=progress)
+    return Partial.new(Work.of_portions(plan), sums, site=site)
 
 
 @final

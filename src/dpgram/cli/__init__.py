@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, budget, curate, demonstrate, pages, plan
+from dpgram.cli import analyse, budget, curate, demonstrate, federate, pages, plan
 from dpgram.cli.console import say
 from dpgram.errors import DpgramError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 app.command("schema")(curate.schema)
 app.command("check")(curate.check)
 app.command("plan")(plan.plan)
+app.command("gram")(federate.gram)
 app.command("publish")(curate.publish)
 app.command("show")(analyse.show)
 app.command("regress")(analyse.regress)

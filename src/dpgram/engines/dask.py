@@ -290,7 +290,7 @@ class _Cluster:
         future, *rows = self.client.compute([result, *counts], retries=self.retries)
         try:
             total = 0
-            for _, read in as_completed(rows, with_results=True):
+            for _, read in as_completed(rows, loop=self.client.loop, with_results=True):
                 total += read
                 if show is not None:
                     show(total)

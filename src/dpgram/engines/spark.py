@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine", "gram", "portions"]
 
 FAN_IN: Final = 32
-"""Sums that the driver merges itself; more are merged by this many tasks before."""
+"""Sums that the driver merges itself."""
+MERGERS: Final = 8
+"""Tasks that merge the sums of many partitions before."""
 _SUMS: Final = "sums array<binary>, failed string"
 _ROWS: Final = "unit string, numbers array<double>, nameless long, failed string"
 _FRAMES: Final = {"pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe", "pyspark.sql.dataframe"}
@@ -113,7 +115,7 @@ class SparkEngine:
             sums = rows.mapInArrow(partial(_sum_batches, work, read, numbered_parts=tasks is not None), _SUMS)
         if work.by_unit or tasks is None or tasks > FAN_IN:
             # By a task each, and not by the driver: thousands of wide matrices would not fit there.
-            sums = sums.repartition(FAN_IN).mapInArrow(_merge_sums, _SUMS)
+            sums = sums.repartition(MERGERS).mapInArrow(_merge_sums, _SUMS)
         with display(progress, None) as show:
             outcome = merge([work.zero(), *map(_outcome, _collected(sums))])
             if show is not None:

@@ -1,0 +1,392 @@
+"""Every engine passes the contract of `dpgram.testing`; lost workers and failing tasks cost nothing."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from dpgram.curator import publish
+from dpgram.engines import local
+from dpgram.engines.base import Engine
+from dpgram.engines.dask import DaskEngine
+from dpgram.engines.find import find_engine
+from dpgram.engines.local import LocalEngine
+from dpgram.engines.spark import SparkEngine
+from dpgram.errors import DpgramError, SourceError
+from dpgram.privacy.ledger import Ledger
+from dpgram.schema import Schema, numeric
+from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut
+
+
+def write(parts: Sequence[pa.Table], folder: Path) -> list[str]:
+    paths = [str(folder / f"part-{number}.parquet") for number in range(len(parts))]
+    for part, path in zip(parts, paths, strict=True):
+        pq.write_table(part, path, row_group_size=250)
+    return paths
+
+
+def pandas_part(part: pa.Table) -> Any:
+    import pandas as pd
+
+    return part.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def pandas_part_that_fails_once(part: pa.Table, marker: Path) -> Any:
+    if not marker.exists():
+        marker.touch()
+        raise OSError("the machine failed")
+    return pandas_part(part)
+
+
+def dask_frame(parts: Sequence[pa.Table], marker: Path | None = None) -> Any:
+    import dask
+    import dask.dataframe as dd
+
+    delayed = [dask.delayed(pandas_part)(part) for part in parts]
+    if marker is not None:
+        delayed[1] = dask.delayed(pandas_part_that_fails_once)(parts[1], marker)
+    return dd.from_delayed(delayed, meta=pandas_part(parts[0]).iloc[:0], verify_meta=False)
+
+
+class TestLocal(EngineContract):
+    def engine(self) -> Engine:
+        return LocalEngine(threads=2)
+
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return write(parts, folder)
+
+
+class _OnDask:
+    @pytest.fixture(autouse=True)
+    def installed(self) -> None:
+        pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
+
+
+class TestDaskThreadsFrame(_OnDask, EngineContract):
+    def engine(self) -> Engine:
+        return DaskEngine(scheduler="threads")
+
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return dask_frame(parts)
+
+
+class TestDaskThreadsRowGroups(_OnDask, EngineContract):
+    def engine(self) -> Engine:
+        return DaskEngine(scheduler="threads", lots=3)
+
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return write(parts, folder)
+
+
+class _OnCluster:
+    client: Any
+
+    @pytest.fixture(autouse=True)
+    def connected(self, dask_client: Any) -> None:
+        self.client = dask_client
+
+    def engine(self) -> Engine:
+        return DaskEngine(scheduler=self.client)
+
+
+class TestDaskClusterFrame(_OnCluster, EngineContract):
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return dask_frame(parts)
+
+    def flaky(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return dask_frame(parts, folder / "failed once")
+
+
+class TestDaskClusterRowGroups(_OnCluster, EngineContract):
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return write(parts, folder)
+
+
+@pytest.mark.full
+class TestDaskProcesses(_OnDask, EngineContract):
+    def engine(self) -> Engine:
+        return DaskEngine(scheduler="processes")
+
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return dask_frame(parts)
+
+
+class _OnSpark:
+    session: Any
+
+    @pytest.fixture(autouse=True)
+    def connected(self, spark: Any) -> None:
+        self.session = spark
+
+    def engine(self) -> Engine:
+        return SparkEngine(session=self.session, lots=3)
+
+
+def arrow_that_fails_once(marker: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if not Path(marker).exists():
+        Path(marker).touch()
+        raise OSError("the machine failed")
+    yield from batches
+
+
+class TestSparkFrame(_OnSpark, EngineContract):
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        frames = [self.session.read.parquet(path) for path in write(parts, folder)]
+        return functools.reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+
+    def flaky(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        frame = self.place(parts, folder)
+        fails = functools.partial(arrow_that_fails_once, str(folder / "failed once"))
+        return frame.mapInArrow(fails, frame.schema)
+
+
+class TestSparkRowGroups(_OnSpark, EngineContract):
+    def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
+        return write(parts, folder)
+
+
+class TestWorkerKilled:
+    """A Dask worker process is killed while it holds a task, and its results with it."""
+
+    @staticmethod
+    def slow_part(part: pa.Table, folder: str) -> Any:
+        (Path(folder) / f"{os.getpid()}").touch()
+        time.sleep(0.4)
+        return pandas_part(part)
+
+    @pytest.fixture
+    def cluster(self) -> Iterator[Any]:
+        distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+
+    def test_same_bits_and_one_charge(self, cluster: Any, tmp_path: Path) -> None:
+        import threading
+
+        import dask
+        import dask.dataframe as dd
+
+        table = contract_table(1200)
+        marks = tmp_path / "running"
+        marks.mkdir()
+        delayed = [dask.delayed(self.slow_part)(part, str(marks)) for part in cut(table, [100] * 12)]
+        frame = dd.from_delayed(delayed, meta=pandas_part(table.slice(0, 0)), verify_meta=False)
+        killed: list[int] = []
+
+        def kill() -> None:
+            while not killed:
+                for mark in marks.iterdir():
+                    os.kill(int(mark.name), signal.SIGKILL)
+                    killed.append(int(mark.name))
+                    return
+                time.sleep(0.01)
+
+        ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        counts: list[Any] = []
+        publish(
+            frame,
+            SCHEMA,
+            epsilon=1.0,
+            delta=1e-6,
+            ledger=ledger,
+            engine=DaskEngine(scheduler=cluster),
+            report=lambda report: counts.append(report.counts),
+        )
+        killer.join()
+        assert len(killed) == 1
+        assert counts == [local.gram(table, SCHEMA).counts]
+        assert len(ledger.history()) == 1
+
+    def test_a_task_that_kills_every_worker_is_a_clear_error(self, cluster: Any, tmp_path: Path) -> None:
+        import dask
+        import dask.dataframe as dd
+
+        def deadly(part: pa.Table) -> Any:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        table = contract_table(30)
+        cluster.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+        frame = dd.from_delayed(
+            [dask.delayed(deadly)(table)], meta=pandas_part(table.slice(0, 0)), verify_meta=False
+        )
+        ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
+        with pytest.raises(DpgramError, match="lost the workers"):
+            publish(frame, SCHEMA, epsilon=1, delta=1e-6, ledger=ledger, engine=DaskEngine(scheduler=cluster))
+        assert ledger.history() == ()
+
+
+def always_fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    raise OSError("secret 0.123")
+    yield
+
+
+def test_spark_tasks_that_always_fail_are_a_clear_error(spark: Any, tmp_path: Path) -> None:
+    frame = spark.read.parquet(*write([contract_table(30)], tmp_path))
+    ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
+    with pytest.raises(DpgramError, match="Spark gave the job up") as raised:
+        publish(frame.mapInArrow(always_fails, frame.schema), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger)
+    assert "secret" not in str(raised.value)
+    assert ledger.history() == ()
+
+
+def test_spark_workers_load_little(spark: Any, tmp_path: Path) -> None:
+    """pyarrow, numpy, numba and dpgram do the work: nothing of the curator's other dependencies is loaded."""
+    from dpgram.engines.spark import _frame_batches, _sum_batches
+    from dpgram.engines.work import Work
+
+    work = Work.of_gram(SCHEMA, None, missing="drop", strict=False)
+
+    def spy(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        for _ in _sum_batches(work, _frame_batches, batches, numbered_parts=False):
+            yield pa.record_batch([pa.array([" ".join(sorted(sys.modules))])], names=["modules"])
+
+    (row, *_) = (
+        spark.read.parquet(*write([contract_table(30)], tmp_path)).mapInArrow(spy, "modules string").collect()
+    )
+    loaded = {name.partition(".")[0] for name in row["modules"].split()}
+    assert {"numpy", "pyarrow", "numba", "dpgram"} <= loaded
+    assert not loaded & {
+        "scipy",
+        "sklearn",
+        "polars",
+        "opendp",
+        "flint",
+        "randomgen",
+        "typer",
+        "rich",
+        "dask",
+    }
+
+
+class TestFinding:
+    def test_by_type(self, tmp_path: Path) -> None:
+        dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
+        import dask.array as da
+        import pandas as pd
+
+        frame = pd.DataFrame({"a": [0.5, -0.5]})
+        assert find_engine("auto", frame).name == "local"
+        assert find_engine("auto", "some.parquet").name == "local"
+        assert find_engine("auto", dd.from_pandas(frame, npartitions=1)).name == "dask"
+        assert find_engine("auto", da.ones((4, 1))).name == "dask"
+        assert find_engine("local", frame, threads=3) == LocalEngine(threads=3)
+
+    def test_spark_by_type(self, spark: Any) -> None:
+        assert find_engine("auto", spark.range(3)).name == "spark"
+
+    def test_object(self) -> None:
+        engine = DaskEngine(scheduler="processes")
+        assert find_engine(engine, None) is engine
+
+    def test_threads_of_another_engine(self) -> None:
+        with pytest.raises(DpgramError, match="threads is an option of the local engine"):
+            find_engine("dask", None, threads=2)
+
+    @pytest.mark.parametrize("engine", ["hadoop", 7, None])
+    def test_no_engine(self, engine: object) -> None:
+        with pytest.raises(DpgramError, match="engine"):
+            find_engine(engine, None)
+
+    def test_by_entry_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from importlib.metadata import EntryPoint
+
+        from dpgram.engines import find
+
+        point = EntryPoint("other", f"{__name__}:OtherEngine", find.GROUP)
+        monkeypatch.setattr(find, "entry_points", lambda group: [point] if group == find.GROUP else [])
+        monkeypatch.setattr(EntryPoint, "load", lambda _: OtherEngine)
+        assert find_engine("other", None).name == "other"
+        assert find_engine("auto", OtherTable()).name == "other"
+        assert find_engine("auto", [1.0]).name == "local"
+
+
+class OtherTable:
+    """A kind of table that only a foreign engine knows."""
+
+
+class OtherEngine:
+    name = "other"
+
+    def accepts(self, data: object) -> bool:
+        return isinstance(data, OtherTable)
+
+    def gram(self, *_: object, **__: object) -> None: ...
+
+    def portions(self, *_: object, **__: object) -> None: ...
+
+
+class TestDask:
+    def test_arrays(self) -> None:
+        da = pytest.importorskip("dask.array", reason="the extra 'dask' is not installed")
+        rows = np.linspace(-1.2, 1.2, 3000).reshape(1000, 3)
+        schema = Schema(*(numeric(name, -1, 1) for name in "abc"))
+        expected = local.gram(rows, schema)
+        engine = DaskEngine(scheduler="threads")
+        assert engine.gram(da.from_array(rows, chunks=(170, 2)), schema) == expected
+        unknown = da.from_array(rows, chunks=(300, 3))
+        assert engine.gram(unknown[unknown[:, 0] > -9], schema) == expected
+
+    def test_datasets(self, tmp_path: Path) -> None:
+        pytest.importorskip("dask", reason="the extra 'dask' is not installed")
+        table = contract_table(800)
+        pq.write_to_dataset(table, tmp_path, partition_cols=["g"])
+        data = ds.dataset(
+            tmp_path, partitioning=ds.partitioning(pa.schema([("g", pa.string())]), flavor="hive")
+        )
+        engine = DaskEngine(scheduler="threads")
+        assert engine.gram(data, SCHEMA) == local.gram(table, SCHEMA)
+        plan = contract_plan("shares")
+        assert (
+            engine.portions(data, plan) == engine.portions(str(tmp_path), plan) == local.portions(table, plan)
+        )
+
+    def test_progress(self, tmp_path: Path) -> None:
+        pytest.importorskip("dask", reason="the extra 'dask' is not installed")
+        seen: list[int] = []
+        engine = DaskEngine(scheduler="threads")
+        engine.gram(write(cut(contract_table(600), [200, 400]), tmp_path), SCHEMA, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == 600
+
+    def test_progress_of_a_cluster(self, dask_client: Any, tmp_path: Path) -> None:
+        seen: list[int] = []
+        engine = DaskEngine(scheduler=dask_client)
+        engine.gram(write(cut(contract_table(600), [200, 400]), tmp_path), SCHEMA, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == 600
+
+    def test_what_only_this_process_can_read(self) -> None:
+        pytest.importorskip("dask", reason="the extra 'dask' is not installed")
+        with pytest.raises(SourceError, match="only this process"):
+            DaskEngine(scheduler="threads").gram(contract_table(10), SCHEMA)
+
+    def test_no_scheduler(self) -> None:
+        pytest.importorskip("dask", reason="the extra 'dask' is not installed")
+        with pytest.raises(DpgramError, match="no scheduler"):
+            DaskEngine(scheduler="sometimes").gram(contract_table(10), SCHEMA)
+
+    def test_many_parts_merge_in_a_tree(self, tmp_path: Path) -> None:
+        pytest.importorskip("dask", reason="the extra 'dask' is not installed")
+        table = contract_table(400)
+        paths = write(cut(table, [10] * 40), tmp_path)
+        assert DaskEngine(scheduler="threads").gram(paths, SCHEMA) == local.gram(table, SCHEMA)
