@@ -1,24 +1,19 @@
 """Every example in the README and the documentation runs, page by page, in an empty folder.
 
-Fences that run: `python` (one namespace a page), `console` (lines `$ dpgram …`), and `toml` or `csv` fences
-whose first line is `# file: NAME` are written to that file first.
+The pages of the cookbook need the folder of real data sets; what they print must be what they show.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
-import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+from docs.examples import COOKBOOK, examples, run_page, same_text
 
 PROJECT = Path(__file__).resolve().parents[1]
-FENCE = re.compile(
-    r"^```(?P<kind>python|console|toml|csv)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL
-)
+IMAGE = re.compile(r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)]+)\)")
 
 
 def pages() -> list[Path]:
@@ -30,44 +25,43 @@ def pages() -> list[Path]:
     return [
         p
         for p in found
-        if "generated" not in p.parts and "_build" not in p.parts and FENCE.search(p.read_text())
+        if "generated" not in p.parts and "_build" not in p.parts and any(examples(p.read_text()))
     ]
 
 
-def run_console(body: str) -> None:
-    """Each command in this process: the same code as in a shell, without a start of the interpreter each."""
-    from dpgram.cli import run
-
-    for line in body.splitlines():
-        if not line.startswith("$ "):
-            continue
-        words = shlex.split(line[2:])
-        assert words[0] == "dpgram", f"only dpgram commands belong in a console fence: {line}"
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            code = run(words[1:])
-        assert code == 0, f"{line}\n{printed.getvalue()}"
-
-
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(PROJECT)))
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    text = page.read_text()
+    if "DPGRAM_DATA" in text:
+        monkeypatch.setenv("DPGRAM_DATA", str(request.getfixturevalue("shared_data")))
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    ran = 0
-    for fence in FENCE.finditer(page.read_text()):
-        kind, body = fence["kind"], fence["body"]
-        if kind == "python":
-            line = page.read_text()[: fence.start("body")].count("\n")
-            exec(compile("\n" * line + body, str(page), "exec"), namespace)
-            ran += 1
-        elif kind == "console":
-            run_console(body)
-            ran += 1
-        elif body.startswith("# file: "):
-            name, content = body.removeprefix("# file: ").split("\n", 1)
-            (tmp_path / name.strip()).write_text(content)
-            ran += 1
-    assert ran or "toml" in page.read_text()
+    for example, printed in run_page(page):
+        if example.printed is not None and COOKBOOK in page.parents:
+            start, end = example.printed
+            assert same_text(text[start:end], printed), (
+                f"{page.name} shows\n{text[start:end]}\nbut its example prints\n{printed}\n"
+                "If that is right: python docs/examples.py writes the page anew"
+            )
+    if COOKBOOK in page.parents:
+        made = {path.name for path in tmp_path.glob("*.png")}
+        assert made == {Path(image["path"]).name for image in IMAGE.finditer(text)}
+
+
+@pytest.mark.parametrize("page", sorted(COOKBOOK.glob("*.md")), ids=lambda p: p.name)
+def test_pictures_are_there_and_small(page: Path) -> None:
+    for image in IMAGE.finditer(page.read_text()):
+        assert len(image["words"]) > 20, "a picture needs words for those who cannot see it"
+        assert 0 < (page.parent / image["path"]).stat().st_size < 150_000
+
+
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [("b = 1.001", True), ("b  =\n1.01", True), ("b = 1.1", False), ("c = 1.0", False), ("b = 1 2", False)],
+)
+def test_results_are_compared_by_words_and_numbers(printed: str, same: bool) -> None:
+    assert same_text("b = 1.0\n", printed) == same
 
 
 def test_no_private_addresses_or_paths() -> None:
