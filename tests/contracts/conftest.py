@@ -35,14 +35,14 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="the extra 'spark' is not installed")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("there is no Java for Spark")
-    with warnings.catch_warnings():
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # else the workers take whatever python3 is first
         warnings.simplefilter("ignore")  # what pyspark says of the versions of other packages
         from pyspark.sql import SparkSession
 
         session = (
             SparkSession.builder.master("local[2,4]")
             .appName("dpgram tests")
-            .config("spark.pyspark.python", sys.executable)
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.host", "127.0.0.1")

@@ -133,13 +133,6 @@ class _OnSpark:
         return SparkEngine(session=self.session, lots=3)
 
 
-def arrow_that_fails_once(marker: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    if not Path(marker).exists():
-        Path(marker).touch()
-        raise OSError("the machine failed")
-    yield from batches
-
-
 class TestSparkFrame(_OnSpark, EngineContract):
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         frames = [self.session.read.parquet(path) for path in write(parts, folder)]
@@ -147,10 +140,26 @@ class TestSparkFrame(_OnSpark, EngineContract):
 
     def flaky(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         frame = self.place(parts, folder)
-        fails = functools.partial(arrow_that_fails_once, str(folder / "failed once"))
-        return frame.mapInArrow(fails, frame.schema)
+        marker = folder / "failed once"
+
+        # Inside this method, so that it is sent to workers by value: they cannot import tests.
+        def fails_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            if not marker.exists():
+                marker.touch()
+                raise OSError("the machine failed")
+            yield from batches
+
+        return frame.mapInArrow(fails_once, frame.schema)
 
 
+def test_spark_row_groups(spark: Any, tmp_path: Path) -> None:
+    table = contract_table(2000)
+    engine, paths = SparkEngine(session=spark, lots=3), write(cut(table, [900, 0, 1100]), tmp_path)
+    assert engine.gram(paths, SCHEMA) == local.gram(table, SCHEMA)
+    assert engine.portions(paths, contract_plan("units")) == local.portions(table, contract_plan("units"))
+
+
+@pytest.mark.full
 class TestSparkRowGroups(_OnSpark, EngineContract):
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         return write(parts, folder)
@@ -233,13 +242,13 @@ class TestWorkerKilled:
         assert ledger.history() == ()
 
 
-def always_fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    raise OSError("secret 0.123")
-    yield
-
-
 def test_spark_tasks_that_always_fail_are_a_clear_error(spark: Any, tmp_path: Path) -> None:
     frame = spark.read.parquet(*write([contract_table(30)], tmp_path))
+
+    def always_fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise OSError("secret 0.123")
+        yield
+
     ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
     with pytest.raises(DpgramError, match="Spark gave the job up") as raised:
         publish(frame.mapInArrow(always_fails, frame.schema), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger)
