@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, budget, curate, demonstrate, federate, pages, plan
+from dpgram.cli import analyse, budget, curate, demonstrate, federate, pages, plan, reproduce
 from dpgram.cli.console import say
 from dpgram.errors import DpgramError
 
@@ -40,6 +40,7 @@ app.command("explore")(pages.explore)
 app.command("report")(pages.report)
 app.add_typer(budget.app, name="ledger")
 app.command("demo")(demonstrate.demo)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _print_version(asked: bool) -> None:

@@ -131,8 +131,8 @@ def test_the_printed_sampler_gives_up() -> None:
 def test_publish_cannot_reach_the_variants() -> None:
     source = PROJECT / "src" / "dpgram"
     for path in source.rglob("*.py"):
-        if "papers" in path.relative_to(source).parts:
-            continue
+        if "papers" in path.relative_to(source).parts or path == source / "cli" / "reproduce.py":
+            continue  # the command that runs the papers' experiments publishes nothing
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):

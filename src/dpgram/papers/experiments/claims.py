@@ -1,0 +1,61 @@
+"""What a paper claims, and what came out: holds, fails, or false as printed with the reason."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, final
+
+Outcome: TypeAlias = Literal["pass", "fail", "false as printed", "not measured"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One claim of a paper with its outcome; `found` is the number or the reason behind it."""
+
+    place: str
+    claim: str
+    outcome: Outcome
+    found: str
+
+    @property
+    def text(self) -> str:
+        """The outcome in words."""
+        return (
+            f"false as printed, because {self.found}" if self.outcome == "false as printed" else self.outcome
+        )
+
+
+def judged(place: str, claim: str, holds: bool | None, found: str, *, printed: bool = False) -> Verdict:
+    """A verdict: None is "not measured"; with `printed`, what does not hold is false as printed."""
+    if holds is None:
+        outcome: Outcome = "not measured"
+    elif holds:
+        outcome = "pass"
+    else:
+        outcome = "false as printed" if printed else "fail"
+    return Verdict(place=place, claim=claim, outcome=outcome, found=found)
+
+
+def write_verdicts(verdicts: Sequence[Verdict], stem: Path, title: str) -> None:
+    """The same table in Markdown and CSV."""
+    with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["place", "claim", "outcome", "found"])
+        writer.writerows([v.place, v.claim, v.outcome, v.found] for v in verdicts)
+    lines = [f"# {title}", "", *table(("place", "claim", "outcome", "found"), _cells(verdicts))]
+    stem.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+
+
+def _cells(verdicts: Iterable[Verdict]) -> Iterable[Sequence[str]]:
+    marks = {"pass": "pass", "fail": "**fail**", "false as printed": "**false as printed**"}
+    return ((v.place, v.claim, marks.get(v.outcome, v.outcome), v.found) for v in verdicts)
