@@ -16,7 +16,7 @@ SOURCE = PROJECT / "src" / "dpgram"
 
 CURATOR_SIDE = (
     "dpgram.audit", "dpgram.block", "dpgram.bounds", "dpgram.choice", "dpgram.cli", "dpgram.curator", "dpgram.encoding",
-    "dpgram.engines", "dpgram.gram", "dpgram.kernel", "dpgram.learning", "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
+    "dpgram.engines", "dpgram.federated", "dpgram.gram", "dpgram.kernel", "dpgram.learning", "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
     "dpgram.privacy.ledger", "dpgram.reading", "dpgram.sources",
 )  # fmt: skip
 HEAVY = (
