@@ -294,6 +294,19 @@ class TestLedger:
         ).json
         assert pure["currency"] == "epsilon"
 
+    def test_a_ledger_for_persons(self, run: Any, tmp_path: Path) -> None:
+        (tmp_path / "t.csv").write_text("id,x\n1,0.5\n1,0.2\n2,0.1\n")
+        (tmp_path / "t.toml").write_text('[[columns]]\nkind = "numeric"\nname = "x"\nlow = 0\nhigh = 1\n')
+        path = tmp_path / "p.ledger"
+        terms = ("--name", "p", "--epsilon", 2, "--delta", 0, "--unit", "id", "--json")
+        assert run("ledger", "create", path, *terms).json["unit"] == "id"
+        publish = ("publish", tmp_path / "t.csv", "-s", tmp_path / "t.toml", "--epsilon", 1, "--ledger", path)
+        rows = run(*publish, "-o", tmp_path / "rows.json")
+        assert rows.code == 2
+        assert "create a ledger with unit=None" in rows.err
+        assert run(*publish, "--unit", "id", "-o", tmp_path / "persons.json").code == 0
+        assert len(run("ledger", "show", path, "--json").json["history"]) == 1
+
     def test_history_and_verification(self, run: Any, made: Path) -> None:
         shown = run("ledger", "show", made / "people.ledger", "--json").json
         assert len(shown["history"]) == 1

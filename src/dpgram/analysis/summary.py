@@ -98,7 +98,7 @@ def as_frame(fit: Regression, *, level: float, kind: Kind) -> pl.DataFrame:
 def _report(fit: Regression, level: float, kind: Kind) -> _Report:
     inference = fit.inference(kind)
     title = f"Regression of {fit.target} from a private release"
-    facts = [("fitted by", _method(fit)), ("rows", _rows(fit))]
+    facts = [("fitted by", _method(fit)), ("rows" if fit.moments.unit is None else "units", _rows(fit))]
     if inference.refusal is None:
         facts += [("R²", _told(fit.r_squared, kind)), ("error sd", _error_sd(fit, kind))]
     for group, reference in fit.design.references.items():
@@ -164,8 +164,10 @@ def _method(fit: Regression) -> str:
 
 
 def _rows(fit: Regression) -> str:
-    rows = fit.moments.rows
-    return "unknown (no constant column)" if rows is None else f"about {max(rows, 0.0):,.0f} (noisy)"
+    rows, unit = fit.moments.rows, fit.moments.unit
+    # Rows of a person weigh 1/m or 1/k each, so what the matrix counts is persons, or parts of them.
+    counted = "" if unit is None else f"; all rows of one {unit!r} count at most as one"
+    return "unknown (no constant column)" if rows is None else f"about {max(rows, 0.0):,.0f} (noisy{counted})"
 
 
 def _told(quantity: Callable[[Kind], Quantity], kind: Kind) -> str:

@@ -34,6 +34,9 @@ def create(
     epsilon: Annotated[float, typer.Option(help="The total budget ε of all releases together.")],
     delta: Annotated[float, typer.Option(help="The total δ; 0 for pure releases only.")],
     adjacency: AdjacencyOption = "add-remove",
+    unit: Annotated[
+        str | None, typer.Option(help="The column whose values are protected as a whole; rows by default.")
+    ] = None,
     currency: Annotated[
         Literal["mu2", "rho", "epsilon"] | None, typer.Option(help="What adds up; chosen from δ by default.")
     ] = None,
@@ -56,6 +59,7 @@ def create(
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
+        unit=unit,
         currency=currency,
         reserve=reserve,
     )
