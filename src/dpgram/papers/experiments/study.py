@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +33,8 @@ class Surpassed:
 
     @property
     def ratio(self) -> float:
-        """Their error over ours."""
-        return self.theirs / self.ours
+        """Their error over ours; infinite where ours is no worse than without privacy."""
+        return self.theirs / self.ours if self.ours > 0.0 else math.inf
 
 
 @final
