@@ -2,7 +2,8 @@
 
 ε = ln 3, δ = 10⁻⁵, 80/20 splits, 50 seeds; a fifth of the budget learns bounds, 3% the row radius. Categories
 have public levels. Wanted: a median test R² of at least 85% of that of OLS on every set with n ≥ 1000 and an
-R² of OLS above 0.05; where that cannot be, a refusal or a warning.
+R² of OLS above 0.05, and no silent disaster: wherever the test R² is negative or below half of that of OLS,
+there was a refusal, a warning or a caution.
 
 Run: python benchmarks/no_bounds.py [seeds] [set, ...]. Writes benchmarks/results/no-bounds.md. The data
 folder is DPGRAM_DATA, or shared/data beside the project.
@@ -32,11 +33,21 @@ RESULTS = Path(__file__).parent / "results" / "no-bounds.md"
 EPSILON, DELTA, BOUNDS = math.log(3.0), 1e-5, 0.2
 SEEDS = 50
 WANTED = 0.85
-IN_SAMPLE = (
-    "The constants of the ladder (reach, marks, bins, shares) were chosen on these same sets, so this is no "
-    "held-out test. Ratios above 1\ncome from clamping: `predict` keeps rows and predictions inside "
-    "the learnt bounds, plain OLS extrapolates."
+DISASTER = 0.5
+HEADS = (
+    *("set", "rows × columns", "OLS", "median", "ratio", "10% … 90%"),
+    *("refused", "cautions", "no intervals", "below", "disasters", "silent"),
 )
+NOTES = """\
+The constants of the ladder (reach, marks, bins, shares) were chosen on these same sets, so this is no
+held-out test. Ratios above 1 probably come from clamping: `predict` keeps rows and predictions inside the
+learnt bounds, plain OLS extrapolates. This was not checked further.
+
+*wine* is listed twice. Its usual task is to predict `quality`, and that is met. Predicting `alcohol` misses:
+much of it comes through `density`, which varies between 0.990 and 1.004. Powers of two see a value near 1,
+and the sixteen bins put all of it into one, so its learnt bounds are far too wide and noise hides it.
+`publish` warns and every such fit carries a caution; public bounds, or a public constant subtracted, mend
+it."""
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -72,11 +83,12 @@ TASKS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """Test R² of one seed; none where it was refused. Whether a fit came with a warning."""
+    """Test R² of one seed; none where it was refused. Whether the fit had a caution, and intervals."""
 
     private: float | None
     ols: float
-    warned: bool
+    caution: bool = False
+    intervals: bool = True
 
 
 def load(task: Task) -> Columns:
@@ -148,11 +160,10 @@ def one(columns: Columns, task: Task, schema: dg.Schema, design: Any, seed: int)
                 progress=False,
             )
     except LearningError:
-        return Outcome(None, ols, warned=True)
+        return Outcome(None, ols)
     fit = release.regress(task.target)
     found = fit.predict({name: cells[test] for name, cells in columns.items()})
-    warned = bool(fit.cautions) or fit.inference().refusal is not None
-    return Outcome(r_squared(truth[test], found), ols, warned=warned)
+    return Outcome(r_squared(truth[test], found), ols, bool(fit.cautions), fit.inference().refusal is None)
 
 
 def line(task: Task, seeds: int) -> str:
@@ -162,16 +173,24 @@ def line(task: Task, seeds: int) -> str:
     ols = float(np.median([outcome.ols for outcome in outcomes]))
     scores = [outcome.private for outcome in outcomes if outcome.private is not None]
     refused = len(outcomes) - len(scores)
-    silent = sum(1 for o in outcomes if o.private is not None and o.private < WANTED * o.ols and not o.warned)
+    below = [o for o in outcomes if o.private is not None and o.private < WANTED * o.ols]
+    lost = [o for o in below if o.private is not None and o.private < max(DISASTER * o.ols, 0.0)]
+    said = f"{sum(o.caution for o in outcomes)} | {sum(not o.intervals for o in outcomes)}"
+    marks = f"{said} | {len(below)} | {len(lost)} | {_silent(lost)}"
     rows, width = len(columns[task.target]), len(schema.columns)
     head = f"| {task.name} | {rows:,} × {width} | {ols:.3f} |"
     if not scores:
-        return f"{head} – | – | – | {refused} | 0 |"
+        return f"{head} – | – | – | {refused} | {marks} |"
     low, middle, high = np.quantile(scores, [0.1, 0.5, 0.9])
     ratio = middle / ols
     counted = rows >= 1000 and ols > 0.05
     verdict = f"**{ratio:.2f}**" if counted and ratio < WANTED else f"{ratio:.2f}"
-    return f"{head} {middle:.3f} | {verdict} | {low:.3f} … {high:.3f} | {refused} | {silent} |"
+    return f"{head} {middle:.3f} | {verdict} | {low:.3f} … {high:.3f} | {refused} | {marks} |"
+
+
+def _silent(outcomes: list[Outcome]) -> str:
+    count = sum(o.intervals and not o.caution for o in outcomes)
+    return f"**{count}**" if count else "0"
 
 
 def main(seeds: int, names: list[str]) -> None:
@@ -181,12 +200,15 @@ def main(seeds: int, names: list[str]) -> None:
         f"Made by `benchmarks/no_bounds.py`: ε = ln 3, δ = 10⁻⁵, {seeds} random 80/20 splits,",
         '`bounds_budget=0.2`, `clip="private"`. R² on the test rows.',
         "Wanted: ratio ≥ 0.85 where n ≥ 1000 and the R² of OLS is above 0.05 (bold: missed).",
-        "*Refused*: splits where `publish` stopped. *Silent*: splits below 0.85 of OLS without a warning.",
+        "*Refused*: splits where `publish` stopped. *Cautions*: fits that carry one. *No intervals*: fits",
+        "whose `inference` refuses, because noise hides the answer. *Below*: splits under 0.85 of OLS.",
+        "*Disasters*: negative R², or below half that of OLS. *Silent*: disasters with neither: there must",
+        "be none.",
         "",
-        IN_SAMPLE,
+        NOTES,
         "",
-        "| set | rows × columns | OLS | median | ratio | 10% … 90% | refused | silent |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(HEADS)} |",
+        "|" + "---|" * len(HEADS),
     ]
     for task in TASKS:
         if names and task.folder not in names:

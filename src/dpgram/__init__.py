@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpgram.planning import Plan, plan
     from dpgram.privacy.ledger import Ledger
     from dpgram.release import Release, load
-    from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
+    from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
 
     __version__: str
 
@@ -33,6 +33,7 @@ __all__ = [
     "legendre",
     "load",
     "numeric",
+    "ordinal",
     "plan",
     "product",
     "publish",
@@ -51,6 +52,7 @@ _HOMES: Final = {
     "legendre": "dpgram.schema",
     "load": "dpgram.release",
     "numeric": "dpgram.schema",
+    "ordinal": "dpgram.schema",
     "plan": "dpgram.planning",
     "product": "dpgram.schema",
     "publish": "dpgram.curator",

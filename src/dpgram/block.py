@@ -15,6 +15,7 @@ from dpgram.encoding import LINE_GROUP, Block, Encoder, PolicyCounts
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.kernel import Floats, Integers
 from dpgram.lattice import ROW_NORM
+from dpgram.ordered import Ordinal
 from dpgram.reading import read_column
 from dpgram.schema import Schema
 from dpgram.sources import declared_kinds
@@ -212,7 +213,7 @@ class _Plan:
             self.sources[kernel.TARGET, position] = targets[0]
             self.sources[kernel.SIZE, position] = len(targets)
             self.scales[position, kernel.STEP] = column.weight * unit
-            if isinstance(column, Numeric):
+            if isinstance(column, Numeric | Ordinal):
                 self.sources[kernel.KIND, position] = kernel.NUMBER
                 low, high = column.bounds
                 self.scales[position, : kernel.STEP] = low, high, column.centre, 1 / column.half_width

@@ -16,7 +16,7 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.counts import CountNoise, projected
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -146,17 +146,6 @@ def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: fl
     scale = math.sqrt(float(shares @ (middles - location) ** 2) + 1.0 / (12.0 * BINS**2))
     first, last = max(0.0, location - reach * scale), min(1.0, location + reach * scale)
     return low * (1.0 - first) + high * first, low * (1.0 - last) + high * last
-
-
-def projected(counts: Floats, total: float) -> Floats:
-    """max(counts − θ, 0) with θ such that they add up to `total` > 0: the nearest possible histogram.
-
-    Soft thresholding at a level that the data's own sparsity sets: empty bins lose their noise.
-    """
-    ordered = np.sort(counts)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
-    last = int(np.nonzero(ordered > excess)[0][-1])
-    return np.asarray(np.maximum(counts - excess[last], 0.0))
 
 
 def reach_for(noise_norm: float, rows: float) -> float:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from dpgram.columns import Categorical, Numeric
-from dpgram.privacy.counts import price_of_counts
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.counts import CountNoise, price_of_counts, projected
 
 if TYPE_CHECKING:
     from dpgram.release import Release
@@ -44,26 +46,34 @@ def learnt_delta(release: Release) -> float:
 
 
 def unresolved(release: Release) -> tuple[str, ...]:
-    """Columns whose learnt bounds are far wider than their values: nine tenths lie in two bins, or in one.
+    """Columns whose learnt bounds are far wider than their values, as far as noisy counts can tell.
 
-    From the noisy counts alone. A year or a density near 1 varies little beside its size: powers of two see
-    its size, and sixteen bins between them cannot see the rest.
+    Four fifths lie in two neighbouring bins, and no other bin stands out of the noise. A year or a density
+    near 1 varies little beside its size: powers of two see its size, sixteen bins between them not the rest.
+    A column of many zeros and some ones is no such case: the ones stand out, and the bounds are right.
     """
-    return tuple(
-        each.column
-        for each in (() if release.learnt is None else release.learnt.bounds)
-        if _crowded([max(int(count), 0) for count in each.bins])
-    )
+    learnt = release.learnt
+    if learnt is None or learnt.bin_scale is None:
+        return ()
+    noise = CountNoise(law=learnt.law, scale=learnt.bin_scale)
+    known = float(release.public_rows or 0) if learnt.rows is None else int(learnt.rows) / ROW_NORM_SQUARED
+    return tuple(each.column for each in learnt.bounds if _crowded(each.bins, max(known, 1.0), noise))
 
 
-def _crowded(counts: Sequence[int]) -> bool:
-    pairs = (first + second for first, second in pairwise(counts))
-    return max(pairs) >= CROWDED * sum(counts)
+def _crowded(bins: Sequence[str], rows: float, noise: CountNoise) -> bool:
+    counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in bins])
+    likely = projected(counts, rows)
+    pairs = likely[:-1] + likely[1:]
+    fullest = int(np.argmax(pairs))
+    others = np.delete(counts, [fullest, fullest + 1])
+    hidden = float(np.max(others)) <= noise.exceeded(STANDS_OUT / len(counts))
+    return hidden and float(pairs[fullest]) >= CROWDED * rows
 
 
 CROWDED: Final = 0.8
-"""The part of all values in two neighbouring bins from which their bounds count as too wide. Noise in the
-other fourteen bins is part of the whole, so nine tenths of the values look like about eight."""
+"""The part of all values in two neighbouring bins from which their bounds count as too wide."""
+STANDS_OUT: Final = 1e-3
+"""Chance that noise alone makes any of the other bins stand out, so that wide bounds go unnoticed."""
 
 
 def learnt_agrees(release: Release) -> bool:

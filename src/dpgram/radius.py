@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.bounds import projected
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.counts import projected
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from dpgram.columns import Categorical, Column, Numeric
 from dpgram.errors import SourceError
 from dpgram.kernel import UNKNOWN_CODE
+from dpgram.ordered import Ordinal
 
 Line = npt.NDArray[Any]
 """Numbers of any width; the encoder copies them into its own 64-bit floats."""
@@ -45,6 +46,9 @@ def read_column(cells: pa.Array, declared: Column) -> Line:
         if read_levels is not None:
             return read_levels(cells, declared)
         raise _unreadable(cells.type, declared, "text, dictionaries, integers, floats or booleans")
+    if isinstance(declared, Ordinal):
+        codes = read_column(cells, declared.choice)
+        return np.where(codes == UNKNOWN_CODE, np.nan, codes)
     if cells.type.id == pa.lib.Type_DICTIONARY:
         cells = cells.dictionary_decode()
     dates = isinstance(declared, Numeric) and declared.dates

@@ -33,6 +33,13 @@ _COLUMNS: Final[Mapping[str, tuple[Mapping[str, object], list[str]]]] = {
         },
         ["name", "levels"],
     ),
+    "ordinal": (
+        {
+            "name": _NAME,
+            "levels": {"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True},
+        },
+        ["name", "levels"],
+    ),
     "boolean": ({"name": _NAME}, ["name"]),
     "product": ({"left": _NAME, "right": _NAME}, ["left", "right"]),
     "legendre": ({"column": _NAME, "degree": {"type": "integer", "minimum": 2}}, ["column", "degree"]),

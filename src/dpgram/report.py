@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpgram.columns import Boolean, Categorical, Column, Legendre, Numeric, Product
+from dpgram.ordered import Ordinal
 from dpgram.release_display import facts, guarantee_in_words
 
 if TYPE_CHECKING:
@@ -171,6 +172,9 @@ def _described(column: Column) -> tuple[str, str]:
             return ("dates" if column.dates else "number", f"{form['low']} to {form['high']}")
         case Boolean():
             return ("truth value", "false, true")
+        case Ordinal(levels=levels):
+            more = ", …" if len(levels) > MOST_LEVELS else ""
+            return ("ordered levels", ", ".join(levels[:MOST_LEVELS]) + f"{more} (0 to {len(levels) - 1})")
         case Categorical(all_levels=levels):
             more = f", … ({len(levels)} in all)" if len(levels) > MOST_LEVELS else ""
             return ("categorical", ", ".join(levels[:MOST_LEVELS]) + more)

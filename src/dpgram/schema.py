@@ -35,6 +35,7 @@ from dpgram.columns import (
     product,
 )
 from dpgram.errors import SchemaError
+from dpgram.ordered import Ordinal, ordinal
 
 __all__ = [
     "CONSTANT",
@@ -46,12 +47,14 @@ __all__ = [
     "EncodedColumn",
     "Legendre",
     "Numeric",
+    "Ordinal",
     "Product",
     "Schema",
     "boolean",
     "categorical",
     "legendre",
     "numeric",
+    "ordinal",
     "product",
     "starter_toml",
 ]
@@ -263,7 +266,7 @@ def _check_derived(columns: Iterable[Column]) -> None:
     for column in kinds.values():
         if not isinstance(column, DerivedColumn):
             continue
-        allowed = (Numeric, Boolean) if isinstance(column, Product) else (Numeric,)
+        allowed = (Numeric, Ordinal, Boolean) if isinstance(column, Product) else (Numeric, Ordinal)
         for name in column.factors:
             factor = kinds.get(name)
             if factor is None:
@@ -296,6 +299,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "categorical": _Form(
         make=categorical, required=frozenset({"name"}), optional=frozenset({"levels", "other", "weight"})
     ),
+    "ordinal": _Form(make=ordinal, required=frozenset({"name", "levels"}), optional=frozenset({"weight"})),
     "boolean": _Form(make=boolean, required=frozenset({"name"}), optional=frozenset({"weight"})),
     "product": _Form(make=product, required=frozenset({"left", "right"}), optional=frozenset({"weight"})),
     "legendre": _Form(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dpgram.schema import Boolean, Categorical, Column, Legendre, Numeric, Product, Schema
+from dpgram.schema import Boolean, Categorical, Column, Legendre, Numeric, Ordinal, Product, Schema
 
 LIMIT = 2**30
 Row = Mapping[str, object]
@@ -93,6 +93,10 @@ def _cell(cell: object, column: Column, step: float) -> list[float] | None:
             return None
         low, high = column.bounds
         return [(min(max(float(cell), low), high) - column.centre) * (1 / column.half_width) * step]
+    if isinstance(column, Ordinal):
+        if cell not in column.levels:
+            return None
+        return [(column.levels.index(cell) - column.centre) * (1 / column.half_width) * step]
     if isinstance(column, Boolean):
         return [step if cell else -step]
     assert isinstance(column, Categorical)

@@ -13,11 +13,13 @@ from dpgram.schema import (
     Categorical,
     Column,
     Numeric,
+    Ordinal,
     Schema,
     boolean,
     categorical,
     legendre,
     numeric,
+    ordinal,
     product,
 )
 
@@ -46,12 +48,14 @@ def plain_columns(schema: Schema) -> list[Column]:
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    return {Numeric: pa.float64(), Boolean: pa.bool_(), Categorical: pa.string()}[type(column)]
+    return {Numeric: pa.float64(), Boolean: pa.bool_(), Categorical: pa.string(), Ordinal: pa.string()}[
+        type(column)
+    ]
 
 
 @st.composite
 def declarations(draw: st.DrawFn, name: str) -> Column:
-    kind = draw(st.sampled_from(["numeric", "numeric", "categorical", "boolean"]))
+    kind = draw(st.sampled_from(["numeric", "numeric", "categorical", "ordinal", "boolean"]))
     weight = draw(WEIGHTS)
     if kind == "numeric":
         low, high = draw(
@@ -63,13 +67,15 @@ def declarations(draw: st.DrawFn, name: str) -> Column:
     if kind == "categorical":
         levels = LEVELS[: draw(st.integers(1, 3))]
         return categorical(name, levels, draw(st.sampled_from([None, "else", levels[0]])), weight=weight)
+    if kind == "ordinal":
+        return ordinal(name, LEVELS[: draw(st.integers(2, 3))], weight=weight)
     return boolean(name, weight=weight)
 
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
     columns = [draw(declarations(name)) for name in NAMES[: draw(st.integers(1, 5))]]
-    numbers = [column.name for column in columns if isinstance(column, Numeric)]
+    numbers = [column.name for column in columns if isinstance(column, Numeric | Ordinal)]
     factors = numbers + [column.name for column in columns if isinstance(column, Boolean)]
     if numbers and draw(st.booleans()):
         columns.append(legendre(numbers[0], draw(st.integers(2, 6)), weight=draw(WEIGHTS)))
@@ -89,6 +95,8 @@ def cells(column: Column) -> st.SearchStrategy[object]:
         )
     if isinstance(column, Boolean):
         return st.sampled_from([True, False, True, False, None])
+    if isinstance(column, Ordinal):
+        return st.sampled_from([*column.levels, *column.levels, "unheard of", "", None])
     assert isinstance(column, Categorical)
     return st.sampled_from([*column.all_levels, *column.all_levels, "unheard of", "", None])
 

@@ -22,12 +22,11 @@ from dpgram.bounds import (
     fine_bounds,
     octave_counts,
     octave_edges,
-    projected,
     reach_for,
     rows_needed,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, scale_of_counts
+from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
 from dpgram.radius import LENGTHS, chosen_radius, length_counts
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)

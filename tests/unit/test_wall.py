@@ -27,7 +27,7 @@ HEAVY = (
 
 ALLOWED_UPSTREAM = {
     "canonical_json", "columns", "descriptive", "errors", "explorer", "lattice", "learnt_checks", "noise",
-    "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
+    "ordered", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
     "privacy.receipt", "privacy.spectral", "release", "release_checks", "release_display", "release_parts",
     "report", "schema", "terminal",
 }  # fmt: skip

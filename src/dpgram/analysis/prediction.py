@@ -18,7 +18,7 @@ from dpgram.analysis.inference import Kind, infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import plausible_variance, residual_variance
 from dpgram.errors import AnalysisError
-from dpgram.schema import Boolean, Categorical, Legendre, Numeric, Product, Schema
+from dpgram.schema import Boolean, Categorical, Legendre, Numeric, Ordinal, Product, Schema
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -75,7 +75,7 @@ def _term_values(schema: Schema, term: Term, table: _Columns) -> Vector:
         return np.ones(1)
     column = schema.column(term.source)
     match column:
-        case Numeric() | Boolean():
+        case Numeric() | Boolean() | Ordinal():
             return table.numbers(column.name) - term.shift
         case Categorical():
             return np.asarray(table.levels(column) == term.level, dtype=np.float64)
@@ -118,9 +118,12 @@ class _Columns:
         self.length = _length(rows)
 
     def numbers(self, name: str) -> Vector:
-        """A numeric or boolean column as floats; dates as days since 1970."""
-        raw = self._raw(name)
+        """A numeric or boolean column as floats; dates as days since 1970, ordered levels as codes."""
         column = self._schema.column(name)
+        if isinstance(column, Ordinal):
+            codes = {level: float(code) for code, level in enumerate(column.levels)}
+            return np.array([codes[level] for level in self.levels(column.choice)])
+        raw = self._raw(name)
         try:
             if isinstance(column, Numeric) and column.dates and raw.dtype.kind not in "fiu":
                 days = raw.astype("datetime64[us]") - np.datetime64("1970-01-01", "us")

@@ -20,7 +20,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.calibrate import DISCRETE_SLACK, discrete_mu_at_most, stacked_sigmas
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.schema import Boolean, Numeric, Schema
+from dpgram.schema import Boolean, Numeric, Ordinal, Schema
 
 Matrix = npt.NDArray[np.float64]
 
@@ -175,7 +175,7 @@ def reweighted(schema: Schema, target: str, factor: float) -> Schema:
     """The schema with the target's weight multiplied."""
     columns = [
         replace(column, weight=column.weight * factor)
-        if column.name == target and isinstance(column, Numeric | Boolean)
+        if column.name == target and isinstance(column, Numeric | Ordinal | Boolean)
         else column
         for column in schema.columns
     ]

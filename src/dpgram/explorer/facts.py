@@ -15,6 +15,7 @@ from dpgram.analysis.unshrunken import solve
 from dpgram.columns import Categorical, DerivedColumn, Legendre, Numeric
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
+from dpgram.ordered import Ordinal
 from dpgram.release import Release
 from dpgram.release_display import facts as display_facts
 from dpgram.release_display import guarantee_in_words
@@ -77,7 +78,7 @@ def _declared(moments: Moments) -> list[dict[str, object]]:
             "factors": list(column.factors) if isinstance(column, DerivedColumn) else [],
             "degree": column.degree if isinstance(column, Legendre) else None,
             "levels": len(column.all_levels) if isinstance(column, Categorical) else None,
-            "bounds": list(column.bounds) if isinstance(column, Numeric) else None,
+            "bounds": list(column.bounds) if isinstance(column, Numeric | Ordinal) else None,
             "dates": isinstance(column, Numeric) and column.dates,
             "learnt": column.name in moments.learnt_bounds,
             "wide": column.name in moments.wide_bounds,

@@ -20,7 +20,17 @@ from scipy.special import roots_jacobi
 
 from dpgram.columns import MAX_DEGREE
 from dpgram.errors import AnalysisError
-from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Legendre, Numeric, Product, Schema
+from dpgram.schema import (
+    Boolean,
+    Categorical,
+    Column,
+    DerivedColumn,
+    Legendre,
+    Numeric,
+    Ordinal,
+    Product,
+    Schema,
+)
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -203,4 +213,4 @@ class _Law:
 
 
 def _basic(column: Column) -> bool:
-    return isinstance(column, Numeric | Boolean)
+    return isinstance(column, Numeric | Ordinal | Boolean)

@@ -30,7 +30,7 @@ from dpgram.planning.words import header, plan_text, table_rows
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.search import least
-from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Numeric, Schema
+from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Numeric, Ordinal, Schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -380,7 +380,7 @@ def _with_some_bounds(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
 
 def _default_target(schema: Schema) -> str:
     """The last number declared, else the last boolean, else the last level of all."""
-    for kind in (Numeric, Boolean):
+    for kind in (Numeric, Ordinal, Boolean):
         named = [column.name for column in schema.columns if isinstance(column, kind)]
         if named:
             return named[-1]

@@ -80,3 +80,16 @@ def in_rows(cells: Integers) -> npt.NDArray[np.float64]:
     import numpy as np
 
     return np.asarray(cells.astype(np.float64) / ROW_NORM_SQUARED, dtype=np.float64)
+
+
+def projected(counts: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.float64]:
+    """max(counts − θ, 0) with θ such that they add up to `total` > 0: the nearest possible histogram.
+
+    Soft thresholding at a level that the data's own sparsity sets: empty bins lose their noise.
+    """
+    import numpy as np
+
+    ordered = np.sort(counts)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
+    last = int(np.nonzero(ordered > excess)[0][-1])
+    return np.asarray(np.maximum(counts - excess[last], 0.0))

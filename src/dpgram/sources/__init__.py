@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dpgram.columns import Boolean, Categorical, Numeric
 from dpgram.errors import SourceError
+from dpgram.ordered import Ordinal
 from dpgram.schema import Schema
 from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet, remote, sql
 from dpgram.sources.base import Kind, Partition, Pieces, Request, Source
@@ -67,7 +68,7 @@ def declared_kinds(schema: Schema) -> dict[str, Kind]:
     for column in schema.columns:
         if isinstance(column, Numeric):
             kinds[column.name] = "date" if column.dates else "number"
-        elif isinstance(column, Categorical):
+        elif isinstance(column, Categorical | Ordinal):
             kinds[column.name] = "text"
         elif isinstance(column, Boolean):
             kinds[column.name] = "boolean"
