@@ -26,10 +26,11 @@ from dpgram import learning, learning_table
 from dpgram.audit import audit
 from dpgram.bounds import octave_counts, rows_needed
 from dpgram.curator import Report, publish
-from dpgram.errors import DpgramError, LearningError, ReleaseError, SchemaError, SourceError
+from dpgram.errors import DpgramError, DpgramWarning, LearningError, ReleaseError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learning import planned
 from dpgram.learning_table import Table
+from dpgram.learnt_checks import unresolved
 from dpgram.levels import level_threshold
 from dpgram.mechanisms import Facts
 from dpgram.privacy.accountant import ApproximateEvent, GaussianEvent, PureEvent, curve_of, parts_of
@@ -116,6 +117,18 @@ class TestRelease:
         weak = msgspec.structs.replace(release.learnt, **{field: getattr(release.learnt, field) * factor})
         with pytest.raises(ReleaseError):
             msgspec.structs.replace(release, learnt=weak)
+
+    def test_a_year_is_called_too_wide_and_rare_ones_are_not(self) -> None:
+        """A year varies little beside its size. Rare ones stand out of the noise: their bounds are honest."""
+        draw = np.random.default_rng(3)
+        table = pa.table(
+            {"year": draw.integers(1_990, 2_000, 5_000).astype(float), "rare": draw.random(5_000) < 0.05}
+        )
+        with pytest.warns(DpgramWarning, match="the bounds learnt for 'year'") as said:
+            release = released(table, Schema(numeric("year"), numeric("rare")))
+        assert len(said) == 1
+        assert unresolved(release) == ("year",)
+        assert "year" in release.regress("rare").cautions[-1]
 
     def test_a_release_that_hides_its_learning_is_refused(self) -> None:
         release = released(people(), OPEN)
