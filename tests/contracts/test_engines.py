@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -290,6 +291,42 @@ def test_workers_need_little(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert ExactGram.from_bytes(bytes.fromhex(done.stdout)) == local.gram(table, SCHEMA)
+
+
+CONNECT = """
+import sys
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from dpgram.engines import local, spark
+from dpgram.engines.find import find_engine
+from dpgram.testing import SCHEMA, contract_plan
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+assert "connect" in type(session).__module__
+path, plan = sys.argv[1], contract_plan("units")
+table, frame = pq.read_table(path), session.read.parquet(path)
+assert find_engine("auto", frame).name == "spark"
+assert spark.gram(frame, SCHEMA) == local.gram(table, SCHEMA)
+assert spark.gram(path, SCHEMA, session=session) == local.gram(table, SCHEMA)
+assert spark.portions(frame, plan) == local.portions(table, plan)
+"""
+
+
+@pytest.mark.full
+def test_spark_connect(tmp_path: Path) -> None:
+    """In a process of its own: a Connect server and a classic session do not fit into one."""
+    pytest.importorskip("pyspark", reason="the extra 'spark' is not installed")
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java for Spark")
+    (path,) = write([contract_table(1000)], tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", CONNECT, path],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 class TestFinding:
