@@ -159,7 +159,7 @@ def refuse_few_rows(plan: Plan, schema: Schema, rows: float, *, paid: bool, unit
     if paid:
         remedy += ". Where the number of rows is public, rows= makes such a refusal free"
     raise LearningError(
-        f"too few {people} to learn the bounds of {columns} columns at this guarantee",
+        f"too few {people} to learn the bounds of {columns} column(s) at this guarantee",
         got=f"{'about ' if paid else ''}{max(rows, 0.0):,.0f}",
         limit=f"{needed:,}",
         remedy=remedy,

@@ -106,7 +106,7 @@ def facts(release: Release) -> list[tuple[str, str]]:
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
     ]
-    found += _portion(release)
+    found += [*_learnt(release), *_portion(release)]
     if release.receipt is not None:
         found.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
     return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]

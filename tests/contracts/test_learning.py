@@ -96,6 +96,8 @@ class TestRelease:
         assert x.bounds[0] < 100.0 < x.bounds[1]
         assert (learnt.rows is None) == (relation == "replace-one")
         assert release.radius**2 <= release.schema.max_norm_squared
+        assert f"x in [{x.bounds[0]:.4g}, {x.bounds[1]:.4g}]" in " ".join(str(release).split())
+        assert ("learnt levels" in str(release)) == bool(schema.without_levels)
 
     def test_a_fit_is_close_and_stays_inside_the_learnt_bounds(self) -> None:
         fit = released(people(20_000)).regress("y")
