@@ -96,7 +96,8 @@ def draw(plate: Plate, stem: Path) -> tuple[Path, Path]:
         title=f"{note}NOT PRIVATE: an experiment on public data",
         title_fontsize=8,
     )
-    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    # Not with_suffix: "figure-4.3" has a dot of its own.
+    png, svg = stem.parent / f"{stem.name}.png", stem.parent / f"{stem.name}.svg"
     figure.savefig(png, dpi=110, metadata={"Software": None})
     with mpl.rc_context({"svg.hashsalt": _SALT, "svg.fonttype": "none"}):
         figure.savefig(svg, metadata={"Date": None, "Creator": None})
