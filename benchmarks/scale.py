@@ -1,11 +1,12 @@
 """Engines side by side on one Parquet file of 22 columns: time against the local engine, memory, growth.
 
     python benchmarks/scale.py            2·10⁶ rows, some minutes
-    python benchmarks/scale.py --full     10⁶, 10⁷ and 10⁸ rows: 20 GB of disk for a while, about an hour
+    python benchmarks/scale.py --full     10⁶, 10⁷ and 10⁸ rows: 4 GB of disk for a while, two hours by estimate
 
 Every engine runs in one process after the other, alternating with the local engine, and the median of the
 ratios is reported; every result is compared with the local one, bit for bit. Starting a cluster or a session
-is timed by itself. Memory is the most that one worker process held above an idle one (unique set size).
+is timed by itself. Memory is the most by which any one process grew after its first run (unique set size);
+the driver is among them, and runs the local engine in between.
 Results go to benchmarks/results/scale.md, missed targets included. The file is deleted at the end.
 """
 
@@ -194,6 +195,9 @@ def report(tables: dict[int, tuple[float, list[Row]]], starts: Starts, rounds: i
                 "small table shows the fixed costs instead.",
             ]
         ),
+        "",
+        f"Load average at the end: {os.getloadavg()[1]:.1f} over five minutes. Where it is far above the",
+        "number of cores, other work ran beside, and the ratios say little.",
         "",
         "Started once: "
         + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in starts.seconds.items())
