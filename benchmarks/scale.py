@@ -1,7 +1,7 @@
 """Engines side by side on one Parquet file of 22 columns: time against the local engine, memory, growth.
 
     python benchmarks/scale.py            2·10⁶ rows, some minutes
-    python benchmarks/scale.py --full     10⁶, 10⁷ and 10⁸ rows: 4 GB of disk for a while, two hours by estimate
+    python benchmarks/scale.py --full     10⁶, 10⁷ and 10⁸ rows: 4 GB of disk, two hours by estimate
 
 Every engine runs in one process after the other, alternating with the local engine, and the median of the
 ratios is reported; every result is compared with the local one, bit for bit. Starting a cluster or a session
