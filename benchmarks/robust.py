@@ -17,7 +17,6 @@ import csv
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,121 +24,31 @@ import numpy.typing as npt
 
 from dpgram.errors import DpgramWarning
 from dpgram.estimators.iteration_noise import Plan, calibrated
-from dpgram.estimators.robust import RobustRegression
-from dpgram.papers.park_welling import OneSidedWishart, step_epsilon
+from dpgram.papers.experiments.park_welling_setting import (
+    DELTA,
+    EPSILON,
+    ITERATIONS,
+    PRINTED,
+    WIDTH,
+    Method,
+    as_printed,
+    methods,
+    non_private,
+    simulated,
+)
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 
 Array = npt.NDArray[np.float64]
 
 RESULTS = Path(__file__).parent / "results"
-WIDTH, EPSILON, DELTA, ITERATIONS, FLOOR = 10, 0.9, 1e-6, 5, 0.1
 MANY, MANY_ROWS, MANY_SETS = 20, 100_000, 5
 """Iterations, rows and data sets of the second table."""
 NUMBERS = RESULTS / "robust.csv"
-PRINTED = "as printed (one-sided Wishart)"
 SIZES = tuple(round(10**exponent) for exponent in (3.0, 3.5, 4.0, 4.5, 5.0, 5.5))
 NEAR = 0.1
 """Nats per test row below the non-private fit: what "enough data" means in the table."""
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """One data set with its test rows and the deviation of its noise after scaling."""
-
-    x: Array
-    y: Array
-    test_x: Array
-    test_y: Array
-    sigma: float
-
-    def log_likelihood(self, theta: Array) -> float:
-        """Per test row."""
-        residual = (self.test_y - self.test_x @ theta) / self.sigma
-        return float(-0.5 * np.mean(residual**2) - math.log(self.sigma * math.sqrt(2.0 * math.pi)))
-
-
-def simulated(rows: int, seed: int) -> Simulated:
-    generator = np.random.default_rng([seed, rows])
-    count = rows + rows // 10
-    x = generator.standard_normal((count, WIDTH))
-    x /= np.linalg.norm(x, axis=1).max()
-    y = x @ generator.standard_normal(WIDTH) + 0.1 * generator.standard_normal(count)
-    scale = np.abs(y).max()
-    return Simulated(x[:rows], y[:rows] / scale, x[rows:], y[rows:] / scale, 0.1 / float(scale))
-
-
-def weights(x: Array, y: Array, theta: Array) -> Array:
-    return np.asarray(FLOOR / np.maximum(np.abs(y - x @ theta), FLOOR))
-
-
-def non_private(data: Simulated, _seed: int) -> Array:
-    s, theta = np.ones(len(data.y)), np.zeros(WIDTH)
-    for _ in range(ITERATIONS):
-        theta = np.linalg.solve((data.x * s[:, None]).T @ data.x, data.x.T @ (s * data.y))
-        s = weights(data.x, data.y, theta)
-    return theta
-
-
-def as_printed(data: Simulated, seed: int) -> Array:
-    """The paper's own noise, one-sided Wishart included: not private, in floats."""
-    entropy, share = SeededEntropy(seed), step_epsilon(EPSILON, ITERATIONS)
-    s, theta = np.ones(len(data.y)), np.zeros(WIDTH)
-    wishart = OneSidedWishart(claimed=Guarantee(share))
-    for _ in range(ITERATIONS):
-        noise = entropy.generator().laplace(0.0, 2.0 * math.sqrt(WIDTH) / share, WIDTH)
-        second = wishart.draw((data.x * s[:, None]).T @ data.x, entropy)
-        theta = np.linalg.solve(second, data.x.T @ (s * data.y) + noise)
-        s = weights(data.x, data.y, theta)
-    return theta
-
-
-@dataclass(frozen=True)
-class Method:
-    """One line of the figure."""
-
-    name: str
-    parameters: dict[str, object]
-    epsilon: float = EPSILON
-    iterations: int = ITERATIONS
-
-    def model(self) -> RobustRegression:
-        return RobustRegression(
-            self.epsilon,
-            DELTA,
-            x_norm=1.0,
-            y_bound=1.0,
-            iterations=self.iterations,
-            floor=FLOOR,
-            adjacency="replace-one",
-        ).set_params(**self.parameters)
-
-    def __call__(self, data: Simulated, seed: int) -> Array:
-        return np.asarray(self.model().set_params(entropy=SeededEntropy(seed)).fit(data.x, data.y).coef_)
-
-    def true_epsilon(self) -> float:
-        """ε at δ = 10⁻⁶, from a fit on no rows: it depends on public facts alone."""
-        model = self.model().set_params(entropy=SeededEntropy(0))
-        return float(model.fit(np.zeros((0, WIDTH)), np.zeros(0)).guarantee_.epsilon)
-
-
-def methods() -> tuple[Method, ...]:
-    pure = {"first": "laplace", "second": "matrix-laplace"}
-    mean_cdp = Method("mean-cdp (Laplace)", {"accounting": "mean-cdp"} | pure)
-    return (
-        Method("zcdp (Gaussian, the default)", {"accounting": "zcdp"}),
-        Method("gdp (Gaussian, exact)", {"accounting": "gdp"}),
-        Method("zcdp (Laplace)", {"accounting": "zcdp"} | pure),
-        Method("advanced (Laplace)", {"accounting": "advanced"} | pure),
-        Method("advanced (Gaussian)", {"accounting": "advanced"}),
-        Method("basic (Laplace)", {"accounting": "basic"} | pure),
-        Method("basic (Gaussian)", {"accounting": "basic"}),
-        mean_cdp,
-        Method("mean-cdp (Gaussian)", {"accounting": "mean-cdp", "second": "matrix-laplace"}),
-        Method("zcdp at the true ε of mean-cdp (Laplace)", {"accounting": "zcdp"}, mean_cdp.true_epsilon()),
-    )
 
 
 def many() -> tuple[Method, ...]:

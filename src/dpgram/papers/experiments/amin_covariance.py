@@ -18,7 +18,8 @@ from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.default import drawn, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
 from dpgram.papers.experiments.grid import Found, Grid, Key
-from dpgram.papers.experiments.study import Size, Surpassed
+from dpgram.papers.experiments.study import Size
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.entropy import SeededEntropy

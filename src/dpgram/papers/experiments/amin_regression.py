@@ -16,7 +16,8 @@ from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.default import drawn, fitted, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
 from dpgram.papers.experiments.grid import Found, Grid, Key, generator_of
-from dpgram.papers.experiments.study import Size, Surpassed
+from dpgram.papers.experiments.study import Size
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee

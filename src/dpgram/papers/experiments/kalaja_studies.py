@@ -15,7 +15,8 @@ from dpgram.papers.experiments.default import drawn, fitted, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
 from dpgram.papers.experiments.grid import Found, Grid, Key, generator_of
 from dpgram.papers.experiments.kalaja_mapping import CLIPS, MAPPINGS, Array
-from dpgram.papers.experiments.study import Size, Study, Surpassed
+from dpgram.papers.experiments.study import Size, Study
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.experiments.wang_protocol import DELTA, Fold, load_rows
 from dpgram.papers.kalaja import SufficientStatistics
 from dpgram.privacy.adjacency import AddRemove
@@ -153,8 +154,7 @@ def _panel(found: Found, name: str, methods: Sequence[str], mappings: Sequence[s
                     label=f"trivial{post}",
                     x=x,
                     y=found.series("trivial", "epsilon", **at),
-                    colour="red" if not several else colour,
-                    marker="_",
+                    colour="grey",
                 )
             )
         for which, method in enumerate(methods):

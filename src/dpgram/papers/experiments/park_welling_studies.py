@@ -22,7 +22,8 @@ from dpgram.papers.experiments.park_welling_setting import (
     non_private,
     simulated,
 )
-from dpgram.papers.experiments.study import Study, Surpassed
+from dpgram.papers.experiments.study import Study
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.park_welling import OneSidedWishart, concentrated_overshoot, step_epsilon
 from dpgram.privacy.guarantee import Guarantee
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, final
 
 from dpgram.errors import DpgramError, DpgramWarning
-from dpgram.papers.experiments.claims import Verdict, table, write_verdicts
+from dpgram.papers.experiments.claims import Verdict, write_verdicts
 from dpgram.papers.experiments.drawing import draw
 from dpgram.papers.experiments.grid import run
-from dpgram.papers.experiments.study import SEED, Size, Study, Surpassed
+from dpgram.papers.experiments.study import SEED, Size, Study
+from dpgram.papers.experiments.surpassed import Surpassed, write_surpassed
 
 PAPERS: Final[Mapping[str, str]] = {
     "sheffet": "Sheffet 2015",
@@ -27,8 +27,6 @@ PAPERS: Final[Mapping[str, str]] = {
 """By the name of the command line."""
 Tell: TypeAlias = Callable[[str, int, int], None]
 """Hears the study, how many of its cells are done, and of how many."""
-AT_THE_FLOOR: Final = 1.5
-"""Below this many times the non-private error an answer counts as having arrived there."""
 
 
 class _Paper(Protocol):
@@ -112,35 +110,6 @@ def reproduce(
         files += [stem.with_suffix(".md"), stem.with_suffix(".csv")]
     return Reproduction(
         paper=paper, files=tuple(files), verdicts=tuple(verdicts), surpassed=tuple(better), skipped=skipped
-    )
-
-
-def write_surpassed(rows: Sequence[Surpassed], stem: Path, title: str) -> None:
-    """Every setting, in Markdown and CSV."""
-    with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ["figure", "setting", "best of the paper", "its error", "dpgram", "non-private", "ratio"]
-        )
-        writer.writerows(
-            [
-                r.figure,
-                r.setting,
-                r.rival,
-                f"{r.theirs:.6g}",
-                f"{r.ours:.6g}",
-                f"{r.floor:.6g}",
-                f"{r.ratio:.4g}",
-            ]
-            for r in rows
-        )
-    head = ("figure", "setting", "best of the paper", "its error", "dpgram", "non-private", "ratio")
-    cells = (
-        (r.figure, r.setting, r.rival, f"{r.theirs:.3g}", f"{r.ours:.3g}", f"{r.floor:.3g}", f"{r.ratio:.2f}")
-        for r in rows
-    )
-    stem.with_suffix(".md").write_text(
-        "\n".join([f"# {title}", "", *table(head, cells)]) + "\n", encoding="utf-8"
     )
 
 

@@ -12,7 +12,7 @@ from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
 from dpgram.papers.experiments.grid import Found
 from dpgram.papers.experiments.sheffet_single import DELTA, GAUSS, GAUSS_EQUAL, LENGTH, OURS, OWN, WIDTH
-from dpgram.papers.experiments.study import Surpassed
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedWishart
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import ReplaceOne

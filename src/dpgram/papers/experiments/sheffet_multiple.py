@@ -22,7 +22,7 @@ from dpgram.papers.experiments.clipped_rows import ManyTargets
 from dpgram.papers.experiments.default import drawn, fitted, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
 from dpgram.papers.experiments.grid import Found, Grid, Key, generator_of
-from dpgram.papers.experiments.study import Surpassed
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.sheffet import PrintedWishart
 from dpgram.papers.sheffet_grown import PrintedGrown
 from dpgram.papers.variant import Variant

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,30 +10,12 @@ from typing import Final, Literal, TypeAlias, final
 from dpgram.papers.experiments.claims import Verdict
 from dpgram.papers.experiments.drawing import Plate
 from dpgram.papers.experiments.grid import Found, Grid
+from dpgram.papers.experiments.surpassed import Surpassed
 
 Size: TypeAlias = Literal["tiny", "quick", "full"]
 """How much of a paper's grid: for a test, for minutes, or as in the paper."""
 
 SEED: Final = 2015
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surpassed:
-    """At one setting and equal guarantee: the best of the paper's methods against dpgram's default."""
-
-    figure: str
-    setting: str
-    rival: str
-    theirs: float
-    ours: float
-    floor: float
-    """The error without privacy."""
-
-    @property
-    def ratio(self) -> float:
-        """Their error over ours; infinite where ours is no worse than without privacy."""
-        return self.theirs / self.ours if self.ours > 0.0 else math.inf
 
 
 @final

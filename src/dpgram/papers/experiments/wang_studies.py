@@ -14,7 +14,8 @@ from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.default import drawn, fitted, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
 from dpgram.papers.experiments.grid import Found, Grid, Key, generator_of
-from dpgram.papers.experiments.study import Size, Study, Surpassed
+from dpgram.papers.experiments.study import Size, Study
+from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.experiments.wang_protocol import DELTA, SETS, Task, adassp, load_task, published
 from dpgram.papers.kalaja import SufficientStatistics
 from dpgram.privacy.adjacency import AddRemove
