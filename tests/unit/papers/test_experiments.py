@@ -1,0 +1,203 @@
+"""The papers' experiments in their smallest form: laws of the tables, reconstructions, files, claims."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpgram import cli
+from dpgram.errors import DpgramError
+from dpgram.papers.experiments import sheffet_multiple, sheffet_single
+from dpgram.papers.experiments.clipped_rows import ClippedRows
+from dpgram.papers.experiments.kalaja_mapping import MAPPINGS
+from dpgram.papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
+from dpgram.papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
+from dpgram.papers.experiments.surpassed import Surpassed, summary
+from dpgram.papers.sheffet_grown import PrintedGrown
+from dpgram.privacy.adjacency import ReplaceOne
+from dpgram.privacy.entropy import SeededEntropy, simulation
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.wishart_curves import AdditiveWishartCurve
+
+pytest.importorskip("matplotlib")
+
+DESIGNS = {"one target": sheffet_single.design(1), "many targets": sheffet_multiple.design(1)}
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+def test_the_moment_of_clipped_rows(design: ClippedRows) -> None:
+    """Every cell within 5 of its own standard errors (α = 0.0005 over 820 cells); not so without clipping."""
+    rows = design.clipped(1 << 17, simulation(3))
+    found = rows.T @ rows / len(rows)
+    squares = (rows**2).T @ rows**2 / len(rows)
+    error = np.sqrt(np.maximum(squares - found**2, 1e-12) / len(rows))
+    assert np.all(np.abs(found - design.moment()) < 5.0 * error)
+    plain = design.rows(1 << 17, simulation(3))
+    assert np.any(np.abs(found - plain.T @ plain / len(plain)) > 20.0 * error)
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+def test_the_limit_law_has_the_spread_of_the_rows(design: ClippedRows) -> None:
+    """Variances of 80 draws each of 2^13 rows agree on average within 5% (their noise is about 1%), both ways."""
+    count, generator = 1 << 13, simulation(4)
+    direct = np.stack([design.row_by_row(count, generator) for _ in range(80)])
+    limit = np.stack([design.in_the_limit(count, generator) for _ in range(80)])
+    upper = np.triu_indices(direct.shape[1], 1)
+    ratio = limit.var(axis=0)[upper] / direct.var(axis=0)[upper]
+    assert math.exp(np.log(ratio).mean()) == pytest.approx(1.0, abs=0.05)
+    gap = (limit.mean(axis=0) - direct.mean(axis=0))[upper] / np.sqrt(2.0 * direct.var(axis=0)[upper] / 80)
+    assert np.abs(gap).max() < 5.0
+
+
+def test_huge_tables_take_the_limit_and_small_ones_do_not() -> None:
+    design = sheffet_single.design(1)
+    one = design.gram(1 << 12, simulation(5), direct=1 << 12)
+    np.testing.assert_allclose(one, design.row_by_row(1 << 12, simulation(5)) / design.bound**2)
+    other = design.gram(1 << 13, simulation(5), direct=1 << 12)
+    np.testing.assert_allclose(other, design.in_the_limit(1 << 13, simulation(5)) / design.bound**2)
+
+
+def test_more_degrees_only_where_the_least_eigenvalue_allows() -> None:
+    variant = PrintedGrown(claimed=Guarantee(0.5, DELTA), least=44)
+    plans = [variant.plan(size * np.eye(22), simulation(6)) for size in (0.0, 1e2, 1e3, 1e4, 1e5)]
+    ridges, degrees = zip(*plans, strict=True)
+    assert list(ridges) == sorted(ridges, reverse=True)
+    assert list(degrees) == sorted(degrees)
+    assert ridges[0] > 0.0 == ridges[-1]
+    assert degrees[0] == 44 < degrees[-1]
+    assert variant.private
+    assert variant.draw(1e5 * np.eye(22), SeededEntropy(1)).shape == (22, 22)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5])
+def test_the_kept_wishart_scales_are_exact(epsilon: float) -> None:
+    spare = float(WISHART_DEGREES - WIDTH + 1)
+
+    def meets(scale: float) -> bool:
+        curve = AdditiveWishartCurve(adjacency=ReplaceOne(), degrees=spare, ratio=1.0 / scale)
+        return curve.within(epsilon, DELTA)
+
+    assert meets(WISHART_SCALES[epsilon])
+    assert not meets(0.97 * WISHART_SCALES[epsilon])
+
+
+def test_mappings_bound_the_training_rows() -> None:
+    generator = simulation(7)
+    x, y = generator.standard_gamma(1.0, (200, 4)), generator.standard_normal(200)
+    test = np.arange(200) % 10 == 0
+    for name, mapping in MAPPINGS.items():
+        split = mapping(x, y, test)
+        assert np.linalg.norm(split.x, axis=1).max() <= 1.0 + 1e-12, name
+        assert np.abs(split.y).max() <= 1.0 + 1e-12, name
+        assert len(split.test_y) == test.sum() == len(split.test_x)
+
+
+@pytest.fixture(scope="module")
+def sheffet(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    return reproduce("sheffet", tmp_path_factory.mktemp("sheffet"), size="tiny")
+
+
+class TestSheffet:
+    def test_everything_is_written(self, sheffet: Reproduction) -> None:
+        names = {file.name for file in sheffet.files}
+        assert {f"sheffet-figure-{k}.{kind}" for k in range(1, 7) for kind in ("png", "svg")} <= names
+        assert {"sheffet-single.csv", "sheffet-claims.md", "sheffet-surpassed.csv"} <= names
+        assert all(file.stat().st_size > 100 for file in sheffet.files)
+
+    def test_claims_have_a_verdict_and_a_reason(self, sheffet: Reproduction) -> None:
+        assert len(sheffet.verdicts) >= 20
+        assert all(verdict.found for verdict in sheffet.verdicts)
+        outcomes = {verdict.claim: verdict.outcome for verdict in sheffet.verdicts}
+        assert {"pass", "fail", "false as printed"} <= set(outcomes.values())
+        assert outcomes["subtracting the expected noise is consistently better"] == "pass"
+
+    def test_the_default_is_ahead_where_something_is_left_to_gain(self, sheffet: Reproduction) -> None:
+        open_ = [row for row in sheffet.surpassed if not row.arrived]
+        assert len(open_) >= 4
+        assert all(row.ratio > 1.0 for row in open_)
+
+    def test_a_second_run_measures_nothing_and_writes_the_same(self, sheffet: Reproduction) -> None:
+        folder = sheffet.files[0].parent
+        before = {file: file.read_bytes() for file in sheffet.files}
+        heard: list[tuple[int, int]] = []
+        reproduce("sheffet", folder, size="tiny", tell=lambda _, done, of: heard.append((done, of)))
+        assert all(done == of for done, of in heard)
+        assert {file: file.read_bytes() for file in sheffet.files} == before
+
+
+def test_park_and_welling(tmp_path: Path) -> None:
+    made = reproduce("park-welling", tmp_path, size="tiny")
+    assert [row.ratio > 1.0 for row in made.surpassed] == [True, True]
+    assert sum(verdict.outcome == "false as printed" for verdict in made.verdicts) == 3
+
+
+def test_amin_without_data_says_what_it_skips(tmp_path: Path) -> None:
+    made = reproduce("amin", tmp_path, size="tiny")
+    assert set(made.skipped) == {"amin-covariance-real", "amin-regression-real"}
+    assert all("DPGRAM_DATA" in reason for reason in made.skipped.values())
+    assert made.verdicts
+    assert {"amin-figure-2.png", "amin-figure-3.png", "amin-figure-4.png"} <= {f.name for f in made.files}
+
+
+@pytest.mark.parametrize(("paper", "least"), [("amin", 10), ("wang", 7), ("kalaja", 11)])
+def test_papers_on_real_tables(paper: str, least: int, tmp_path: Path, shared_data: Path) -> None:
+    made = reproduce(paper, tmp_path, size="tiny", data=shared_data)
+    assert not made.skipped
+    assert len(made.verdicts) >= least
+    wanted = {number for study in studies_of(paper) for number in study.figures}
+    assert {f"{paper}-figure-{number}.png" for number in wanted} <= {file.name for file in made.files}
+
+
+def test_one_figure_runs_its_study_alone(tmp_path: Path) -> None:
+    made = reproduce("sheffet", tmp_path, size="tiny", figure="5")
+    assert {file.name for file in made.files} == {
+        "sheffet-multiple.csv", "sheffet-figure-5.png", "sheffet-figure-5.svg",
+        "sheffet-claims.md", "sheffet-claims.csv", "sheffet-surpassed.md", "sheffet-surpassed.csv",
+    }  # fmt: skip
+    with pytest.raises(DpgramError, match="no such figure"):
+        reproduce("sheffet", tmp_path, figure="9")
+    with pytest.raises(DpgramError, match="unknown paper"):
+        reproduce("nobody", tmp_path)
+
+
+def test_every_paper_has_studies_and_figures() -> None:
+    figures = {paper: [n for study in studies_of(paper) for n in study.figures] for paper in PAPERS}
+    assert figures["sheffet"] == [str(k) for k in range(1, 7)]
+    assert figures["amin"] == [str(k) for k in range(1, 6)]
+    assert figures["kalaja"] == [f"4.{k}" for k in range(1, 9)]
+    assert figures["park-welling"] == figures["wang"] == ["1"]
+
+
+def test_summary_leaves_out_what_has_arrived() -> None:
+    def row(theirs: float, ours: float) -> Surpassed:
+        return Surpassed(figure="F", setting="s", rival="r", theirs=theirs, ours=ours, floor=1.0)
+
+    lines = summary([row(4.0, 2.0), row(2.0, 4.0), row(0.5, 1.2)])
+    assert "| F | 1 of 2 | 0.50 | 1.25 | 2 | s (r) |" in lines
+    assert row(1.0, -0.1).ratio == math.inf
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["reproduce", "sheffet", "--tiny", "--figure", "5", "--processes", "1", "-o", str(tmp_path)]
+    assert cli.run([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["paper"] == "sheffet"
+    assert {claim["outcome"] for claim in told["claims"]} <= {
+        "pass",
+        "fail",
+        "false as printed",
+        "not measured",
+    }
+    with (tmp_path / "sheffet-multiple.csv").open() as file:
+        assert next(csv.reader(file))[:5] == ["seed", "log2_rows", "run", "log2_direct", "m"]
+    assert cli.run(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "NOT PRIVATE" in printed
+    assert "smaller error in" in printed
+    assert cli.run([*arguments, "--full"]) == 2
+    assert "one size at a time" in capsys.readouterr().err
