@@ -15,8 +15,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "dpgram"
 
 CURATOR_SIDE = (
-    "dpgram.audit", "dpgram.block", "dpgram.bounds", "dpgram.choice", "dpgram.cli", "dpgram.curator", "dpgram.encoding",
-    "dpgram.engines", "dpgram.federated", "dpgram.gram", "dpgram.kernel", "dpgram.learning", "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
+    "dpgram.audit", "dpgram.block", "dpgram.bounds", "dpgram.choice", "dpgram.cli", "dpgram.curator",
+    "dpgram.encoding",
+    "dpgram.engines", "dpgram.federated", "dpgram.gram", "dpgram.kernel", "dpgram.learning",
+    "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
     "dpgram.privacy.ledger", "dpgram.reading", "dpgram.sources",
 )  # fmt: skip
 HEAVY = (
@@ -55,7 +57,7 @@ GOLDEN = PROJECT / "tests" / "golden" / "insurance-gaussian-v1.dpgram.json"
         "import dpgram.release",
         "import dpgram.analysis",
         f"import dpgram; r = dpgram.load({str(GOLDEN)!r}); print(r); r.mean(); r.correlation()",
-        f"import dpgram; f = dpgram.load({str(GOLDEN)!r}).regress('charges', ['age', 'smoker']); f.summary(); f.conf_int()",
+        f"import dpgram; r = dpgram.load({str(GOLDEN)!r}); f = r.regress('charges', ['age']); f.conf_int()",
     ],
     ids=["import release", "import analysis", "describe", "regress"],
 )
