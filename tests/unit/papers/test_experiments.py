@@ -43,7 +43,7 @@ def test_the_moment_of_clipped_rows(design: ClippedRows) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 def test_the_limit_law_has_the_spread_of_the_rows(design: ClippedRows) -> None:
-    """Variances of 80 draws each of 2^13 rows agree on average within 5% (their noise is about 1%), both ways."""
+    """Variances of 80 draws of 2^13 rows agree on average within 5% (their noise is about 1%), both ways."""
     count, generator = 1 << 13, simulation(4)
     direct = np.stack([design.row_by_row(count, generator) for _ in range(80)])
     limit = np.stack([design.in_the_limit(count, generator) for _ in range(80)])
