@@ -40,7 +40,7 @@ SINGULAR: Final = 1e-10
 
 DROWNED: Final = 0.3
 """The share v/a² at which what a drowned direction does to estimates levels off; found on two real tables
-(concrete and nmes1988 of benchmarks/planner.py), and held against the others there."""
+(concrete and nmes1988 of benchmarks/planner.py); the others there are the evidence."""
 
 
 @final
