@@ -153,31 +153,31 @@ def verdicts(found: Found) -> list[Verdict]:
     ada = SufficientStatistics(claimed=claimed)
     return [
         judged(
-            "published table",
+            "published table (our question)",
             "our re-run of AdaSSP agrees with the published numbers",
             bool(np.mean(scores**2) < 2.0),
             f"mean z² {np.mean(scores**2):.2f} over {len(scores)} numbers (1 is expected)",
         ),
         judged(
-            "published table",
+            "published table (our question)",
             "SSP is unstable: worse than predicting nothing at small ε",
             any(float(c[2]) <= 0.1 for c in unstable),
             f"in {len(unstable)} of {len(pairs)} published numbers",
         ),
         judged(
-            "published table",
+            "published table (our question)",
             "AdaSSP is never much worse than the trivial prediction",
             len(safe) == len(pairs),
             f"within a tenth of it in {len(safe)} of {len(pairs)}",
         ),
         judged(
-            "published table",
+            "published table (our question)",
             "AdaSSP is the best of SSP, AdaSSP and AdaOPS",
             len(best) == len(pairs),
             f"in {len(best)} of {len(pairs)}",
         ),
         judged(
-            "published table",
+            "published table (our question)",
             "AdaSSP approaches the non-private fit as ε grows",
             max(closing) < 0.5,
             f"part of the possible gain lost at ε = {largest:g}: {min(closing):.2f} to {max(closing):.2f}",
