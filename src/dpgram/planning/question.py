@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT, Design, build_design
+from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.problem import orthonormal
 from dpgram.analysis.trust import CALM, LOST, LOST_PART, OWN_LIMIT, REST_LIMIT
@@ -70,6 +71,7 @@ class Question:
 
     schema: Schema
     target: str
+    on: tuple[str, ...] | None
     names: tuple[str, ...]
     """Coefficients other than the intercept."""
     second: Matrix
@@ -120,6 +122,7 @@ class Question:
         return cls(
             schema=schema,
             target=target,
+            on=None if on is None else tuple(on),
             names=tuple(name for name in design.names if name != INTERCEPT),
             second=second,
             values=np.maximum(values, 0.0),
@@ -181,6 +184,13 @@ class Question:
         """p_jᵀE r for one error matrix E in encoded units, n = 1."""
         turned = self.vectors.T @ (errors @ (self.vectors @ self.residual))
         return np.asarray((self.loads / self.spectrum) @ (self.turn @ turned))
+
+    def estimated(self, published: Sequence[Matrix], noise: EncodedNoise, radius: float) -> Matrix:
+        """The library's own estimates from these matrices in encoded units, a row for each."""
+        moments = [Moments(gram=gram, schema=self.schema, noise=noise, radius=radius) for gram in published]
+        design = build_design(moments[0], self.target, self.on, intercept=self.schema.constant)
+        slopes = [i for i, name in enumerate(design.names) if name != INTERCEPT]
+        return np.array([infer(each, design).estimate[slopes] for each in moments])
 
     @cached_property
     def _per_cell(self) -> Vector:
