@@ -43,6 +43,9 @@ class Faulty(Mechanism):
     def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Faulty:
         return cls(Gaussian.calibrated(guarantee, facts))
 
+    def expected(self, values: npt.NDArray[np.float64]) -> noise.Law:
+        return self.honest.expected(values)
+
     def curve(self, facts: Facts) -> PrivacyCurve:
         return self.honest.curve(facts)
 
