@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 from dpgram.encoding import Missing
 from dpgram.engines.threads import Progress, display
-from dpgram.engines.work import Lot, Outcome, Sums, Work, merge, numbered, settled
+from dpgram.engines.work import Lot, Outcome, Sums, Work, WorkEngine, merge, numbered, settled
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 from dpgram.gram import ExactGram
 from dpgram.schema import Schema
@@ -63,7 +63,7 @@ def portions(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DaskEngine:
+class DaskEngine(WorkEngine):
     """For `publish(..., engine=DaskEngine(scheduler="processes"))`.
 
     `scheduler`: "threads", "processes", or a `distributed.Client`; by default the client that is active, else
@@ -79,24 +79,6 @@ class DaskEngine:
     def accepts(self, data: object) -> bool:
         """Dask's own collections; nobody can have one without having loaded Dask."""
         return is_collection(data)
-
-    def gram(
-        self,
-        data: object,
-        schema: Schema,
-        clip: float | None = None,
-        *,
-        missing: Missing = "drop",
-        strict: bool = False,
-        progress: Progress = None,
-    ) -> ExactGram:
-        """See `gram`."""
-        (found,) = self._run(data, Work.of_gram(schema, clip, missing=missing, strict=strict), progress)
-        return found
-
-    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
-        """See `portions`."""
-        return self._run(data, Work.of_portions(plan), progress)
 
     def _run(self, data: object, work: Work, progress: Progress) -> Sums:
         runner = _runner(self.scheduler, self.retries)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 from dpgram.encoding import Missing
 from dpgram.engines.threads import Progress, display
-from dpgram.engines.work import Failed, Outcome, Sums, Work, merge, numbered, settled
+from dpgram.engines.work import Failed, Outcome, Sums, Work, WorkEngine, merge, numbered, settled
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 from dpgram.gram import ExactGram
 from dpgram.schema import Schema
@@ -62,7 +62,7 @@ def portions(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkEngine:
+class SparkEngine(WorkEngine):
     """For `publish(..., engine=SparkEngine(session=spark))`.
 
     `session`: for paths; by default the one that is active, else a new one by Spark's own settings. `lots`:
@@ -76,24 +76,6 @@ class SparkEngine:
     def accepts(self, data: object) -> bool:
         """Spark's own frames; nobody can have one without having loaded Spark."""
         return is_frame(data)
-
-    def gram(
-        self,
-        data: object,
-        schema: Schema,
-        clip: float | None = None,
-        *,
-        missing: Missing = "drop",
-        strict: bool = False,
-        progress: Progress = None,
-    ) -> ExactGram:
-        """See `gram`."""
-        (found,) = self._run(data, Work.of_gram(schema, clip, missing=missing, strict=strict), progress)
-        return found
-
-    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
-        """See `portions`."""
-        return self._run(data, Work.of_portions(plan), progress)
 
     def _run(self, data: Any, work: Work, progress: Progress) -> Sums:
         if is_frame(data):

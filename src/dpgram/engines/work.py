@@ -7,6 +7,7 @@ task again could not mend it, and a worker's own traceback could quote a row.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -21,6 +22,7 @@ from dpgram.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dpgram.engines.threads import Progress
     from dpgram.portions import Portions, Rows
     from dpgram.sources import Kind, Source
 
@@ -218,3 +220,33 @@ def settled(outcome: Outcome, *, strict: bool) -> Sums:
         raise outcome.error()
     some_row_used(outcome, strict=strict)
     return outcome
+
+
+class WorkEngine(ABC):
+    """An engine that has `Work` done elsewhere: all it must say is how."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _run(self, data: Any, work: Work, progress: Progress) -> Sums:
+        """The sums of all parts of the table, merged and settled."""
+
+    @final
+    def gram(
+        self,
+        data: object,
+        schema: Schema,
+        clip: float | None = None,
+        *,
+        missing: Missing = "drop",
+        strict: bool = False,
+        progress: Progress = None,
+    ) -> ExactGram:
+        """The exact Gram matrix of the encoded table. **Not private.**"""
+        (found,) = self._run(data, Work.of_gram(schema, clip, missing=missing, strict=strict), progress)
+        return found
+
+    @final
+    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
+        """The matrices of every block and group. **Not private.**"""
+        return self._run(data, Work.of_portions(plan), progress)

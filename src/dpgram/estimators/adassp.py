@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from dpgram.curator import LedgerLike
 from dpgram.estimators.bounded_rows import Floats
-from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor
+from dpgram.estimators.norm_bounded import Agreed
 from dpgram.estimators.ssp import (
     Moments,
-    VariantName,
-    exact_deal,
+    PerturbedMoments,
     exact_moments,
     float_rows,
-    printed_deal,
     printed_variant,
 )
 from dpgram.noise import SymmetricGaussian
@@ -25,7 +22,7 @@ from dpgram.privacy.entropy import Entropy
 
 
 @final
-class AdaSSP(NormBoundedRegressor):
+class AdaSSP(PerturbedMoments):
     """(XᵀX + N₁ + λI)⁻¹(Xᵀy + N₂), λ ≥ 0.
 
     `variant="exact"` (default): one joint Gaussian release of both moments on the exact curve, no release of
@@ -36,33 +33,10 @@ class AdaSSP(NormBoundedRegressor):
     identity to XᵀX (in units of x_norm²) and draw N₁ as (Z + Zᵀ)/2. proofs/adassp.md
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        x_norm: float | None = None,
-        y_bound: float | None = None,
-        variant: VariantName = "exact",
-        adjacency: str = "add-remove",
-        ledger: LedgerLike | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.x_norm = x_norm
-        self.y_bound = y_bound
-        self.variant = variant
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.entropy = entropy
-
-    def _deal(self, agreed: Agreed) -> Deal:
-        printed = printed_variant("adassp", self.variant, agreed)
-        return exact_deal(agreed) if printed is None else printed_deal(printed)
+    family: ClassVar[Literal["ssp", "adassp"]] = "adassp"
 
     def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        printed = printed_variant("adassp", self.variant, agreed)
+        printed = printed_variant(self.family, self.variant, agreed)
         if printed is None:
             return damped(exact_moments(x, y, agreed, entropy))
         theta = _printed_theta(*float_rows(x, y, agreed), printed, entropy)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, final
+from typing import ClassVar, Final, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -109,15 +110,10 @@ def float_rows(x: Floats, y: Floats, agreed: Agreed) -> tuple[Floats, Floats]:
     return clipped(x[finite], agreed.x_norm) / agreed.x_norm, bounded
 
 
-@final
-class SSP(NormBoundedRegressor):
-    """(XᵀX + N₁)⁻¹(Xᵀy + N₂) without a ridge: unstable where the noise reaches an eigenvalue.
+class PerturbedMoments(NormBoundedRegressor, ABC):
+    """A regression from noisy XᵀX and Xᵀy: exact, or one of the variants that papers printed."""
 
-    `variant="exact"` (default): one joint Gaussian release, (ε, δ)-DP to the letter. "wang2018": the noise of
-    the published program, which does not split ε over its two releases and is worth about 1.6ε;
-    "kalaja2020": the classical noise of two shares. Both are baselines in floats: `private_` is False, `fit`
-    warns, and `guarantee_` holds what their noise is truly worth. proofs/adassp.md
-    """
+    family: ClassVar[Literal["ssp", "adassp"]]
 
     def __init__(
         self,
@@ -141,11 +137,24 @@ class SSP(NormBoundedRegressor):
         self.entropy = entropy
 
     def _deal(self, agreed: Agreed) -> Deal:
-        printed = printed_variant("ssp", self.variant, agreed)
+        printed = printed_variant(self.family, self.variant, agreed)
         return exact_deal(agreed) if printed is None else printed_deal(printed)
 
+
+@final
+class SSP(PerturbedMoments):
+    """(XᵀX + N₁)⁻¹(Xᵀy + N₂) without a ridge: unstable where the noise reaches an eigenvalue.
+
+    `variant="exact"` (default): one joint Gaussian release, (ε, δ)-DP to the letter. "wang2018": the noise of
+    the published program, which does not split ε over its two releases and is worth about 1.6ε;
+    "kalaja2020": the classical noise of two shares. Both are baselines in floats: `private_` is False, `fit`
+    warns, and `guarantee_` holds what their noise is truly worth. proofs/adassp.md
+    """
+
+    family: ClassVar[Literal["ssp", "adassp"]] = "ssp"
+
     def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        printed = printed_variant("ssp", self.variant, agreed)
+        printed = printed_variant(self.family, self.variant, agreed)
         if printed is None:
             moments = exact_moments(x, y, agreed, entropy)
             return _solved(moments.second, moments.first)
