@@ -1,1 +1,1 @@
-"""What the library is examined for beyond its tests; `make assurance` runs it all and writes docs/assurance.md."""
+"""Examinations beyond the tests; `make assurance` runs them all and writes docs/assurance.md."""
