@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-full lint bench docs clean
+.PHONY: demo test test-full lint bench assurance docs clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -29,6 +29,13 @@ lint: $(STAMP)          ## ruff and mypy --strict
 
 bench: $(STAMP)         ## measured side by side; Markdown under benchmarks/results/
 	$(BIN)/python benchmarks/speed.py
+
+assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/assurance.md (under 30 minutes)
+	$(BIN)/python -m assurance
+
+$(VENV)/.assurance: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[assurance]"
+	touch $@
 
 docs: $(STAMP)          ## the documentation site, warnings as errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

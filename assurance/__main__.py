@@ -1,0 +1,66 @@
+"""Run the examinations one after the other.
+
+python -m assurance            # all of them, and write docs/assurance.md
+python -m assurance NAME …     # these only, to the screen: a page is made of one whole run or not at all
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from assurance.isolated import PROJECT, examine_apart
+from assurance.page import circumstances, page, table, verdict
+
+PARTS: Final = (
+    "audits",
+    "broken",
+    "floating_point",
+    "fuzzing",
+    "faults",
+    "soak",
+    "signatures",
+    "supply_chain",
+    "proofs",
+)
+"""Every module of this folder that has `examine`, in the order of the page."""
+
+PAGE: Final = PROJECT / "docs" / "assurance.md"
+
+
+def run(names: Sequence[str], target: Path | None) -> int:
+    """Examine; write the page where there is a target. 0 if everything holds, else 1."""
+    about = circumstances()
+    outcomes = []
+    for number, name in enumerate(names, 1):
+        print(f"[{number}/{len(names)}] {name} …", flush=True)
+        outcome = examine_apart(f"assurance.{name}")
+        outcomes.append(outcome)
+        failed = sum(not finding.holds for finding in outcome.part.findings)
+        told = f"{failed} FAIL" if failed else "all hold"
+        count = len(outcome.part.findings)
+        print(f"    {outcome.part.title}: {count} findings, {told} ({outcome.seconds:.0f} s)", flush=True)
+        if target is None or failed:
+            print(table(outcome.part), flush=True)
+    print(verdict(outcomes).replace("*", ""))
+    if target is not None:
+        target.write_text(page(outcomes, about), encoding="utf-8")
+        print(f"written: {target.relative_to(PROJECT)}")
+    return 0 if all(outcome.part.holds for outcome in outcomes) else 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m assurance", description="Run the examinations.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"parts to run: {', '.join(PARTS)}")
+    names = parser.parse_args().names
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    sys.exit(run(names or PARTS, None if names else PAGE))
+
+
+if __name__ == "__main__":
+    main()
