@@ -146,7 +146,7 @@ def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:
 
 def _batches(work: Work, read: Callable[[Any], Any] | None, start: int | None, part: Any) -> Iterator[Any]:
     """The batches of a part: a generator, so that opening it fails where the work looks for errors."""
-    yield from numbered(work.open(part).batches() if read is None else read(part), start or 0)
+    yield from numbered(work.open(part).in_turn() if read is None else read(part), start or 0)
 
 
 def _sums(work: Work, number: int, read: Any, start: int | None, part: Any) -> Outcome:

@@ -115,7 +115,11 @@ class Source(ABC):
 
     def batches(self) -> Batches:
         """Every row once, in order, in batches of the asked columns; read ahead by a background thread."""
-        return read_ahead(lambda: (batch for part in self.partitions() for batch in part.read()))
+        return read_ahead(self.in_turn)
+
+    def in_turn(self) -> Batches:
+        """The same batches, read by the thread that asks: for workers that share the cores."""
+        return (batch for part in self.partitions() for batch in part.read())
 
     def feeds(self, workers: int) -> tuple[Iterator[tuple[int, pa.RecordBatch]], ...]:
         """`workers` iterators of (number of the first row, batch); each is for one thread, together all rows.

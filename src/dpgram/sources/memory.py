@@ -240,16 +240,23 @@ def pandas_source(data: Any, request: Request) -> Source:
     """A pandas frame; columns of objects are read by their declared kind."""
     names = [name for name in data.columns if isinstance(name, str)]
     request.check(names, "the pandas frame")
-    columns = {name: data[name] for name in request.columns}
+    columns = {name: _numbers(data[name]) for name in request.columns}
 
     def cut(start: int, stop: int) -> pa.RecordBatch:
         arrays = [
-            _from_pandas(name, column.iloc[start:stop], request.kinds.get(name))
+            _array(name, column[start:stop], None)
+            if isinstance(column, np.ndarray)
+            else _from_pandas(name, column.iloc[start:stop], request.kinds.get(name))
             for name, column in columns.items()
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     return MemorySource(request=request, label="a pandas frame", length=len(data), cut=cut)
+
+
+def _numbers(column: Any) -> Any:
+    """The memory of a column of plain numbers, read as any numpy array; every other column as it is."""
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf" else column
 
 
 def _from_pandas(name: str, column: Any, kind: Kind | None) -> pa.Array:
