@@ -200,10 +200,18 @@ class Ledger:
         )
 
     def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = "") -> None:
-        """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first."""
+        """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first.
+
+        Like `charge` it checks what was written since this object last looked, in time that does not grow
+        with the history; `history` and `verify` check all of it.
+        """
         _checked_text("a note", note, empty=True)
         cost = self._quote(event, adjacency, unit)
-        self._refuse_excess(event, cost, self._balance(self._read()[1]))
+        with self._lock:
+            known = self._tip
+        tip = ledger_file.follow(self._path, self._terms, known, timeout=self._timeout)
+        self._remember(tip)
+        self._refuse_excess(event, cost, self._balance(tip))
 
     def charge(
         self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = ""
