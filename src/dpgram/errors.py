@@ -67,7 +67,9 @@ class MechanismError(DpgramError):
 
 
 class LearningError(DpgramError):
-    """Bounds cannot be learnt from so few rows. `spent` is the event that was paid for; None: nothing was.
+    """Bounds cannot be learnt: too few rows, or the table went away between two readings.
+
+    `spent` is the event that was paid for; None: nothing was.
 
     `cost` says in words what that event was worth.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, final
@@ -20,7 +20,7 @@ from dpgram.choice import AUTO
 from dpgram.curator import Report, check_request, published_matrix
 from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.engines.local import Progress, gram, portions
-from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError
+from dpgram.errors import DpgramError, DpgramWarning, GuaranteeError, LearningError, MechanismError
 from dpgram.learning import Learner, Plan, planned, refuse_few_rows
 from dpgram.learning_table import Table, refuse_streams
 from dpgram.learnt_checks import unresolved
@@ -149,17 +149,19 @@ def publish_learnt(
         relation = adjacency_named(request.adjacency)
         receipt = book.charge(plan.event, adjacency=relation, unit=request.unit, note=request.note)
     learner = Learner(table=table, plan=plan, entropy=source, public_rows=public_rows)
-    schema = learner.run(tally)
-    clip = request.clip if learner.radius is None else learner.radius
-    with warnings.catch_warnings(record=True) as cautions:
-        warnings.simplefilter("always")
-        exact = _matrix(data, request, Encoder(schema, clip=clip, missing=request.missing), threads, progress)
+    with _paid(plan):
+        schema = learner.run(tally)
+        clip = request.clip if learner.radius is None else learner.radius
+        encoder = Encoder(schema, clip=clip, missing=request.missing)
+        with warnings.catch_warnings(record=True) as cautions:
+            warnings.simplefilter("always")
+            exact = _matrix(data, request, encoder, threads, progress)
     learnt = learner.record()
     drawn = plan.mechanism.draw(exact.cells, source)
     release = Release(
         library=version("dpgram"),
         schema=schema,
-        radius=Encoder(schema, clip=clip, missing=request.missing).radius,
+        radius=encoder.radius,
         policy=Policy(missing=request.missing, strict=False),
         adjacency=request.adjacency,
         unit=request.unit,
@@ -188,6 +190,23 @@ def publish_learnt(
         except Exception as problem:  # noqa: BLE001  (whatever it is: the release has been paid for)
             _warn(f"the report after the charge failed ({type(problem).__name__}); the release is whole")
     return release
+
+
+@contextlib.contextmanager
+def _paid(plan: Plan) -> Iterator[None]:
+    """A table that can no longer be read after the charge: the message says what that has cost."""
+    try:
+        yield
+    except LearningError:
+        raise
+    except DpgramError as problem:
+        raise LearningError(
+            "the table could not be read again after the charge",
+            got=problem,
+            remedy="Mend the source and publish again, which is charged again",
+            spent=plan.event,
+            cost=describe(plan.event),
+        ) from problem
 
 
 def _matrix(

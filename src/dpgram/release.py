@@ -7,6 +7,7 @@ file names. The format is described in docs/reference/release-format.md.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -400,3 +401,11 @@ def _write_atomically(target: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    if os.name == "posix":
+        # The new name too must outlive a power cut; a file system that cannot promise it has the file anyway.
+        with contextlib.suppress(OSError):
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)

@@ -318,8 +318,15 @@ def _keep(release: Release, output: Path) -> Path:
     try:
         return release.save(output)
     except ReleaseError as problem:
-        folder = Path(tempfile.mkdtemp(prefix="dpgram-"))
-        saved = release.save(folder / output.name)
+        try:
+            saved = release.save(Path(tempfile.mkdtemp(prefix="dpgram-")) / output.name)
+        except (OSError, ReleaseError) as worse:
+            entry = "" if release.receipt is None else f" (entry {release.receipt.entry} of its ledger)"
+            raise ReleaseError(
+                f"the release was paid for{entry} but could be written nowhere: it is lost",
+                got=f"{problem}; {worse}",
+                remedy="Make room and publish again, which is charged again: there is no refund",
+            ) from problem
         say(f"dpgram: warning: {problem}; it was saved as {saved}", err=True)
         return saved
 

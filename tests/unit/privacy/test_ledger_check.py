@@ -75,7 +75,7 @@ def test_an_older_copy_and_another_ledger_are_noticed(ledger: Ledger, tmp_path: 
         ask(ledger)
 
 
-@pytest.mark.parametrize("column, value", [("record", "'{}'"), ("head", "'0'")])
+@pytest.mark.parametrize(("column", "value"), [("record", "'{}'"), ("head", "'0'")])
 def test_what_others_wrote_is_verified(column: str, value: str, ledger: Ledger) -> None:
     """An entry that came after the last look is followed link by link, in a check as in a charge."""
     other = Ledger.open(ledger.path)
