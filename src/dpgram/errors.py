@@ -103,6 +103,10 @@ class ReleaseError(DpgramError):
     """A release file is damaged, altered, of an unknown version, or not a release at all."""
 
 
+class SignatureError(ReleaseError):
+    """A release is not signed, not by the expected key, or altered since; or a key cannot be used."""
+
+
 class AnalysisError(DpgramError):
     """The question cannot be answered from this release."""
 

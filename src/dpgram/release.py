@@ -43,6 +43,7 @@ from dpgram.release_parts import (
     UnitRule,
 )
 from dpgram.schema import Schema
+from dpgram.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation
@@ -51,10 +52,11 @@ if TYPE_CHECKING:
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
     from dpgram.analysis.results import Regression
+    from dpgram.signing import SigningKey
 
 FORMAT: Final = "dpgram-release"
 VERSION: Final = 1
-OPTIONAL_FIELDS: Final = frozenset({"unit_rule", "group", "block", "survey_weight", "learnt"})
+OPTIONAL_FIELDS: Final = frozenset({"unit_rule", "group", "block", "survey_weight", "learnt", "signature"})
 """Left out of the file where they are None: files from before these fields keep their bytes and digests."""
 LARGEST_FILE: Final = 1 << 27
 """Bytes. Twice what the widest schema can need; whatever is larger is not a release."""
@@ -93,6 +95,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     block: Block | None = None
     survey_weight: SurveyWeight | None = None
     learnt: Learnt | None = None
+    signature: Signature | None = None
 
     def __post_init__(self) -> None:
         width = self.schema.width
@@ -262,8 +265,18 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of every other field."""
-        return sha256_hex(self._fields())
+        """SHA-256 of the canonical JSON of every other field but the signature, which does not change it."""
+        return sha256_hex(self._content())
+
+    def sign(self, key: SigningKey) -> Self:
+        """The same release with a signature of all its content, in place of any it had."""
+        value = key.sign(signed_bytes(self._content())).hex()
+        signature = Signature(scheme=SCHEME, public_key=key.public, value=value)
+        return msgspec.structs.replace(self, signature=signature)
+
+    def verify(self, public_key: str) -> None:
+        """SignatureError unless this very content was signed with the private key of `public_key`."""
+        check(self.signature, signed_bytes(self._content()), public_key)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file whole or not at all: a temporary file beside it, flushed, then renamed."""
@@ -280,8 +293,8 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
 
     def to_json(self) -> bytes:
         """The file: canonical JSON with the digest among its fields, and a newline."""
-        fields = self._fields()
-        return canonical_bytes({**fields, "digest": sha256_hex(fields)}) + b"\n"
+        signed = {} if self.signature is None else {"signature": msgspec.to_builtins(self.signature)}
+        return canonical_bytes({**self._content(), **signed, "digest": self.digest}) + b"\n"
 
     @classmethod
     def from_json(cls, raw: bytes) -> Self:
@@ -331,9 +344,10 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     def _repr_html_(self) -> str:
         return as_html(self)
 
-    def _fields(self) -> dict[str, object]:
-        """Every field but the digest, as plain JSON values."""
+    def _content(self) -> dict[str, object]:
+        """Every field but the digest and the signature, which speak of the others, as plain JSON values."""
         held = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
+        del held["signature"]
         return {
             name: _plain(value)
             for name, value in held.items()
@@ -341,8 +355,14 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         }
 
 
-def load(path: str | os.PathLike[str]) -> Release:
-    """Read and check a release file. Nothing in it is executed; nothing it names is imported."""
+def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Release:
+    """Read and check a release file. Nothing in it is executed; nothing it names is imported.
+
+    With the curator's `public_key` (64 hexadecimal digits) the release must carry a valid signature of that
+    key. Without one a signed release loads as well, and nothing says that its signature is true.
+    """
+    if public_key is not None:
+        public_key = parsed_public_key(public_key)  # a mistyped key is found before a large file is read
     source = Path(path)
     try:
         with source.open("rb") as stream:
@@ -353,7 +373,10 @@ def load(path: str | os.PathLike[str]) -> Release:
         ) from problem
     if len(raw) > LARGEST_FILE:
         raise ReleaseError(f"{source} is too large to be a release", limit=f"{LARGEST_FILE} bytes")
-    return Release.from_json(raw)
+    release = Release.from_json(raw)
+    if public_key is not None:
+        release.verify(public_key)
+    return release
 
 
 def _plain(value: object) -> object:

@@ -64,9 +64,9 @@ def _rounded_up(value: float) -> str:
     return f"{math.ceil(value / unit) * unit:.2g}"
 
 
-def as_text(release: Release) -> str:
-    """One aligned block, about 100 columns wide."""
-    shown = [(name, printable(value)) for name, value in facts(release)]
+def as_text(release: Release, *, verified: bool = False) -> str:
+    """One aligned block, about 100 columns wide; `verified` says that the signature was checked."""
+    shown = [(name, printable(value)) for name, value in facts(release, verified=verified)]
     label = max(len(name) for name, _ in shown)
     lines = [_title(release)]
     for name, value in shown:
@@ -94,7 +94,7 @@ def _title(release: Release) -> str:
     return f"A differentially private release of {release.schema.width} encoded columns"
 
 
-def facts(release: Release) -> list[tuple[str, str]]:
+def facts(release: Release, *, verified: bool = False) -> list[tuple[str, str]]:
     """Every public fact of the file as a name and a text; nothing is escaped."""
     found = [
         ("columns", _listed(release.columns)),
@@ -109,6 +109,9 @@ def facts(release: Release) -> list[tuple[str, str]]:
     found += [*_learnt(release), *_portion(release)]
     if release.receipt is not None:
         found.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
+    if release.signature is not None:
+        state = "verified" if verified else "signed but not verified here; a forger could name this key too"
+        found.append(("signature", f"{state}: Ed25519, public key {release.signature.public_key}"))
     return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
 
 

@@ -59,7 +59,7 @@ def json_schema() -> dict[str, object]:
     properties["digest"] = {
         "type": "string",
         "pattern": "^[0-9a-f]{64}$",
-        "description": "SHA-256 of the canonical JSON of all other fields.",
+        "description": "SHA-256 of the canonical JSON of all other fields but the signature.",
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

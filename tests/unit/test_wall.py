@@ -19,11 +19,11 @@ CURATOR_SIDE = (
     "dpgram.encoding",
     "dpgram.engines", "dpgram.federated", "dpgram.gram", "dpgram.kernel", "dpgram.learning",
     "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
-    "dpgram.privacy.ledger", "dpgram.reading", "dpgram.sources",
+    "dpgram.privacy.ledger", "dpgram.reading", "dpgram.signing", "dpgram.sources",
 )  # fmt: skip
 HEAVY = (
     "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "randomgen", "matplotlib", "dask", "pyspark",
-    "duckdb", "sqlite3", "typer", "rich", "dp_accounting",
+    "duckdb", "sqlite3", "typer", "rich", "dp_accounting", "cryptography", "sklearn",
 )  # fmt: skip
 """Packages an analyst's work must not load by itself."""
 
@@ -31,7 +31,7 @@ ALLOWED_UPSTREAM = {
     "canonical_json", "columns", "descriptive", "errors", "explorer", "lattice", "learnt_checks", "noise",
     "ordered", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
     "privacy.receipt", "privacy.spectral", "release", "release_checks", "release_display", "release_parts",
-    "report", "schema", "terminal",
+    "report", "schema", "signature", "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, budget, curate, demonstrate, federate, pages, plan, reproduce
+from dpgram.cli import analyse, budget, curate, demonstrate, federate, pages, plan, reproduce, sign
 from dpgram.cli.console import say
 from dpgram.errors import DpgramError
 
@@ -32,6 +32,9 @@ app.command("check")(curate.check)
 app.command("plan")(plan.plan)
 app.command("gram")(federate.gram)
 app.command("publish")(curate.publish)
+app.add_typer(sign.app, name="key")
+app.command("sign")(sign.sign)
+app.command("verify")(sign.verify)
 app.command("show")(analyse.show)
 app.command("regress")(analyse.regress)
 app.command("correlation")(analyse.correlation)

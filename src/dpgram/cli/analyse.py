@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, print_table, say, split_names
+from dpgram.cli.sign import PublicKeyIfAny, given_public_key
 
 if TYPE_CHECKING:
     from dpgram.analysis.results import Regression
 
 
-def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
+def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonFlag = False) -> None:
     """Tell what a release promises and holds.
+
+    With a public key it also checks the signature, and refuses a release that is not signed with it.
 
     \b
     Example:
       dpgram show insurance.dpgram.json
     """
     from dpgram.release import load
-    from dpgram.release_display import guarantee_in_words
+    from dpgram.release_display import as_text, guarantee_in_words
 
-    loaded = load(release)
+    verified = public_key is not None
+    loaded = load(release, public_key=None if public_key is None else given_public_key(public_key))
     means = loaded.mean() if loaded.schema.constant and loaded.count() > 0 else {}
     if as_json:
         told = loaded.guarantee
@@ -43,11 +47,13 @@ def show(release: ReleaseFile, as_json: JsonFlag = False) -> None:
                 "count": loaded.count() if loaded.schema.constant else None,
                 "mean": means,
                 "receipt": None if loaded.receipt is None else loaded.receipt.ledger_name,
+                "signed_by": None if loaded.signature is None else loaded.signature.public_key,
+                "verified": verified,
                 "digest": loaded.digest,
             }
         )
         return
-    say(str(loaded))
+    say(as_text(loaded, verified=verified))
     if means:
         say("")
         print_table([(name, f"{value:.5g}") for name, value in means.items()], ("column", "noisy mean"))

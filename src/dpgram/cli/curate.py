@@ -181,6 +181,9 @@ def publish(
         bool,
         typer.Option("--psd", help="Publish a positive semidefinite matrix; auto then chooses among those."),
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign the release with the private key in this file.")
+    ] = None,
     note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
     engine: Annotated[
         str, typer.Option(help="Where rows are added up: auto, local, dask, spark or another's name.")
@@ -218,12 +221,16 @@ def publish(
     from dpgram.curator import publish as run
     from dpgram.privacy.ledger import Ledger
     from dpgram.schema import Schema
+    from dpgram.signing import SigningKey
 
     declared = Schema.from_file(schema)
     columns = None if blocks is None else [split_names(block) or [] for block in blocks.split(";")]
     outputs = _outputs(output, declared, by, 0 if columns is None else len(columns))
     for place in outputs:
         require_writable(place, overwrite=overwrite)
+    key = (
+        None if sign is None else SigningKey.open(sign)
+    )  # a key that cannot be used is found before the charge
     book = None if ledger is None else Ledger.open(ledger)
     reports: list[Report] = []
     options = Options(
@@ -259,6 +266,8 @@ def publish(
         releases += run(table, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
     else:
         releases.append(run(table, declared, epsilon=epsilon, delta=delta, **options))
+    if key is not None:
+        releases = [release.sign(key) for release in releases]
     saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
     reports = reports[-len(releases) :]  # where something is learnt there is an early one too
     if as_json:
