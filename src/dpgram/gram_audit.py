@@ -1,25 +1,31 @@
 """Audits of Gram mechanisms: the worst neighbours for both adjacencies, and statistics that tell them apart.
 
 A full-length row along one column and one spread evenly over all of them see different faults (a diagonal or
-an off-diagonal variance that is too small); under replace-one two orthogonal full rows are farthest apart.
+an off-diagonal variance that is too small); under replace-one two orthogonal full rows are farthest apart. A
+person of several rows may also spread the same trace over several directions.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.audit import AuditResult, Claim, Scores, audit
+from dpgram.audit import Experiment, JointAudit, Scores, Tell, audit_all
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism
+from dpgram.noise import NoisyInverse
 from dpgram.privacy.adjacency import AddRemove
-from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.entropy import Entropy
 
 Cells = npt.NDArray[np.int64]
 
@@ -56,9 +62,11 @@ class Neighbours:
         The inner product of M − b with a − b, whole and by parts, is the likelihood ratio of symmetric
         Gaussian noise and shows a wrong shape; the difference of nuclear norms is nearly that of matrix
         Laplace noise; one-sided noise gives itself away in the sign of an outer eigenvalue. Then the cells.
+        Where an inverse was published, a and b are the inverses without noise, in units of their distance.
         """
-        from_b = np.stack([_floats(one) for one in drawn]) - self.b / ROW_NORM_SQUARED
-        step = (self.a - self.b) / ROW_NORM_SQUARED
+        a, b, unit = self._without_noise(drawn[0])
+        from_b = np.stack([_floats(one) for one in drawn]) / unit - b / unit
+        step = (a - b) / unit
         products = from_b * step
         whole, diagonal = products.sum(axis=(1, 2)), np.einsum("nii->n", products)
         values_a, values_b = np.linalg.eigvalsh(from_b - step), np.linalg.eigvalsh(from_b)
@@ -67,29 +75,58 @@ class Neighbours:
         cells = from_b[:, np.tri(len(step), dtype=np.bool_)]
         return np.column_stack([whole, diagonal, whole - diagonal, nuclear, *outer, cells])
 
+    def _without_noise(self, drawn: Drawn) -> tuple[Scores, Scores, float]:
+        """What would be published of a and of b without noise, and the unit to measure in."""
+        if drawn.kind == "gram":
+            return self.a.astype(np.float64), self.b.astype(np.float64), float(ROW_NORM_SQUARED)
+        if not isinstance(drawn.noise, NoisyInverse):
+            raise MechanismError(
+                "only a noisy Gram matrix, or the inverse of one with a public ridge, can be measured here",
+                got=f"kind {drawn.kind!r} with {type(drawn.noise).__name__}",
+                remedy="Give dpgram.audit.audit a statistic of your own.",
+            )
+        ridge = drawn.noise.ridge * np.eye(len(self.a))
+        a: Scores = np.asarray(np.linalg.inv(self.a + ridge), dtype=np.float64)
+        b: Scores = np.asarray(np.linalg.inv(self.b + ridge), dtype=np.float64)
+        return a, b, float(np.linalg.norm(a - b)) or 1.0 / drawn.noise.ridge
+
 
 def worst_neighbours(facts: Facts, common: Cells | None = None) -> tuple[Neighbours, ...]:
     """Pairs that differ by full-length rows: along one column, and spread over all of them.
 
     `common` is the Gram matrix of the rows both data sets share; none is the worst for noise that adapts.
+    Where `facts` allow a unit several rows, one pair more: a unit whose rows point in different directions.
     """
     width = facts.width
     rest = np.zeros((width, width), dtype=np.int64) if common is None else common
     axis = _row(width, 1)
     if width == 1:
         return (Neighbours(name="one column", a=rest + _square(axis), b=rest),)
+    persons = _several_rows(facts, rest) if facts.unit_rows > 1 else ()
     if isinstance(facts.adjacency, AddRemove):
         spread = _row(width, width)
         return (
             Neighbours(name="one column", a=rest + _square(axis), b=rest),
             Neighbours(name="all columns", a=rest + _square(spread), b=rest),
+            *persons,
         )
     # An even number of columns, so that the row and the one with alternating signs are orthogonal.
     spread = _row(width, width - width % 2)
     return (
         Neighbours(name="one column", a=rest + _square(axis), b=rest + _square(np.roll(axis, 1))),
         Neighbours(name="all columns", a=rest + _square(spread), b=rest + _square(_alternating(spread))),
+        *persons,
     )
+
+
+def _several_rows(facts: Facts, rest: Cells) -> tuple[Neighbours, ...]:
+    """A unit with equally long rows along as many columns as it may; replaced by one along the others."""
+    width, adds = facts.width, isinstance(facts.adjacency, AddRemove)
+    rank = min(facts.unit_rows, width if adds else width // 2)
+    one = np.zeros(width, dtype=np.int64)
+    one[:rank] = ROW_NORM_SQUARED // rank
+    other = np.zeros_like(one) if adds else one[::-1]
+    return (Neighbours(name="several rows", a=rest + np.diag(one), b=rest + np.diag(other)),)
 
 
 @final
@@ -105,31 +142,6 @@ class GramRun:
         return self.mechanism.draw(self.gram, entropy)
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MechanismAudit:
-    """The audits of all pairs of neighbours, valid together with the asked confidence."""
-
-    results: tuple[tuple[str, AuditResult], ...]
-
-    @property
-    def epsilon_lower(self) -> float:
-        """The largest ε that any pair shows."""
-        return max(result.epsilon_lower for _, result in self.results)
-
-    @property
-    def mu_lower(self) -> float:
-        """The largest μ that any pair shows."""
-        return max(result.mu_lower for _, result in self.results)
-
-    def passes(self, claim: Claim) -> bool:
-        """Whether no pair contradicts the claim."""
-        return all(result.passes(claim) for _, result in self.results)
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name}: {result}" for name, result in self.results)
-
-
 def audit_mechanism(
     mechanism: Mechanism,
     facts: Facts,
@@ -140,38 +152,55 @@ def audit_mechanism(
     workers: int = 1,
     entropy: Entropy | None = None,
     common: Cells | None = None,
-) -> MechanismAudit:
-    """Audit one mechanism on every pair of worst neighbours, `runs` draws on each side of each pair."""
+    scores: str | os.PathLike[str] | None = None,
+    tell: Tell | None = None,
+) -> JointAudit:
+    """Audit one mechanism on every pair of worst neighbours, `runs` draws on each side of each pair.
+
+    The mechanism may be anybody's: only its `draw` is run. `scores` names a file that keeps what was drawn,
+    which a second call continues; `tell` hears of progress.
+    """
     pairs = worst_neighbours(facts, common)
-    sources = (SystemEntropy() if entropy is None else entropy).split(len(pairs))
-    shared = 1.0 - (1.0 - confidence) / len(pairs)
-    results = [
-        audit(
-            GramRun(mechanism=mechanism, gram=pair.a),
-            GramRun(mechanism=mechanism, gram=pair.b),
-            runs=runs,
-            delta=delta,
-            statistic=pair.measure,
-            names=pair.statistics,
-            confidence=shared,
-            workers=workers,
-            entropy=source,
-        )
-        for pair, source in zip(pairs, sources, strict=True)
-    ]
-    return MechanismAudit(results=tuple(zip([pair.name for pair in pairs], results, strict=True)))
+    return audit_all(
+        [experiment(mechanism, pair) for pair in pairs],
+        runs=runs,
+        delta=delta,
+        confidence=confidence,
+        workers=workers,
+        entropy=entropy,
+        scores=scores,
+        what=f"{_named(mechanism)} of dpgram {version('dpgram')} on neighbours {digest(pairs)}",
+        tell=tell,
+    )
+
+
+def experiment(mechanism: Mechanism, pair: Neighbours) -> Experiment[Drawn]:
+    """Draws of a mechanism on both matrices of a pair, with all that `Neighbours.measure` can tell."""
+    return Experiment(
+        name=pair.name,
+        run_a=GramRun(mechanism=mechanism, gram=pair.a),
+        run_b=GramRun(mechanism=mechanism, gram=pair.b),
+        statistic=pair.measure,
+        names=pair.statistics,
+    )
+
+
+def _named(mechanism: Mechanism) -> str:
+    """Its class and parameters; a place in memory says nothing and would differ the next time."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(mechanism))
+
+
+def digest(pairs: Sequence[Neighbours]) -> str:
+    """A short name of these neighbours, so that a file of scores cannot be continued with others."""
+    content = hashlib.sha256()
+    for pair in pairs:
+        content.update(repr((pair.name, pair.a.tolist(), pair.b.tolist())).encode())
+    return content.hexdigest()[:16]
 
 
 def _floats(drawn: Drawn) -> Scores:
-    """The noisy matrix in units of a full row's square."""
-    if drawn.kind != "gram":
-        raise MechanismError(
-            "only a noisy Gram matrix can be measured here",
-            got=drawn.kind,
-            limit="kind 'gram'",
-            remedy="Give dpgram.audit.audit a statistic of your own.",
-        )
-    return drawn.cells.astype(np.float64) * (math.ldexp(1.0, drawn.exponent) / ROW_NORM_SQUARED)
+    """The published matrix, in lattice units."""
+    return np.ldexp(drawn.cells.astype(np.float64), drawn.exponent)
 
 
 def _row(width: int, columns: int) -> Cells:

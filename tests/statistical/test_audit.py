@@ -11,9 +11,16 @@ import pytest
 from scipy import stats
 
 from dpgram import noise
-from dpgram.audit import AuditResult, Separation, audit, clopper_pearson_lower, clopper_pearson_upper
+from dpgram.audit import (
+    AuditResult,
+    JointAudit,
+    Separation,
+    audit,
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+)
 from dpgram.errors import GuaranteeError, MechanismError
-from dpgram.gram_audit import GramRun, MechanismAudit, audit_mechanism, worst_neighbours
+from dpgram.gram_audit import GramRun, audit_mechanism, worst_neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Drawn, Facts, Gaussian, MatrixLaplace, Mechanism
 from dpgram.privacy.accountant import Event
@@ -98,9 +105,7 @@ class OneSided(Faulty):
         return Drawn(cells=gram.astype(object) + added, noise=self.honest.law(width))
 
 
-def run(
-    mechanism: Mechanism, where: Facts, runs: int, *, delta: float = 0.0, seed: int = 1
-) -> MechanismAudit:
+def run(mechanism: Mechanism, where: Facts, runs: int, *, delta: float = 0.0, seed: int = 1) -> JointAudit:
     return audit_mechanism(mechanism, where, runs=runs, delta=delta, entropy=SeededEntropy(seed))
 
 
