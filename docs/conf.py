@@ -41,6 +41,14 @@ def copy_pages_kept_elsewhere() -> None:
 copy_pages_kept_elsewhere()
 
 
+def keep_bars(
+    _app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]
+) -> None:
+    """|x| is a length in our docstrings; reStructuredText would look for a substitution."""
+    lines[:] = [line.replace("|", "\\|") for line in lines]
+
+
 def setup(app: Sphinx) -> None:
     """Tables in examples are fences of kind csv, which no highlighter knows."""
     app.add_lexer("csv", TextLexer)
+    app.connect("autodoc-process-docstring", keep_bars)
