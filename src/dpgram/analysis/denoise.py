@@ -1,0 +1,101 @@
+"""The exact matrix as a release tells of it, at the least expected squared error: Ĝ = Σ x_i u_i u_iᵀ.
+
+The eigenvectors u are the published ones, and with them the best x_i is u_iᵀG u_i. Noise that was added
+drives eigenvalues apart, so that w_i says too much; directions that were sampled hold less than the
+eigenvalue that was published with them. Both laws are public, so x is estimated from the release alone:
+noise/shrinkage.py, noise/sampled.py. Without noise Ĝ is the published matrix; where noise explains all, it is
+nearly nothing. Ĝ has no negative eigenvalue, and no larger trace than tables of so many rows. It is biased
+towards zero, as everything with little squared error: for one cell, a mean or an interval use the release.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.problem import complement_of, too_noisy
+from dpgram.errors import AnalysisError
+from dpgram.noise import EigenvectorSampling, SymmetricGaussian
+from dpgram.noise.sampled import StandIn
+from dpgram.noise.shrinkage import attracted, shrunken, within_trace
+
+Matrix = npt.NDArray[np.float64]
+
+
+def second_moments(moments: Moments) -> Matrix:
+    """Ĝ in encoded units."""
+    span = _possible(moments)
+    block = _denoised(moments, span.T @ _cleaned(moments) @ span)
+    return _symmetric(span @ block @ span.T)
+
+
+def central_moments(moments: Moments) -> Matrix:
+    """The covariance of all columns but the constant, in encoded units, from Ĝ on the functions of mean zero.
+
+    In an orthonormal basis of the functions f with fᵀG̃v = 0, v the constant, the noise is what it was.
+    """
+    constant = moments.constant_vector()
+    if constant is None:
+        raise AnalysisError(
+            "this release has no constant column, so it knows no means", remedy="Publish with constant=True"
+        )
+    gram, span, constant = _cleaned(moments), _possible(moments), moments.project(constant)
+    toward = gram @ constant
+    rows = float(constant @ toward)
+    if rows <= 0.0:
+        raise too_noisy()
+    basis = span @ complement_of(span.T @ toward)
+    block = _denoised(moments, basis.T @ gram @ basis)
+    axes = moments.project(np.eye(len(gram))[:, 1:])
+    coordinates = basis.T @ (axes - np.outer(constant, axes.T @ toward / rows))
+    return _symmetric(coordinates.T @ block @ coordinates / rows)
+
+
+def _cleaned(moments: Moments) -> Matrix:
+    """P(G̃ − E N)P; sampled directions are first given what they are expected to hold."""
+    sampled = _sampled_directions(moments.noise)
+    if sampled is None:
+        return moments.consistent_gram
+    unit = moments.noise.parts[0].unit
+    return moments.project(moments.project(sampled.denoised(moments.gram / unit) * unit).T)
+
+
+def _sampled_directions(noise: EncodedNoise) -> EigenvectorSampling | None:
+    """The law of a release that was drawn direction by direction, if it is one."""
+    law = noise.parts[0].law
+    if len(noise.parts) == 1 and isinstance(law, StandIn) and isinstance(law.law, EigenvectorSampling):
+        return law.law
+    return None
+
+
+def _denoised(moments: Moments, block: Matrix) -> Matrix:
+    """The denoised matrix on orthonormal coordinates."""
+    values, vectors = np.linalg.eigh(_symmetric(block))
+    noise, width = moments.noise, len(values)
+    deviation = math.sqrt(2.0) * noise.offdiagonal_sd
+    if width and deviation > 0.0 and _sampled_directions(noise) is None:
+        edge = noise.expected_norm(width) / SymmetricGaussian(sigma=deviation).expected_norm(width)
+        values = shrunken(attracted(values, deviation, edge), deviation**2)
+    return np.asarray((vectors * within_trace(values, _largest_trace(moments))) @ vectors.T)
+
+
+def _largest_trace(moments: Moments) -> float:
+    """n·R²; a noisy n only where no row was shortened, for such a row weighs less than its trace."""
+    if moments.public_rows is not None:
+        return moments.public_rows * moments.radius**2
+    if moments.clipped or moments.rows is None:
+        return math.inf
+    return moments.rows * moments.radius**2
+
+
+def _possible(moments: Moments) -> Matrix:
+    """An orthonormal basis of all that tables can have: the complement of the known null space."""
+    null = moments.known_null_space
+    return np.asarray(np.linalg.qr(null, mode="complete")[0][:, null.shape[1] :])
+
+
+def _symmetric(matrix: Matrix) -> Matrix:
+    return np.asarray((matrix + matrix.T) / 2.0)
