@@ -1,0 +1,27 @@
+"""Many publishes in one process: the short form of assurance.soak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assurance.soak import BYTES_EACH, SLOWER, course, course_apart
+
+
+def test_nothing_piles_up(tmp_path: Path) -> None:
+    """Time is left to the long form: what would make it grow is counted in test_ledger_check.py."""
+    found = course(120, tmp_path)
+    assert found.descriptors[1] <= found.descriptors[0]
+    assert found.threads[1] <= found.threads[0] + 1
+    assert found.unclaimed == 120 - 12
+    assert found.ledger_bytes < 120 * 1000
+    assert found.growth < 30_000, "a release kept alive each time would be seen"
+
+
+@pytest.mark.full
+def test_two_thousand_publishes_neither_leak_nor_slow_down() -> None:
+    found = course_apart(2000)
+    assert found.growth < 2 * BYTES_EACH
+    assert found.last < SLOWER * found.first
+    assert found.unclaimed == 2000 - 200
