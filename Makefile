@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-full lint bench assurance docs clean
+.PHONY: demo test test-full test-oldest test-newest lint bench assurance docs lock locked build clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,6 +21,19 @@ test: $(STAMP)          ## the default test run (under 15 minutes on 2 cores)
 
 test-full: $(STAMP)     ## with the long statistical and stress tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "full or not full"
+
+# What must hold with any allowed dependency: files still load, sums are exact, mechanisms and fits are right.
+ENDS   := tests/golden tests/unit tests/contracts
+
+test-oldest:            ## the oldest dependencies that pyproject.toml allows, in an environment of its own
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --editable ".[test]" --constraint constraints-oldest.txt
+	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ENDS)
+
+test-newest:            ## the newest dependencies there are, in an environment of its own
+	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable ".[test]"
+	.venv-newest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ENDS)
 
 lint: $(STAMP)          ## ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -40,5 +53,23 @@ $(VENV)/.assurance: $(STAMP)
 docs: $(STAMP)          ## the documentation site, warnings as errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
+lock:                   ## pin everything development uses, with hashes
+	test -x .venv-lock/bin/python || $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --upgrade uv
+	.venv-lock/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	    --upgrade --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --quiet --output-file requirements-dev.lock
+
+locked:                 ## an environment with exactly the versions and files of the lock
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(STAMP)
+
+build: $(STAMP)         ## sdist and wheel, built twice to the same bytes and tried in empty environments
+	rm -rf dist
+	$(BIN)/python -m distribution.build --output dist --twice
+	$(BIN)/python -m distribution.clean_install dist/*
+
 clean:
-	rm -rf $(VENV) docs/_build build dist demo-output
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-lock docs/_build build dist demo-output
