@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, budget, curate, demonstrate, federate, pages, plan, reproduce, sign
+from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, reproduce, sign
 from dpgram.cli.console import say
 from dpgram.errors import DpgramError
 
@@ -42,6 +42,7 @@ app.command("pca")(analyse.pca)
 app.command("explore")(pages.explore)
 app.command("report")(pages.report)
 app.add_typer(budget.app, name="ledger")
+app.command("audit")(audit.audit)
 app.command("demo")(demonstrate.demo)
 app.command("reproduce")(reproduce.reproduce)
 

@@ -1,0 +1,371 @@
+"""`dpgram audit`: what runs on the worst neighbours prove of a mechanism or of the whole pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, final
+
+import typer
+
+from dpgram.cli.console import (
+    AdjacencyOption,
+    JsonFlag,
+    print_facts,
+    print_json,
+    require_writable,
+    say,
+)
+from dpgram.errors import DpgramError, MechanismError
+
+if TYPE_CHECKING:
+    from dpgram.audit import Claim, JointAudit, Tell
+    from dpgram.mechanisms import Mechanism
+    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.guarantee import Guarantee
+
+VIOLATED: Final = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What was asked for, of either kind of audit."""
+
+    epsilon: float
+    delta: float
+    columns: int
+    adjacency: Literal["add-remove", "replace-one"]
+    person: int | None
+    ridge: float | None
+    rank: int | None
+    degrees: int | None
+    runs: int
+    confidence: float
+    workers: int
+    entropy: Entropy | None
+    output: Path | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Audited:
+    """What was run, what it promises, and what was found."""
+
+    subject: str
+    claims: tuple[Claim, ...]
+    promised: Guarantee
+    found: JointAudit
+
+
+def audit(
+    epsilon: Annotated[float, typer.Option(help="ε that is promised.")],
+    delta: Annotated[float, typer.Option(help="δ that is promised; 0 for a pure guarantee.")] = 0.0,
+    mechanism: Annotated[
+        str, typer.Option(help="A mechanism's name; or module:Class, for one of your own.")
+    ] = "auto",
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Run the whole way from a table to its release, not draws only.")
+    ] = False,
+    columns: Annotated[int, typer.Option(min=1, max=200, help="Columns of the matrix.")] = 3,
+    adjacency: AdjacencyOption = "add-remove",
+    person: Annotated[
+        int | None, typer.Option(min=1, help="Neighbours differ in a person of this many rows, not in a row.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(min=0, help="Rows along the first column that both neighbours have (draws only).")
+    ] = 0,
+    ridge: Annotated[
+        float | None, typer.Option(help="A public ridge, in squares of the longest row, where one is taken.")
+    ] = None,
+    rank: Annotated[int | None, typer.Option(help="Directions kept, where they are chosen.")] = None,
+    degrees: Annotated[int | None, typer.Option(help="Degrees of freedom, where there are any.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", "-s", help="With --publish: your own columns.")
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="With --publish: a public row radius; 1 for the built-in columns.")
+    ] = None,
+    source: Annotated[
+        Literal["table", "csv", "parquet"], typer.Option(help="With --publish: the form tables are read in.")
+    ] = "table",
+    engine: Annotated[
+        str | None, typer.Option(help="With --publish: an engine's name, yours included.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=100, help="Runs of each neighbour.")] = 10_000,
+    confidence: Annotated[float, typer.Option(help="With which all bounds hold together.")] = 0.999,
+    claim_epsilon: Annotated[
+        float | None, typer.Option(help="Hold the runs against this ε instead of the promised one.")
+    ] = None,
+    claim_delta: Annotated[
+        float | None, typer.Option(help="And against this δ; the promised one by default.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to use.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Keep the scores here; a second run continues them.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draw from a seed, to repeat a run; else from the system.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Try to refute a privacy guarantee by running it.
+
+    A mechanism, or everything between a table and its release, is run many times on the worst neighbouring
+    inputs. Whatever is run, the bounds hold with the stated confidence; an audit can refute a guarantee and
+    never prove one. Exit code 1: the runs contradict the promise.
+
+    \b
+    Examples:
+      dpgram audit --mechanism gaussian --epsilon 1 --delta 1e-6 --runs 20000 --workers 2
+      dpgram audit --publish --person 4 --epsilon 4 --delta 1e-4 --runs 500 --output scores.dat
+    """
+    from dpgram.privacy.guarantee import Guarantee
+
+    if output is not None:
+        require_writable(output, overwrite=True)
+    wish = _Wish(
+        epsilon=epsilon,
+        delta=delta,
+        columns=columns,
+        adjacency=adjacency,
+        person=person,
+        ridge=ridge,
+        rank=rank,
+        degrees=degrees,
+        runs=runs,
+        confidence=confidence,
+        workers=workers,
+        entropy=_entropy(seed),
+        output=output,
+    )
+    with _progress(shown=sys.stderr.isatty() and not as_json) as tell:
+        if publish:
+            if rows:
+                raise DpgramError(
+                    "--rows is for audits of draws", remedy="Leave it out, or leave out --publish"
+                )
+            audited = _whole(wish, mechanism, schema, clip, source, engine, tell)
+        else:
+            if (schema, clip, engine, source) != (None, None, None, "table"):
+                raise DpgramError(
+                    "--schema, --clip, --source and --engine are for whole pipelines", remedy="Add --publish"
+                )
+            audited = _draws(wish, mechanism, rows, tell)
+    promised, claims = audited.promised, audited.claims
+    if claim_epsilon is not None or claim_delta is not None:
+        promised = Guarantee(
+            epsilon if claim_epsilon is None else claim_epsilon, delta if claim_delta is None else claim_delta
+        )
+        claims = (promised,)
+    violated = not all(audited.found.passes(claim) for claim in claims)
+    _tell(audited, promised, wish, violated=violated, as_json=as_json)
+    if violated:
+        raise typer.Exit(VIOLATED)
+
+
+def _entropy(seed: int | None) -> Entropy | None:
+    from dpgram.privacy.entropy import SeededEntropy
+
+    return None if seed is None else SeededEntropy(seed)
+
+
+def _draws(wish: _Wish, name: str, rows: int, tell: Tell | None) -> _Audited:
+    import numpy as np
+
+    from dpgram.choice import choose
+    from dpgram.gram_audit import audit_mechanism
+    from dpgram.lattice import ROW_NORM_SQUARED
+    from dpgram.mechanisms import Facts
+    from dpgram.privacy.adjacency import adjacency as named
+    from dpgram.privacy.guarantee import Guarantee
+
+    facts = Facts(
+        width=wish.columns,
+        adjacency=named(wish.adjacency),
+        ridge=None if wish.ridge is None else wish.ridge * ROW_NORM_SQUARED,
+        rank=wish.rank,
+        degrees=wish.degrees,
+        unit_rows=wish.person or 1,
+    )
+    _refuse_one_row_only(name, wish.person)
+    asked = Guarantee.checked(wish.epsilon, wish.delta, None)
+    own = _own_class(name)
+    if own is None:
+        chosen = choose(name, asked, facts, None)
+        mechanism, asked = chosen.mechanism, chosen.guarantee
+    else:
+        mechanism = own.calibrated(asked, facts)
+    common = np.zeros((wish.columns, wish.columns), dtype=np.int64)
+    common[0, 0] = rows * ROW_NORM_SQUARED
+    found = audit_mechanism(
+        mechanism,
+        facts,
+        runs=wish.runs,
+        delta=asked.delta,
+        confidence=wish.confidence,
+        workers=wish.workers,
+        entropy=wish.entropy,
+        common=common,
+        scores=wish.output,
+        tell=tell,
+    )
+    promised = Guarantee(asked.epsilon, asked.delta + mechanism.numerical_delta(facts))
+    who = "one row" if wish.person is None else f"a person of up to {wish.person} rows"
+    return _Audited(
+        subject=f"draws of {mechanism.name}, {wish.columns} columns, {wish.adjacency} of {who}",
+        claims=(promised, mechanism.curve(facts)),
+        promised=promised,
+        found=found,
+    )
+
+
+def _whole(
+    wish: _Wish,
+    name: str,
+    schema: Path | None,
+    clip: float | None,
+    source: Literal["table", "csv", "parquet"],
+    engine: str | None,
+    tell: Tell | None,
+) -> _Audited:
+    from dpgram.columns import numeric
+    from dpgram.curator import Options
+    from dpgram.publish_audit import Pipeline, audit_pipeline
+    from dpgram.schema import Schema
+
+    if _own_class(name) is not None:
+        raise MechanismError(
+            "publish draws with the mechanisms of dpgram only", got=name, remedy="Leave out --publish"
+        )
+    builtin = Schema(*(numeric(f"x{k + 1}", -1, 1) for k in range(wish.columns)), constant=False)
+    options: Options = {"adjacency": wish.adjacency, "mechanism": name}
+    radius = 1.0 if schema is None and clip is None else clip
+    if radius is not None:
+        options["clip"] = radius
+    if wish.ridge is not None:
+        options["ridge"] = wish.ridge * (1.0 if radius is None else radius) ** 2
+    if wish.rank is not None:
+        options["rank"] = wish.rank
+    if wish.degrees is not None:
+        options["degrees"] = wish.degrees
+    if wish.person is not None:
+        options["unit"] = "person"
+    if engine is not None:
+        options["engine"] = engine
+    pipeline = Pipeline(
+        schema=builtin if schema is None else Schema.from_file(schema),
+        epsilon=wish.epsilon,
+        delta=wish.delta,
+        options=options,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        found = audit_pipeline(
+            pipeline,
+            runs=wish.runs,
+            person_rows=wish.person or 1,
+            source=source,
+            folder=folder,
+            confidence=wish.confidence,
+            workers=wish.workers,
+            entropy=wish.entropy,
+            scores=wish.output,
+            tell=tell,
+        )
+    who = "one row" if wish.person is None else f"a person of {wish.person} rows"
+    used = pipeline.terms()[0].mechanism.name
+    return _Audited(
+        subject=f"publish from a {source} with {used}, {pipeline.schema.width} columns, "
+        f"{wish.adjacency} of {who}",
+        claims=(pipeline.claim, pipeline.curve),
+        promised=pipeline.claim,
+        found=found,
+    )
+
+
+def _refuse_one_row_only(name: str, person: int | None) -> None:
+    from dpgram.release_checks import ONE_ROW_ONLY
+
+    if name in ONE_ROW_ONLY and (person or 1) > 1:
+        raise MechanismError(
+            f"{name} is proven for units of one row only", got=f"{person} rows", remedy="Leave out --person"
+        )
+
+
+def _own_class(name: str) -> type[Mechanism] | None:
+    """The class that `module:Class` names; None for a plain name."""
+    from importlib import import_module
+
+    from dpgram.mechanisms import Mechanism
+
+    module, colon, kind = name.partition(":")
+    if not colon:
+        return None
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` would: a class in the folder one works in
+    try:
+        found = getattr(import_module(module), kind)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise MechanismError("there is no such mechanism", got=f"{name} ({problem})") from problem
+    if not (isinstance(found, type) and issubclass(found, Mechanism)):
+        raise MechanismError(f"{name} is no Mechanism", remedy="Inherit from dpgram.mechanisms.Mechanism")
+    return found
+
+
+def _tell(audited: _Audited, promised: Guarantee, wish: _Wish, *, violated: bool, as_json: bool) -> None:
+    found = audited.found
+    shown = found.delta_lower(promised.epsilon)
+    if as_json:
+        print_json(
+            {
+                "audited": audited.subject,
+                "claim": {"epsilon": promised.epsilon, "delta": promised.delta},
+                "runs": wish.runs,
+                "pairs": [name for name, _ in found.results],
+                "confidence": wish.confidence,
+                "epsilon_at_least": found.epsilon_lower,
+                "at_delta": found.results[0][1].delta,
+                "delta_at_least": shown,
+                "mu_at_least": found.mu_lower,
+                "violated": violated,
+                "scores": None if wish.output is None else str(wish.output),
+            }
+        )
+        return
+    name, strongest = max(found.results, key=lambda result: result[1].mu_lower)
+    print_facts(
+        {
+            "audited": audited.subject,
+            "claim": f"ε = {promised.epsilon:g}, δ = {promised.delta:g}",
+            "runs": f"{wish.runs:,} of each side of {len(found.results)} pairs of neighbours",
+            "bounds": f"ε ≥ {found.epsilon_lower:.3f} at δ = {found.results[0][1].delta:g}, "
+            f"δ ≥ {shown:.3g} at ε = {promised.epsilon:g}, μ ≥ {found.mu_lower:.3f}",
+            "confidence": f"{wish.confidence:g}, all bounds together",
+            "best event": f"{name}: {strongest.by_mu}",
+        }
+    )
+    if violated:
+        say("  VIOLATION: the runs contradict the promise")
+    else:
+        say("  nothing found that contradicts the promise (which is no proof of it)")
+    if wish.output is not None:
+        say(f"  scores are in {wish.output}; the same command with more --runs continues them")
+
+
+@contextlib.contextmanager
+def _progress(*, shown: bool) -> Iterator[Tell | None]:
+    """A bar; nothing where nobody looks."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("runs", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -1,0 +1,46 @@
+"""Deliberately broken variants: each is caught, and ours passes the very same test.
+
+Short forms; `pytest -m full` runs the long ones. Bounds hold with confidence 0.999, and seeds are fixed; the
+three checks that draw from the operating system err with probability below 10⁻⁷.
+"""
+
+from __future__ import annotations
+
+import pytest
+from assurance import broken_mechanisms, broken_pipelines
+from assurance.trials import Trial
+
+TRIALS = (*broken_mechanisms.trials(), *broken_pipelines.trials())
+SHORT = [trial for trial in TRIALS if trial.short]
+
+
+@pytest.mark.parametrize("trial", SHORT, ids=lambda trial: trial.name)
+def test_the_broken_one_is_caught_and_ours_passes(trial: Trial) -> None:
+    broken, ours = trial.broken(False), trial.ours(False)
+    assert broken.caught, broken.figure
+    assert not ours.caught, ours.figure
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
+def test_the_same_at_length(trial: Trial) -> None:
+    broken, ours = trial.broken(True), trial.ours(True)
+    assert broken.caught, broken.figure
+    assert not ours.caught, ours.figure
+
+
+def test_nothing_of_the_list_is_forgotten() -> None:
+    names = " | ".join(trial.name for trial in TRIALS)
+    for fault in (
+        "noise 30% too small",
+        "sensitivity",
+        "off-diagonal",
+        "files are not clipped",
+        "target is not clipped",
+        "seed reuse",
+        "n leaked",
+        "charged after the draw",
+        "as printed",
+    ):
+        assert fault in names
+    assert len({trial.name for trial in TRIALS}) == len(TRIALS)
