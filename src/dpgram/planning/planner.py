@@ -208,6 +208,12 @@ def plan(
     assumption = Assumption(spread=spread, mean=mean, correlation=correlation, r_squared=r_squared)
     name = _default_target(bounded) if target is None else target
     question = _question(bounded, name, on, assumption, like)
+    if not question.names:
+        raise AnalysisError(
+            "a regression needs something to regress on beside the constant",
+            got=f"only {name!r}",
+            remedy="Declare another column, or name some in `on`",
+        )
     setting = Setting(
         question=question,
         rows=count,

@@ -136,7 +136,8 @@ def from_units(units: str) -> Fraction:
 def create(path: Path, terms: Terms, *, timeout: float) -> None:
     """A new file at `path`, durable when this returns. Never replaces anything."""
     journal = path.with_name(path.name + "-journal")
-    if journal.exists():
+    # One without content undoes nothing: SQLite takes it for absent, and a creation cut short leaves one.
+    if journal.exists() and journal.stat().st_size > 0:
         raise LedgerError(
             "the journal of another ledger lies where this ledger's would be",
             got=str(journal),

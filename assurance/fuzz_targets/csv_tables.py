@@ -1,0 +1,83 @@
+"""CSV files: read as an independent slow reading reads them, or refused; never something else in silence."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from assurance.fuzz_targets import slow_csv
+from dpgram.errors import SourceError
+from dpgram.sources import open_source
+from dpgram.sources.base import Kind
+
+KINDS: Final[dict[str, Kind]] = {"a": "number", "t": "text"}
+ASKED: Final[tuple[tuple[str, ...], ...]] = (("a", "t"), ("t", "a"), ("a",), ("t",))
+"""Which columns are asked for: readers take other ways when they may leave some out."""
+Cell: TypeAlias = float | str | None
+
+
+def seeds() -> list[bytes]:
+    """Well-formed and odd files with the two columns."""
+    files = [
+        b"a,t\n1,x\n2.5,y\n-3e2,\n",
+        b't,a\r\n"x, y",1\r\n"a ""word""",2\r\n"two\nlines",3\r\n',
+        b"\xef\xbb\xbfa,z,t\n1,2,3\n4\n5,6,7,8\n\n,,\n",
+        b'"a","t"\n" 1",""\ninf,nan\nNaN,0x10\n1 ,\xff\n',
+    ]
+    return [bytes([choice]) + raw for raw in files for choice in range(len(ASKED))]
+
+
+def examine(data: bytes) -> None:
+    """One file; its first byte says what is asked of it."""
+    path = _folder() / "fuzzed.csv"
+    path.write_bytes(data[1:])
+    compare(path, ASKED[data[0] % len(ASKED)] if data else ASKED[0])
+
+
+def compare(path: Path, asked: tuple[str, ...] = ASKED[0]) -> bool:
+    """Whether it was read; AssertionError where the two readings differ."""
+    raw = path.read_bytes()
+    try:
+        expected = expectation(raw, asked)
+    except slow_csv.Unreadable:
+        expected = None
+    try:
+        source = open_source(path, asked, kinds={name: KINDS[name] for name in asked})
+        found = [tuple(row.values()) for batch in source.batches() for row in batch.to_pylist()]
+    except SourceError as refusal:
+        if "\n" in str(refusal):
+            raise AssertionError("a refusal of several lines") from refusal
+        return False
+    assert expected is not None, f"read what should be refused: {raw!r}"
+    assert len(found) == len(expected), f"{len(found)} rows, not {len(expected)}: {raw!r}"
+    for ours, theirs in zip(found, expected, strict=True):
+        assert all(map(_same, ours, theirs)), f"{asked}: {ours!r} is not {theirs!r}: {raw!r}"
+    return True
+
+
+def expectation(raw: bytes, asked: tuple[str, ...]) -> list[tuple[Cell, ...]]:
+    """The asked columns by the slow reading."""
+    header, *rows = slow_csv.records(raw) or [[]]
+    places = [header.index(name) if name in header else len(raw) for name in asked]
+    texts = [[row[place] if place < len(row) else None for place in places] for row in rows]
+    return [
+        tuple(
+            slow_csv.number(cell) if KINDS[name] == "number" else cell
+            for name, cell in zip(asked, row, strict=True)
+        )
+        for row in texts
+    ]
+
+
+def _same(ours: Cell, theirs: Cell) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
+    return ours == theirs
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="dpgram-fuzz-"))

@@ -1,0 +1,61 @@
+"""Schema files: any text is refused with SchemaError, or is a schema that survives both of its forms."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from dpgram import insurance
+from dpgram.errors import SchemaError
+from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product, starter_toml
+
+LONGEST: Final = 20_000
+"""Characters of an error that a person can still read."""
+
+
+def seeds() -> list[bytes]:
+    """Every kind of column, dates, open bounds, and a starter."""
+    every = Schema(
+        numeric("age", 18, 90, weight=0.5),
+        numeric("born", "1900-01-01", "2020-12-31"),
+        numeric("open"),
+        categorical("sex", ["female"], other="other"),
+        ordinal("size", ["s", "m", "l"]),
+        boolean("smoker"),
+        product("age", "smoker"),
+        legendre("age", 3),
+        constant=False,
+    )
+    starter = starter_toml({"a": "int64", "b": "string", "c": "bool", "d": "timestamp[us]", "e": "list<int>"})
+    return [insurance.schema().to_toml().encode(), every.to_toml().encode(), starter.encode()]
+
+
+def examine(data: bytes) -> None:
+    """Read it as a file, as a curator does."""
+    path = _folder() / "fuzzed.toml"
+    path.write_bytes(data)
+    accepted(path)
+
+
+def accepted(path: Path) -> Schema | None:
+    """The schema; None where it is refused."""
+    try:
+        schema = Schema.from_file(path)
+    except SchemaError as refusal:
+        if len(str(refusal)) > LONGEST:
+            raise AssertionError("an endless refusal") from refusal
+        return None
+    assert Schema.from_dict(schema.to_dict()) == schema, "its JSON form is another schema"
+    path.write_text(schema.to_toml(), encoding="utf-8")
+    assert Schema.from_file(path) == schema, "its TOML form is another schema"
+    if not schema.unbounded and not schema.without_levels:
+        assert len(schema.encoded) == schema.width, "encoded columns are not those of the matrix"
+        assert schema.max_norm_squared > 0.0, "a radius of nothing"
+    return schema
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="dpgram-fuzz-"))

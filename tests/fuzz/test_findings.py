@@ -1,0 +1,75 @@
+"""What fuzzing and fault injection found, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpgram import cli
+from dpgram.errors import AnalysisError, LedgerError, ReleaseError, SourceError
+from dpgram.planning.planner import plan
+from dpgram.privacy.ledger import Ledger
+from dpgram.release import Release, load
+from dpgram.schema import Schema, numeric
+from dpgram.sources import open_source
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1.dpgram.json"
+
+
+def test_a_plan_for_one_column_says_that_there_is_nothing_to_regress_on() -> None:
+    with pytest.raises(AnalysisError, match="something to regress on"):
+        plan(Schema(numeric("age", 18, 90)), epsilon=1.0, delta=1e-6, rows=1000, progress=False)
+
+
+@pytest.mark.parametrize("rest", [b"y", b",y", b"\r\n", b'"'])
+def test_a_carriage_return_after_a_closing_quote_must_end_the_line(rest: bytes, tmp_path: Path) -> None:
+    """Readers disagreed on where the record ends."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b'a,t\n"1"\r' + rest + b"\n2,z\n")
+    with pytest.raises(SourceError, match="a quote in line 2"):
+        list(open_source(path, ("a", "t"), kinds={"a": "number"}).batches())
+
+
+@pytest.mark.parametrize("end", [b"\r\n2,z\r\n", b"\r\n", b"\r", b""])
+def test_line_ends_after_a_closing_quote_are_read(end: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b'a,t\n1,"x"' + end)
+    batches = open_source(path, ("a", "t"), kinds={"a": "number"}).batches()
+    assert next(iter(batches)).to_pylist()[0] == {"a": 1.0, "t": "x"}
+
+
+def test_a_creation_cut_short_can_be_repeated(tmp_path: Path) -> None:
+    """It leaves an empty ledger and an empty journal; the error said to delete it and create it again."""
+    path, journal = tmp_path / "a.ledger", tmp_path / "a.ledger-journal"
+    path.touch()
+    journal.touch()
+    with pytest.raises(LedgerError, match="delete it and create it again"):
+        Ledger.open(path)
+    path.unlink()
+    assert Ledger.create(path, name="a", epsilon=1.0, delta=1e-6).history() == ()
+    assert not journal.exists()
+
+
+def test_a_paid_release_that_can_be_written_nowhere_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error named the folder for temporary files and did not say that the budget was spent."""
+
+    def full(self: Release, path: object) -> Path:
+        raise ReleaseError("no space left")
+
+    monkeypatch.setattr(Release, "save", full)
+    (tmp_path / "a.csv").write_text("age\n30\n40\n")
+    Schema(numeric("age", 18, 90)).to_file(tmp_path / "a.toml")
+    Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    words = ["publish", "a.csv", "-s", "a.toml", "--epsilon", "0.5", "--delta", "1e-7", "-l", "a.ledger"]
+    assert cli.run([*words, "-o", "x.json", "--json"]) == 2
+    assert "was paid for (entry 1 of its ledger)" in capsys.readouterr().err
+
+
+def test_a_save_that_fails_says_that_nothing_is_lost(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="nothing need be published again"):
+        load(GOLDEN).save(tmp_path / "missing" / "x.json")
