@@ -26,6 +26,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
+default_role = "literal"  # `name` in a docstring is code
 nitpicky = False
 
 
