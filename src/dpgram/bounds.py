@@ -50,7 +50,7 @@ _LEAST_HALF_WIDTH: Final = 1e-299
 
 
 def octave_counts(values: Floats) -> Integers:
-    """How many finite values lie in each signed octave."""
+    """How many finite values lie in each signed octave. Proof: proofs/bounds.md#bounds-parts."""
     finite = values[np.isfinite(values)]
     _, exponents = np.frexp(np.abs(finite))
     steps = exponents.astype(np.int64) - LEAST_EXPONENT
@@ -68,7 +68,10 @@ def octave_edges(place: int) -> tuple[float, float]:
 
 
 def bin_counts(values: Floats, low: float, high: float) -> Integers:
-    """How many finite values lie in each of the equal bins; those outside count in the bin at the end."""
+    """How many finite values lie in each of the equal bins; those outside count in the bin at the end.
+
+    Proof: proofs/bounds.md#bounds-parts.
+    """
     finite = values[np.isfinite(values)]
     share = (np.clip(finite, low, high) / 2 - low / 2) / (high / 2 - low / 2)
     return np.bincount(np.minimum((share * BINS).astype(np.int64), BINS - 1), minlength=BINS)
@@ -138,7 +141,10 @@ def _extended(octaves: Floats, end: int, step: int, deviation: float) -> int:
 
 
 def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: float) -> tuple[float, float]:
-    """location ± reach·scale within [low, high], from noisy counts of its equal bins, in rows."""
+    """location ± reach·scale within [low, high], from noisy counts of its equal bins, in rows.
+
+    Proof: proofs/bounds.md#bounds-after.
+    """
     shares = projected(bins, rows) / rows
     middles = (np.arange(BINS) + 0.5) / BINS
     location = float(shares @ middles)

@@ -71,7 +71,10 @@ class Plan:
 
 
 def planned(schema: Schema, asked: Wishes, guarantee: Guarantee, facts: Facts, *, law: CountLaw) -> Plan:
-    """Noise for every part such that all together keep `guarantee`, exactly."""
+    """Noise for every part such that all together keep `guarantee`, exactly.
+
+    Proof: proofs/bounds.md#bounds-composition.
+    """
     if asked.levels and guarantee.pure:
         raise GuaranteeError(
             "levels cannot be learnt with delta = 0: that a level is there at all tells of a row",

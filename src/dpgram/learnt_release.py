@@ -120,7 +120,10 @@ def publish_learnt(
     progress: Progress,
     report: Callable[[Report], None] | None,
 ) -> Release:
-    """A release whose event also paid for learning what the schema leaves open."""
+    """A release whose event also paid for learning what the schema leaves open.
+
+    Proof: proofs/bounds.md#bounds-order.
+    """
     refuse_streams(data)
     plan = request.terms(book)
     source.rehearse()

@@ -48,14 +48,20 @@ class LevelCounts:
 
 
 def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
-    """The least noisy count, in lattice units, at which a level is published; rounded up."""
+    """The least noisy count, in lattice units, at which a level is published; rounded up.
+
+    Proof: proofs/levels.md#levels-claim.
+    """
     return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.exceeded(delta / columns)))
 
 
 def kept_levels(
     counts: LevelCounts, noise: CountNoise, threshold: int, entropy: Entropy, *, at_most: int
 ) -> LearntLevels:
-    """The levels whose noisy counts reach the threshold, the fullest first, at most so many."""
+    """The levels whose noisy counts reach the threshold, the fullest first, at most so many.
+
+    Proof: proofs/levels.md#levels-claim.
+    """
     # In sorted order: the order of the rows must not show in what a seeded draw gives to whom.
     names = sorted(counts.counts)
     exact = np.array([counts.counts[name] for name in names], np.int64)

@@ -177,7 +177,10 @@ class Reader:
 
 @final
 class Settler:
-    """Rows → sums. Where there are units, each `add` must bring all rows of every unit in it."""
+    """Rows → sums. Where there are units, each `add` must bring all rows of every unit in it.
+
+    Proof: proofs/units.md#units-claim.
+    """
 
     def __init__(self, portions: Portions) -> None:
         self._portions = portions
@@ -234,13 +237,16 @@ class Settler:
         return tuple(total.result() for sums in self._sums for total in sums)
 
     def _groups(self, rows: Rows) -> Integers:
-        """The number of each row's group; −1 where it has none."""
+        """The number of each row's group; −1 where it has none. Proof: proofs/units.md#units-groups."""
         if self._group is None:
             return np.zeros(len(rows), np.int64)
         return np.nan_to_num(rows.numbers[:, self._group], nan=-1.0).astype(np.int64)
 
     def _weights(self, rows: Rows) -> tuple[Floats | None, Mask]:
-        """√(w/max) of each row, w clamped to [0, max]; and whether it has a weight at all."""
+        """√(w/max) of each row, w clamped to [0, max]; and whether it has a weight at all.
+
+        Proof: proofs/units.md#units-weights.
+        """
         if self._weight is None or self._portions.weight is None:
             return None, np.ones(len(rows), np.bool_)
         most, given = self._portions.weight.at_most, rows.numbers[:, self._weight]

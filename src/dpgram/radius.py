@@ -26,7 +26,10 @@ _SHIFT: Final = (ROW_NORM_SQUARED // LENGTHS).bit_length() - 1
 
 
 def length_counts(lines: Floats) -> npt.NDArray[np.int64]:
-    """How many lattice rows (held by columns) have a squared length in each bin."""
+    """How many lattice rows (held by columns) have a squared length in each bin.
+
+    Proof: proofs/bounds.md#bounds-parts.
+    """
     squares = np.einsum("ij,ij->j", lines, lines).astype(np.int64)
     return np.bincount(np.minimum(squares >> _SHIFT, LENGTHS - 1), minlength=LENGTHS)
 
@@ -34,7 +37,10 @@ def length_counts(lines: Floats) -> npt.NDArray[np.int64]:
 def chosen_radius(
     lengths: Floats, *, max_norm_squared: float, width: int, noise_norm: float, rows: float
 ) -> float:
-    """R from noisy counts in rows; `noise_norm` is that of the noise for rows of length 1, in rows."""
+    """R from noisy counts in rows; `noise_norm` is that of the noise for rows of length 1, in rows.
+
+    Proof: proofs/bounds.md#bounds-after.
+    """
     ends = max_norm_squared * np.arange(1, LENGTHS + 1) / LENGTHS
     middles = ends - 0.5 * max_norm_squared / LENGTHS
     total = max(rows, 1.0)

@@ -29,7 +29,10 @@ _AT_ONCE: Final = 1 << 17
 
 @final
 class Representatives:
-    """Batches in, in any order; one row of each unit out, held in memory. As sensitive as the table."""
+    """Batches in, in any order; one row of each unit out, held in memory. As sensitive as the table.
+
+    Proof: proofs/bounds.md#bounds-units.
+    """
 
     def __init__(self, schema: Schema, unit: str) -> None:
         self._declared = [schema.column(name) for name in schema.source_columns]

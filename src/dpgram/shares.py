@@ -54,7 +54,10 @@ class Sharing:
         return 1 if self.rule is None else self.rule.rows_at_most
 
     def refuse_unproven(self, mechanism: str) -> None:
-        """Refuse a mechanism whose guarantee is not proven for units of several rows, or for such groups."""
+        """Refuse a mechanism whose guarantee is not proven for units of several rows, or for such groups.
+
+        Proofs: proofs/sketch.md#sketch-several, proofs/units.md#units-mechanisms.
+        """
         if self.unit_rows == 1 or mechanism == "auto":  # what auto takes is looked at once it is known
             return
         if mechanism in ONE_ROW_ONLY:
@@ -148,7 +151,10 @@ class BlockTerms:
 def split_budget(
     name: str, guarantee: Guarantee, blocks: Sequence[tuple[Encoder, Facts]], currency: Currency | None
 ) -> tuple[BlockTerms, ...]:
-    """The noise of each block, all together within `guarantee`, with the least Σ d_b·σ_b²."""
+    """The noise of each block, all together within `guarantee`, with the least Σ d_b·σ_b².
+
+    Proof: proofs/blocks.md#blocks-split.
+    """
     if name not in ("auto", "gaussian", "matrix-laplace"):
         raise MechanismError(
             "blocks share a budget with gaussian or matrix-laplace noise only",
@@ -162,6 +168,10 @@ def split_budget(
 
 
 def _gaussian_blocks(guarantee: Guarantee, blocks: Sequence[tuple[Encoder, Facts]]) -> tuple[BlockTerms, ...]:
+    """μ_b² ∝ R_b²√d_b, so that Σ μ_b² is the μ² of the whole guarantee.
+
+    Proof: proofs/blocks.md#blocks-gaussian.
+    """
     joint = Gaussian.calibrated(guarantee, blocks[0][1])
     costs = [encoder.radius**2 * math.sqrt(facts.width) for encoder, facts in blocks]
     terms = []
@@ -184,6 +194,7 @@ def _gaussian_blocks(guarantee: Guarantee, blocks: Sequence[tuple[Encoder, Facts
 
 
 def _pure_blocks(guarantee: Guarantee, blocks: Sequence[tuple[Encoder, Facts]]) -> tuple[BlockTerms, ...]:
+    """ε_b ∝ (d_b(d_b + 1)R_b⁴)^{1/3}, so that Σ ε_b = ε. Proof: proofs/blocks.md#blocks-pure."""
     costs = [(facts.width * (facts.width + 1) * encoder.radius**4) ** (1 / 3) for encoder, facts in blocks]
     terms = []
     for (encoder, facts), share in zip(blocks, _shares(costs), strict=True):
@@ -201,7 +212,10 @@ def _pure_blocks(guarantee: Guarantee, blocks: Sequence[tuple[Encoder, Facts]]) 
 
 
 def _shares(costs: Sequence[float]) -> list[float]:
-    """Proportional shares that add up to at most 1 in exact arithmetic."""
+    """Proportional shares that add up to at most 1 in exact arithmetic.
+
+    Proof: proofs/blocks.md#blocks-split.
+    """
     whole = sum(costs)
     shares = [cost / whole for cost in costs]
     excess = sum(map(Fraction, shares)) - 1

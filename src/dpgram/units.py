@@ -121,6 +121,8 @@ def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mas
 
     `units` numbers the units from 0, `seeds` is the hash of each row's id, `numbers` holds the rows' content
     with one form of zero and of NaN. All rows of every unit must be there.
+
+    Proof: proofs/units.md#units-claim.
     """
     kept: Mask = np.ones(len(units), np.bool_)
     (rows,) = np.nonzero(np.bincount(units)[units] > at_most) if len(units) else (units,)

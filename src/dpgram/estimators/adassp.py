@@ -44,7 +44,10 @@ class AdaSSP(PerturbedMoments):
 
 
 def damped(moments: Moments) -> Floats:
-    """V(max(w, 0) + λ)⁻¹Vᵀb with λ = E‖N₁‖: noise-aware damping from public facts and the release alone."""
+    """V(max(w, 0) + λ)⁻¹Vᵀb with λ = E‖N₁‖: noise-aware damping from public facts and the release alone.
+
+    Proof: proofs/adassp.md#adassp-damping.
+    """
     width = len(moments.first)
     ridge = SymmetricGaussian(sigma=moments.sigma).expected_norm(width)
     values, vectors = np.linalg.eigh(moments.second)

@@ -26,7 +26,10 @@ SCALED_AT_MOST: Final = 1e150
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BoundedRows:
-    """Lattice rows, held as floats with integer values. **Not private.**"""
+    """Lattice rows, held as floats with integer values. **Not private.**
+
+    Proof: proofs/adassp.md#adassp-lattice.
+    """
 
     x: Floats
     """q, one row a line."""

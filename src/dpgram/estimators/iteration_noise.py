@@ -114,7 +114,7 @@ class IterationNoise:
 
 @lru_cache(maxsize=256)
 def calibrated(plan: Plan) -> IterationNoise:
-    """The noise of every iteration under the plan's accounting."""
+    """The noise of every iteration under the plan's accounting. Proof: proofs/robust.md#robust-rules."""
     rule = _RULES.get(plan.accounting)
     if rule is None:
         raise GuaranteeError(
@@ -139,7 +139,10 @@ def calibrated(plan: Plan) -> IterationNoise:
 
 @lru_cache(maxsize=256)
 def worth(plan: Plan) -> Guarantee:
-    """The exact guarantee of all iterations together at the asked δ, discreteness of the noise included."""
+    """The exact guarantee of all iterations together at the asked δ, discreteness of the noise included.
+
+    Proof: proofs/robust.md#robust-claim.
+    """
     event, delta = event_of(plan), plan.guarantee.delta
     if plan.guarantee.pure:
         return Guarantee(min(guarantee_of(event, 0.0).epsilon, plan.guarantee.epsilon), 0.0)
@@ -150,7 +153,7 @@ def worth(plan: Plan) -> Guarantee:
 
 
 def event_of(plan: Plan) -> Event:
-    """What a ledger is charged for all iterations."""
+    """What a ledger is charged for all iterations. Proof: proofs/robust.md#robust-claim."""
     return composed(list(calibrated(plan).events) * plan.iterations)
 
 

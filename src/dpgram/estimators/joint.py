@@ -41,7 +41,7 @@ class TargetedGaussian:
 
     μ-GDP with μ² = Q⁴/σ_xx² + Q²T²/σ_xy² + T⁴/σ_yy² under add/remove; the stacked sensitivity of
     proofs/adjacency.md under replace-one. Discrete Gaussian integers, whose slack of 10⁻⁸ the calibration
-    pays: proofs/joint.md.
+    pays: proofs/joint.md#joint-claim.
     """
 
     sigma_xx: float
@@ -52,7 +52,10 @@ class TargetedGaussian:
 
     @classmethod
     def calibrated(cls, guarantee: Guarantee, reach: Reach, adjacency: Adjacency) -> Self:
-        """The shares that minimise E|n − Nβ|² for |β| = SLOPE·T/Q: costs β²(d+1)/2 and d (privacy-math 1)."""
+        """The shares that minimise E|n − Nβ|² for |β| = SLOPE·T/Q: costs β²(d+1)/2 and d (privacy-math 1).
+
+        Proof: proofs/joint.md#joint-shares.
+        """
         if guarantee.pure:
             raise MechanismError(
                 "the joint Gaussian release cannot give a pure guarantee",
@@ -79,7 +82,7 @@ class TargetedGaussian:
 
     @property
     def mu(self) -> float:
-        """What one draw is worth, rounded up."""
+        """What one draw is worth, rounded up. Proof: proofs/joint.md#joint-space."""
         precisions = (self.sigma_xx**-2, self.sigma_xy**-2, self.sigma_yy**-2)
         return self.adjacency.stacked(self.reach.x, float(self.reach.y), precisions)
 
@@ -93,6 +96,8 @@ class TargetedGaussian:
 
         a + b of proofs/gaussian.md with 1/s² bounded by the narrowest cell; a thousandth of the slack, as
         many fits may share a ledger.
+
+        Proof: proofs/joint.md#joint-integers.
         """
         width = len(self.reach.features)
         cells = width * (width + 1) // 2 + width + 1
@@ -129,7 +134,10 @@ class TargetedGaussian:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisySums:
-    """The private sums, in lattice units, with the law that made them. Safe to keep and to show."""
+    """The private sums, in lattice units, with the law that made them. Safe to keep and to show.
+
+    Proof: proofs/joint.md#joint-analyst.
+    """
 
     xx: npt.NDArray[np.object_]
     xy: npt.NDArray[np.object_]

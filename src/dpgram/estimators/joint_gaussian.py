@@ -32,7 +32,10 @@ _UNASKED: Final = 1e-60
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointGaussian:
-    """Deviations in lattice units, and what one draw of both is worth."""
+    """Deviations in lattice units, and what one draw of both is worth.
+
+    Proof: proofs/adassp.md#adassp-claim.
+    """
 
     second: float
     """σ₁, of a diagonal cell of XᵀX; off the diagonal it is σ₁/√2."""

@@ -91,7 +91,10 @@ class JointSums:
 
 
 def joint_sums(data: Any, schema: Schema, reach: Reach, missing: Missing) -> JointSums:
-    """One pass over the table; the same policies for missing and unknown values as in `publish`."""
+    """One pass over the table; the same policies for missing and unknown values as in `publish`.
+
+    Proof: proofs/joint.md#joint-bounds.
+    """
     from dpgram.sources import declared_kinds, open_source
 
     width, features = len(reach.features), list(reach.features)
@@ -112,7 +115,10 @@ def joint_sums(data: Any, schema: Schema, reach: Reach, missing: Missing) -> Joi
 
 
 def shortened(lines: Floats, largest: int) -> Floats:
-    """Integer rows (columns of `lines`) with |q|² ≤ largest; longer ones are scaled and truncated."""
+    """Integer rows (columns of `lines`) with |q|² ≤ largest; longer ones are scaled and truncated.
+
+    Proof: proofs/joint.md#joint-bounds.
+    """
     squared = np.einsum("ij,ij->j", lines, lines)
     long = squared > largest
     if not long.any():

@@ -54,7 +54,7 @@ class OutputPerturbation(NormBoundedRegressor):
     then moves it by at most x_norm(y_bound + x_norm·theta_bound)/alpha, twice that under replace-one.
     `noise`: "gamma", density ∝ e^{−ε‖v‖/Δ}, pure ε but drawn in floats, whose numerical δ is stated;
     "gaussian", on the exact curve, drawn in integers; "auto" takes "gaussian" where δ > 0.
-    proofs/output-perturbation.md
+    proofs/output-perturbation.md#output-perturbation-noise
     """
 
     def __init__(
@@ -119,6 +119,10 @@ class OutputPerturbation(NormBoundedRegressor):
         return "gaussian"
 
     def _scale(self, agreed: Agreed) -> _Scale:
+        """How far one row moves the minimiser, and the grid it is rounded to.
+
+        Proof: proofs/output-perturbation.md#output-perturbation-claim.
+        """
         ridge = down(public_bound("alpha", self.alpha) / agreed.x_norm**2)
         asked = agreed.y_bound / agreed.x_norm
         bound = asked if self.theta_bound is None else public_bound("theta_bound", self.theta_bound)

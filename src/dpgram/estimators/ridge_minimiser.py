@@ -28,7 +28,10 @@ _STEPS: Final = 200
 def on_grid(
     second: Integers, first: Integers, *, unit: int, ridge: float, radius: float, scale: float
 ) -> npt.NDArray[np.object_]:
-    """The minimiser times `scale` as integers, each within 1 of the truth; S, b = second/unit, first/unit."""
+    """The minimiser times `scale` as integers, each within 1 of the truth; S, b = second/unit, first/unit.
+
+    Proof: proofs/output-perturbation.md#output-perturbation-lemma.
+    """
     from flint import ctx
 
     bits = START_BITS
@@ -48,7 +51,10 @@ def on_grid(
 def _attempt(
     second: Integers, first: Integers, unit: int, ridge: float, radius: float, scale: float
 ) -> npt.NDArray[np.object_] | None:
-    """One pass at the precision of the context; None where the proof of its error fails."""
+    """One pass at the precision of the context; None where the proof of its error fails.
+
+    Proof: proofs/output-perturbation.md#output-perturbation-lemma.
+    """
     from flint import arb, arb_mat
 
     width = len(first)

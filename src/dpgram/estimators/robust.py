@@ -29,7 +29,7 @@ class RobustRegression(NormBoundedRegressor):
     (ε, δ). "mean-cdp" is the paper's: it bounds the *expected* loss, `fit` warns, and `guarantee_` holds what
     it is worth. `first`: "gaussian" or "laplace"; `second`: "gaussian", "matrix-laplace" (pure) or "wishart"
     (exactly calibrated). The paper's own one-sided Wishart noise is not private at all and stays in
-    `dpgram.papers`. proofs/robust.md
+    `dpgram.papers`. proofs/robust.md#robust-lattice
     """
 
     def __init__(

@@ -75,7 +75,10 @@ def exact_deal(agreed: Agreed) -> Deal:
 
 
 def printed_deal(printed: SufficientStatistics) -> Deal:
-    """Baselines state what their noise is truly worth, in real arithmetic, and warn."""
+    """Baselines state what their noise is truly worth, in real arithmetic, and warn.
+
+    Proof: proofs/adassp.md#adassp-printed.
+    """
     claimed = printed.claimed
     true = Guarantee(printed.true_epsilon(claimed.delta), claimed.delta)
     if printed.private:

@@ -27,7 +27,7 @@ class Gaussian(Mechanism):
     """G + N, N symmetric with discrete Gaussian cells, N_ii of scale σ and N_ij of scale σ/√2.
 
     μ-GDP with μ = Δ/σ, up to a slack of 10⁻⁸ that the calibration pays; Δ = 2^30 (add/remove) or √2·2^30
-    (replace-one) in lattice units. proofs/gaussian.md
+    (replace-one) in lattice units. proofs/gaussian.md#gaussian-claim
     """
 
     name: ClassVar[str] = "gaussian"

@@ -35,7 +35,7 @@ class InverseNoise(Mechanism):
 
     μ-GDP with μ = Δ/σ, Δ = s/(L(L + s)) (add/remove) or √2 times that (replace-one), s = 2^30 a row's trace,
     widened by the rounding of the inverse. The printed theorem needs a promise on σ_min and errs in units.
-    proofs/inverse-noise.md
+    proofs/inverse-noise.md#inverse-noise-claim
     """
 
     name: ClassVar[str] = "inverse-noise"
@@ -105,11 +105,15 @@ def grid_exponent(facts: Facts) -> int:
 
 
 def _exponent(ridge: float) -> int:
+    """⌊log₂(s/(L(L + s)))⌋ less the bits of the grid. Proof: proofs/inverse-noise.md#inverse-noise-grid."""
     return math.floor(math.log2(ROW_NORM_SQUARED / (ridge * (ridge + ROW_NORM_SQUARED)))) - GRID_BITS
 
 
 def _sensitivity(facts: Facts) -> float:
-    """Δ of the exact inverse, plus twice what rounding and a backward-stable float inverse can move it."""
+    """Δ of the exact inverse, plus twice what rounding and a backward-stable float inverse can move it.
+
+    Proof: proofs/inverse-noise.md#inverse-noise-grid.
+    """
     ridge = _checked_ridge(facts)
     rank = min(facts.unit_rows, facts.width)
     exact = facts.adjacency.inverse_frobenius(float(ROW_NORM_SQUARED), ridge, rank=rank)

@@ -28,7 +28,7 @@ class Laplace(Mechanism):
     """G + N, N_ij discrete Laplace of scale b, N_ii of scale b/w with w = 2^(−1/3).
 
     ε-DP with ε = Δ/b, Δ the L1 sensitivity of the upper triangle whose diagonal is weighted by w.
-    proofs/laplace.md
+    proofs/laplace.md#laplace-claim
     """
 
     name: ClassVar[str] = "laplace"
@@ -43,7 +43,10 @@ class Laplace(Mechanism):
         return cls(scale=up(_sensitivity(facts) / guarantee.epsilon * (1.0 + 4.0 * SLACK)))
 
     def law(self, width: int) -> EntrywiseLaplace:
-        """The law of the noise, which does not depend on the width."""
+        """The law of the noise, which does not depend on the width.
+
+        Proof: proofs/laplace.md#laplace-weight.
+        """
         del width
         return EntrywiseLaplace(scale=self.scale, diagonal_scale=up(self.scale / DIAGONAL_WEIGHT))
 
@@ -74,4 +77,5 @@ class Laplace(Mechanism):
 
 
 def _sensitivity(facts: Facts) -> float:
+    """Δ_w in L1, with the weight w on the diagonal. Proof: proofs/laplace.md#laplace-sensitivity."""
     return facts.adjacency.gram_l1(facts.width, float(ROW_NORM_SQUARED), diagonal=DIAGONAL_WEIGHT)

@@ -26,7 +26,8 @@ class MatrixLaplace(Mechanism):
     """G + round(W₁ − W₂), W₁ and W₂ independent Wishart_d(I/(2θ), d+1).
 
     ε-DP, with δ = 0 to the letter, for ε = θ·2^30 (add/remove) or θ·2^31 (replace-one) in lattice units. The
-    noise has the Gaussian's shape with σ = √(d+1)/θ. proofs/matrix-laplace.md; the draw: proofs/entropy.md
+    noise has the Gaussian's shape with σ = √(d+1)/θ. Proof: proofs/matrix-laplace.md#matrix-laplace-claim; of
+    the draw: proofs/entropy.md#entropy-theorem.
     """
 
     name: ClassVar[str] = "matrix-laplace"
@@ -58,7 +59,7 @@ class MatrixLaplace(Mechanism):
         return self.law(len(values))
 
     def curve(self, facts: Facts) -> PrivacyCurve:
-        """That of the worst ε-DP mechanism."""
+        """That of the worst ε-DP mechanism. Proof: proofs/matrix-laplace.md#matrix-laplace-tight."""
         return PureCurve(self._epsilon(facts))
 
     def event(self, facts: Facts) -> Event:
@@ -74,9 +75,16 @@ class MatrixLaplace(Mechanism):
         return Drawn(cells=cells, noise=self.law(width))
 
     def _epsilon(self, facts: Facts) -> float:
+        """θ·s for each semidefinite step between neighbours.
+
+        Proof: proofs/matrix-laplace.md#matrix-laplace-lemma.
+        """
         return self.theta * _trace(facts)
 
 
 def _trace(facts: Facts) -> int:
-    """How far a neighbour is in trace, the steps there and back added up: 2^30 or 2^31."""
+    """How far a neighbour is in trace, the steps there and back added up: 2^30 or 2^31.
+
+    Proof: proofs/adjacency.md#adjacency-trace.
+    """
     return facts.adjacency.gram_trace_steps * ROW_NORM_SQUARED

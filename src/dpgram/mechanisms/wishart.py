@@ -35,7 +35,8 @@ class Wishart(WishartFamily):
     """M = G + W, W ~ Wishart_d(s²I, k): as if k random rows had been added; positive semidefinite.
 
     (ε, δ)-DP by the exact curve of m = k − d + 1 and τ = 2^30/s², its infinite losses included, plus a
-    numerical δ for floats. E M = G + k·s²·I, which analysts subtract. proofs/additive-wishart.md
+    numerical δ for floats. E M = G + k·s²·I, which analysts subtract.
+    proofs/additive-wishart.md#additive-wishart-added
     """
 
     name: ClassVar[str] = "wishart"

@@ -55,12 +55,18 @@ def refuse_pure(name: str, guarantee: Guarantee) -> None:
 
 
 def ridge_for(ratio: float) -> float:
-    """The least whole ridge, in lattice units, of which a row of squared length s is at most `ratio`."""
+    """The least whole ridge, in lattice units, of which a row of squared length s is at most `ratio`.
+
+    Proof: proofs/sketch.md#sketch-floats.
+    """
     return float(math.ceil(up(ROW_NORM_SQUARED * (1.0 + FLOAT_SLACK) / ratio)))
 
 
 def ratio_of(ridge: float) -> float:
-    """t = s/ridge with the slack for floats, the inverse of `ridge_for`."""
+    """t = s/ridge with the slack for floats, the inverse of `ridge_for`.
+
+    Proof: proofs/sketch.md#sketch-floats.
+    """
     return ROW_NORM_SQUARED * (1.0 + FLOAT_SLACK) / ridge
 
 
@@ -107,7 +113,10 @@ def expected_bound(values: npt.NDArray[np.float64], mu: float, quantile: float) 
 def noisy_least_eigenvalue(
     gram: npt.NDArray[np.int64], mu: float, quantile: float, entropy: Entropy
 ) -> float:
-    """max(0, λ_min + (Δ/μ)(Z − z_{1−β})) in lattice units: with probability 1 − β no more than λ_min."""
+    """max(0, λ_min + (Δ/μ)(Z − z_{1−β})) in lattice units: with probability 1 − β no more than λ_min.
+
+    Proof: proofs/sketch.md#sketch-adaptive.
+    """
     width = len(gram)
     exact = on_grid(np.asarray(np.linalg.eigvalsh(as_floats(gram) / ROW_NORM_SQUARED)[:1], dtype=np.float64))
     scale = up(least_eigenvalue_sensitivity(width) / mu)

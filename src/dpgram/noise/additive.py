@@ -71,7 +71,7 @@ class MatrixLaplace(msgspec.Struct, frozen=True, tag="matrix-laplace", forbid_un
 
     @property
     def diagonal_sd(self) -> float:
-        """√(d+1)/θ."""
+        """√(d+1)/θ. Proof: proofs/matrix-laplace.md#matrix-laplace-moments."""
         return math.sqrt(self.width + 1.0) / self.theta
 
     @property

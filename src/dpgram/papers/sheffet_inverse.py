@@ -20,7 +20,9 @@ class PrintedInverseNoise(Variant):
     """G⁻¹ + N, N_ij ~ N(0, 8 ln(2/δ)/(ρε)²) for i ≤ j, promised σ_min(G) ≥ (1 + ρ)B², rows |x| ≤ B.
 
     The inverse moves by up to √2·B²/(L(L + B²)), L = (1 + ρ)B² (add/remove: without √2), and no more
-    (proofs/inverse-noise.md): it has the unit 1/B², while the printed 2/ρ has none.
+    (proofs/inverse-noise.md#inverse-noise-promise): it has the unit 1/B², while the printed 2/ρ has none.
+
+    Proof: proofs/inverse-noise.md#inverse-noise-printed.
     """
 
     paper: ClassVar[str] = "Sheffet 2015"

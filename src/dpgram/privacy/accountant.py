@@ -85,7 +85,10 @@ class Price:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """Σ cost ≤ total and Σ δ ≤ reserve: the filter, the only rule by which a ledger accepts or refuses."""
+    """Σ cost ≤ total and Σ δ ≤ reserve: the filter, the only rule by which a ledger accepts or refuses.
+
+    Proof: proofs/filters.md#filters-claim.
+    """
 
     total: Fraction
     reserve: Fraction
@@ -114,7 +117,10 @@ class Balance:
 
 
 def price(event: Event, currency: Currency) -> Price:
-    """The cost of `event`, rounded up. `LedgerError` where the currency cannot express it."""
+    """The cost of `event`, rounded up. `LedgerError` where the currency cannot express it.
+
+    Proofs: proofs/filters.md#filters-not, proofs/filters.md#filters-sums.
+    """
     cost = _checked_currency(currency)
     parts = parts_of(event)
     amount = sum((cost(part) for part in parts), Fraction(0))
@@ -123,7 +129,10 @@ def price(event: Event, currency: Currency) -> Price:
 
 
 def capacity(guarantee: Guarantee, currency: Currency, reserve: float = 0.0) -> Fraction:
-    """The largest amount whose exact conversion stays within (ε, δ − reserve), rounded down."""
+    """The largest amount whose exact conversion stays within (ε, δ − reserve), rounded down.
+
+    Proof: proofs/filters.md#filters-claim.
+    """
     _checked_currency(currency)
     left = Fraction(guarantee.delta) - Fraction(check_delta(reserve))
     if left < 0 or (left == 0 and currency != "epsilon"):
@@ -145,7 +154,8 @@ def capacity(guarantee: Guarantee, currency: Currency, reserve: float = 0.0) -> 
 def _discrete_slack(epsilon: float, delta: float) -> float:
     """What a μ² ledger keeps free, in ε and relatively in δ, for the discreteness of integer noise.
 
-    10⁻⁹·min(1, ε), and more where so much fits that the integers could use it (proofs/filters.md).
+    10⁻⁹·min(1, ε), and more where so much fits that the integers could use it
+    (proofs/filters.md#filters-discrete).
     """
     squares = gdp_mu_at_most(epsilon, delta) ** 2
     slack = _DISCRETE_SLACK * max(min(1.0, epsilon), squares / _COVERED_SQUARES)
@@ -157,6 +167,8 @@ def curve_of(event: Event) -> PrivacyCurve:
 
     μ² adds for Gaussian parts; pure parts are composed optimally, alone or beside Gaussians; a part of which
     only ρ-zCDP is known puts the whole onto ρ, the best that is known there.
+
+    Proof: proofs/filters.md#filters-inside.
     """
     parts = parts_of(event)
     leak = float_up(_leak(parts))
@@ -229,7 +241,10 @@ def _without_leak(parts: tuple[Part, ...]) -> PrivacyCurve:
 
 
 def _leak(parts: tuple[Part, ...]) -> Fraction:
-    """1 − Π(1 − δᵢ): the probability that any part fails outright, exactly."""
+    """1 − Π(1 − δᵢ): the probability that any part fails outright, exactly.
+
+    Proof: proofs/filters.md#filters-leaks.
+    """
     safe = Fraction(1)
     for part in parts:
         if isinstance(part, ApproximateEvent):
@@ -248,6 +263,10 @@ def _reach(parts: tuple[Part, ...]) -> Fraction | None:
 
 
 def _mu_squared(part: Part) -> Fraction:
+    """μ² of one part: exact for a Gaussian, the tight bound for a pure ε.
+
+    Proof: proofs/filters.md#filters-mu.
+    """
     match part:
         case GaussianEvent():
             return Fraction(part.mu) ** 2
@@ -260,6 +279,7 @@ def _mu_squared(part: Part) -> Fraction:
 
 
 def _rho(part: Part) -> Fraction:
+    """ρ of one part: μ²/2 for a Gaussian, ε·tanh(ε/2) for a pure ε. Proof: proofs/filters.md#filters-rho."""
     match part:
         case GaussianEvent():
             return Fraction(part.mu) ** 2 / 2
@@ -277,6 +297,7 @@ def _response(epsilon: float, cost: Callable[[float], Fraction]) -> Fraction:
 
 
 def _epsilon(part: Part) -> Fraction:
+    """ε of one part; what has no bounded loss is refused. Proof: proofs/filters.md#filters-epsilon."""
     match part:
         case PureEvent() | ApproximateEvent():
             return Fraction(part.epsilon)

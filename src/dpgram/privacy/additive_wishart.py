@@ -39,7 +39,10 @@ _PAIR_ERROR: Final = 1e-10
 
 
 def log_added(m: float, tau: float, epsilon: float) -> tuple[float, float]:
-    """(ln δ small → big, ln δ big → small) of χ²_m against τ + χ²_m at any real ε."""
+    """(ln δ small → big, ln δ big → small) of χ²_m against τ + χ²_m at any real ε.
+
+    Proof: proofs/additive-wishart.md#additive-wishart-added.
+    """
     point = _threshold(m, tau, 2.0 * epsilon)
     lower = log_lower(m, [point, point - tau / m])
     there = log_difference(float(lower[0]), epsilon + float(lower[1]))
@@ -61,7 +64,10 @@ def _threshold(m: float, tau: float, gap: float) -> float:
 
 @lru_cache(maxsize=256)
 def log_replaced(m: float, tau: float, epsilon: float) -> float:
-    """ln of an upper bound of sup δ(l₁, l₂; ε), as a rule 0.3% above a value that is attained."""
+    """ln of an upper bound of sup δ(l₁, l₂; ε), as a rule 0.3% above a value that is attained.
+
+    Proof: proofs/additive-wishart.md#additive-wishart-rays.
+    """
     level, rise = _log_attained(m, tau, epsilon) + _TIGHTNESS, _TIGHTNESS
     while level < 0.0 and not _covered(m, tau, epsilon, level):
         level, rise = level + rise, 2.0 * rise
@@ -69,7 +75,10 @@ def log_replaced(m: float, tau: float, epsilon: float) -> float:
 
 
 def replaced_within(m: float, tau: float, epsilon: float, log_delta: float) -> bool:
-    """Whether sup δ(l₁, l₂; ε) is certified to be at most δ, by the same margin; faster than the supremum."""
+    """Whether sup δ(l₁, l₂; ε) is certified to be at most δ, by the same margin; faster than the supremum.
+
+    Proof: proofs/additive-wishart.md#additive-wishart-certificate.
+    """
     if _log_attained(m, tau, epsilon, enough=log_delta - _TIGHTNESS) + _TIGHTNESS > log_delta:
         return False
     return log_delta >= 0.0 or _covered(m, tau, epsilon, log_delta)
@@ -90,6 +99,8 @@ def _covered(m: float, tau: float, epsilon: float, level: float) -> bool:
 
     An interval grows as long as it succeeds and is halved when it fails; one that must be too short to pay
     off, or too many of them, means that the level is too close to the supremum.
+
+    Proof: proofs/additive-wishart.md#additive-wishart-certificate.
     """
     for edge in (0, 1):
         low, length = 0.0, tau
@@ -139,6 +150,8 @@ def log_pair(m: float, l1: float, l2: float, epsilon: float) -> float:
     the cdf and survival function of χ²_{m+1}, g = 1 − e^{−e₀/c} and g' = e^{e₀/c} − 1:
     e₀ ≥ 0: E F(l₂(n + l₁)/(l₁ + g·n·w)) − e^ε E F(l₂(n − l₁)₊/(l₁ + g'·n·w));
     e₀ < 0: E S(l₁(y − l₂)₊/(l₂ − g·y·w)) − e^ε E S(l₁(y + l₂)/(l₂ − g'·y·w)), the event solved for n.
+
+    Proof: proofs/additive-wishart.md#additive-wishart-pair.
     """
     if l2 == 0.0 and 2.0 * epsilon >= l1:
         return -math.inf

@@ -61,7 +61,10 @@ class Adjacency(ABC):
 
     @final
     def extreme_eigenvalue(self, s: float) -> float:
-        """max |λ_i(G) − λ_i(G')| for any one i, λ_min among them: s under both relations, by interlacing."""
+        """max |λ_i(G) − λ_i(G')| for any one i, λ_min among them: s under both relations, by interlacing.
+
+        Proof: proofs/adjacency.md#adjacency-eigenvalues.
+        """
         return _checked("s", s)
 
 
@@ -74,28 +77,43 @@ class AddRemove(Adjacency):
     gram_trace_steps = 1
 
     def gram_frobenius(self, s: float) -> float:
-        """|V|_F ≤ trace V ≤ s, attained by one full-length row."""
+        """|V|_F ≤ trace V ≤ s, attained by one full-length row.
+
+        Proof: proofs/adjacency.md#adjacency-frobenius.
+        """
         return _checked("s", s)
 
     def gram_l1(self, width: int, s: float, *, diagonal: float = 1.0) -> float:
-        """(diagonal + (d − 1)/2)·s, attained by a row with d equal entries."""
+        """(diagonal + (d − 1)/2)·s, attained by a row with d equal entries.
+
+        Proof: proofs/adjacency.md#adjacency-l1-added.
+        """
         _check_width(width)
         return up(_checked("s", s) * (_checked("diagonal", diagonal) + 0.5 * (width - 1)))
 
     def eigenvalue_l1(self, s: float) -> float:
-        """s: every eigenvalue moves up and together they move by trace V."""
+        """s: every eigenvalue moves up and together they move by trace V.
+
+        Proof: proofs/adjacency.md#adjacency-eigenvalues.
+        """
         return _checked("s", s)
 
     def eigenvalue_l2(self, s: float) -> float:
-        """s: no more than the L1 sensitivity, and attained when one eigenvalue takes all of it."""
+        """s: no more than the L1 sensitivity, and attained when one eigenvalue takes all of it.
+
+        Proof: proofs/adjacency.md#adjacency-eigenvalues.
+        """
         return _checked("s", s)
 
     def utility_range(self, s: float) -> float:
-        """s: uᵀVu lies in [0, s]."""
+        """s: uᵀVu lies in [0, s]. Proof: proofs/adjacency.md#adjacency-utility."""
         return _checked("s", s)
 
     def inverse_frobenius(self, s: float, ridge: float, *, rank: int = 1) -> float:
-        """s/(L(L + s)) for one row, attained at G = 0. A unit of several rows can do more: see the proof."""
+        """s/(L(L + s)) for one row, attained at G = 0. A unit of several rows can do more: see the proof.
+
+        Proofs: proofs/adjacency.md#adjacency-inverse, proofs/inverse-noise.md#inverse-noise-sensitivity.
+        """
         _checked("s", s)
         _checked("ridge", ridge)
         if rank < 1:
@@ -108,7 +126,10 @@ class AddRemove(Adjacency):
         return up(math.sqrt(rank) * share / (ridge * (ridge + share)))
 
     def stacked(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
-        """√(p₁Bx⁴ + p₂Bx²By² + p₃By⁴), attained by one full-length row."""
+        """√(p₁Bx⁴ + p₂Bx²By² + p₃By⁴), attained by one full-length row.
+
+        Proof: proofs/adjacency.md#adjacency-stacked.
+        """
         x2, y2 = _checked("x_norm", x_norm) ** 2, _checked("y_bound", y_bound) ** 2
         p1, p2, p3 = _precisions(precisions)
         return up(math.sqrt(p1 * x2 * x2 + p2 * x2 * y2 + p3 * y2 * y2))
@@ -123,7 +144,10 @@ class ReplaceOne(Adjacency):
     gram_trace_steps = 2
 
     def gram_frobenius(self, s: float) -> float:
-        """√2·s, attained by two orthogonal full-length rows."""
+        """√2·s, attained by two orthogonal full-length rows.
+
+        Proof: proofs/adjacency.md#adjacency-frobenius.
+        """
         return up(math.sqrt(2.0) * _checked("s", s))
 
     def gram_l1(self, width: int, s: float, *, diagonal: float = 1.0) -> float:
@@ -131,6 +155,8 @@ class ReplaceOne(Adjacency):
 
         Attained by rows that are constant on two halves of the columns. For diagonal < 3/4 and odd d it is
         proven only as a bound, with d²/4 in place of its integer part.
+
+        Proof: proofs/adjacency.md#adjacency-l1-replaced.
         """
         _check_width(width)
         kappa = 2.0 * _checked("diagonal", diagonal) - 1.0
@@ -143,19 +169,28 @@ class ReplaceOne(Adjacency):
         return up(0.5 * math.sqrt((width + 2.0 * kappa) ** 2 + quarters) * s)
 
     def eigenvalue_l1(self, s: float) -> float:
-        """2s: one step up and one step down, on different eigenvalues."""
+        """2s: one step up and one step down, on different eigenvalues.
+
+        Proof: proofs/adjacency.md#adjacency-eigenvalues.
+        """
         return 2.0 * _checked("s", s)
 
     def eigenvalue_l2(self, s: float) -> float:
-        """√2·s: at most |G − G'|_F (Hoffman–Wielandt)."""
+        """√2·s: at most |G − G'|_F (Hoffman–Wielandt). Proof: proofs/adjacency.md#adjacency-eigenvalues."""
         return up(math.sqrt(2.0) * _checked("s", s))
 
     def utility_range(self, s: float) -> float:
-        """2s: uᵀ(V − V')u reaches both s and −s when the two rows are orthogonal."""
+        """2s: uᵀ(V − V')u reaches both s and −s when the two rows are orthogonal.
+
+        Proof: proofs/adjacency.md#adjacency-utility.
+        """
         return 2.0 * _checked("s", s)
 
     def inverse_frobenius(self, s: float, ridge: float, *, rank: int = 1) -> float:
-        """√2 times the add/remove bound: the difference of two positive semidefinite changes."""
+        """√2 times the add/remove bound: the difference of two positive semidefinite changes.
+
+        Proof: proofs/adjacency.md#adjacency-inverse.
+        """
         return up(math.sqrt(2.0) * AddRemove().inverse_frobenius(s, ridge, rank=rank))
 
     def stacked(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
@@ -163,6 +198,8 @@ class ReplaceOne(Adjacency):
 
         Here u = min(p₂By·b/(2p₁), Bx²). It is convex in b² up to the point where u is capped, and beyond has
         at most one interior maximum, so four candidates hold the largest value.
+
+        Proof: proofs/adjacency.md#adjacency-stacked.
         """
         x2, y = _checked("x_norm", x_norm) ** 2, _checked("y_bound", y_bound)
         p1, p2, p3 = _precisions(precisions)

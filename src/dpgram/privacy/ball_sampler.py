@@ -25,7 +25,10 @@ START_BITS: Final = 192
 def matrix_laplace(
     width: int, theta: float, random_bytes: Callable[[int], bytes], *, start_bits: int = START_BITS
 ) -> npt.NDArray[np.object_]:
-    """The integer matrix round((Z₁ᵀZ₁ − Z₂ᵀZ₂)/(2θ)), Z₁ and Z₂ of d+1 rows of standard normals."""
+    """The integer matrix round((Z₁ᵀZ₁ − Z₂ᵀZ₂)/(2θ)), Z₁ and Z₂ of d+1 rows of standard normals.
+
+    Proof: proofs/entropy.md#entropy-theorem.
+    """
     if not 0.0 < theta < float("inf") or width < 1:
         raise MechanismError(
             "matrix Laplace noise needs a positive width and a positive, finite theta",
@@ -48,7 +51,10 @@ def matrix_laplace(
 
 
 def _extended(uniforms: list[int], more: int, random_bytes: Callable[[int], bytes]) -> list[int]:
-    """Each uniform's integer numerator with `more` (a multiple of 8) further random bits behind it."""
+    """Each uniform's integer numerator with `more` (a multiple of 8) further random bits behind it.
+
+    Proof: proofs/entropy.md#entropy-theorem.
+    """
     size = more // 8
     fresh = random_bytes(size * len(uniforms))
     return [
@@ -58,6 +64,10 @@ def _extended(uniforms: list[int], more: int, random_bytes: Callable[[int], byte
 
 
 def _rounded(uniforms: list[int], bits: int, width: int, theta: float) -> npt.NDArray[np.object_] | None:
+    """The rounded matrix, or None while the bits read leave a cell undecided.
+
+    Proof: proofs/entropy.md#entropy-theorem.
+    """
     from flint import arb, arb_mat
 
     normals = _normals(uniforms, bits)
@@ -79,7 +89,10 @@ def _rounded(uniforms: list[int], bits: int, width: int, theta: float) -> npt.ND
 
 
 def _normals(uniforms: list[int], bits: int) -> list[arb]:
-    """Box–Muller on balls: √(−2 ln U)·(sin 2πV, cos 2πV), U and V anywhere in their dyadic intervals."""
+    """Box–Muller on balls: √(−2 ln U)·(sin 2πV, cos 2πV), U and V anywhere in their dyadic intervals.
+
+    Proof: proofs/entropy.md#entropy-theorem.
+    """
     from flint import arb
 
     exponent = -(bits + 1)

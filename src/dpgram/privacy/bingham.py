@@ -37,7 +37,10 @@ class BinghamDraw:
 
 
 def envelope_parameter(spectrum: FloatArray) -> float:
-    """The b in [1, d] with Σ 1/(b + 2λ_i) = 1, for the eigenvalues λ of A (least one zero)."""
+    """The b in [1, d] with Σ 1/(b + 2λ_i) = 1, for the eigenvalues λ of A (least one zero).
+
+    Proof: proofs/eigenvectors.md#eigenvectors-sampler.
+    """
     width = len(spectrum)
     levels = 2.0 * np.maximum(spectrum - spectrum.min(), 0.0)
     if width == 1 or not levels.any():
@@ -46,7 +49,10 @@ def envelope_parameter(spectrum: FloatArray) -> float:
 
 
 def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> BinghamDraw:
-    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`."""
+    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`.
+
+    Proofs: proofs/eigenvectors.md#eigenvectors-direction, proofs/eigenvectors.md#eigenvectors-sampler.
+    """
     width = exponent.shape[0]
     if width == 1:
         return BinghamDraw(direction=np.ones(1), candidates=1)

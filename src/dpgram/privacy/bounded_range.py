@@ -35,6 +35,8 @@ class ComposedRangeCurve(PrivacyCurve):
 
     Sharper than adding up ρ = η²/8: for equal steps it allows inverse temperatures 7–16% higher at (1, 10⁻⁶).
     It is for the parts of one event; a ledger, which composes across events, is charged Σ η²/8 in zCDP.
+
+    Proof: proofs/bounded-range.md#bounded-range-several.
     """
 
     reaches: tuple[float, ...]
@@ -79,7 +81,10 @@ def _table(reaches: tuple[float, ...]) -> tuple[float, Floats]:
 
 
 def _composed(half: Floats, count: int, step: float) -> Floats:
-    """One more step of range η = count·step, on the values at 0, step, 2·step, …"""
+    """One more step of range η = count·step, on the values at 0, step, 2·step, …
+
+    Proof: proofs/bounded-range.md#bounded-range-table.
+    """
     size = len(half)
     line = step * np.arange(1, size)
     # 1 − e^{−ε} + e^{−ε} f(ε) at −ε: the family of pairs is closed under exchanging the two sides.
@@ -103,6 +108,8 @@ def _best(
 
     With u = e^{t − t₀} in [1, g] it is αu + β + γ/u, whose largest value is at an end, or at √(γ/α) where
     both are negative. Each candidate is evaluated as a mean of the end values, so nothing cancels.
+
+    Proof: proofs/bounded-range.md#bounded-range-table.
     """
     growth = math.exp(step)
 

@@ -50,12 +50,18 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
 
 
 def discrete_mu_at_most(epsilon: float, delta: float) -> float:
-    """The largest μ for which integer noise of σ = Δ/μ is within (ε, δ): the slack is taken off both."""
+    """The largest μ for which integer noise of σ = Δ/μ is within (ε, δ): the slack is taken off both.
+
+    Proof: proofs/gaussian.md#gaussian-theorem.
+    """
     return gdp_mu_at_most(*_without_slack(epsilon, delta))
 
 
 def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ for integer noise: the Gaussian's at ε − 10⁻⁸ and δ(1 − 10⁻⁸), refused below 2²⁶."""
+    """The least σ for integer noise: the Gaussian's at ε − 10⁻⁸ and δ(1 − 10⁻⁸), refused below 2²⁶.
+
+    Proofs: proofs/gaussian.md#gaussian-lemma-1, proofs/gaussian.md#gaussian-lemma-2.
+    """
     epsilon, delta = _without_slack(epsilon, delta)
     sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     if sigma < DISCRETE_SIGMA_AT_LEAST:
@@ -69,6 +75,10 @@ def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float)
 
 
 def _without_slack(epsilon: float, delta: float) -> tuple[float, float]:
+    """What is left of (ε, δ) for the continuous curve once discreteness is paid.
+
+    Proof: proofs/gaussian.md#gaussian-theorem.
+    """
     if check_epsilon(epsilon) <= DISCRETE_SLACK:
         raise GuaranteeError(
             "epsilon is too small for integer noise", got=epsilon, limit=f"epsilon > {DISCRETE_SLACK:g}"
@@ -97,6 +107,8 @@ def stacked_sigmas(
     a geometric program: (Σ cᵢ/pᵢ)·Δ²(p) is log-convex in ln p, because Δ² is a largest value of posynomials,
     and it is solved numerically from the add/remove answer. Either is scaled by the exact sensitivity at the
     end, so an inexact optimum costs accuracy and never privacy.
+
+    Proof: proofs/gaussian.md#gaussian-stacked.
     """
     if not all(0.0 < number < math.inf for number in (mu, *costs)):
         raise GuaranteeError("mu and the costs must be positive numbers", got=(mu, *costs), limit="0 < value")

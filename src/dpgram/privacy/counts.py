@@ -27,14 +27,20 @@ _NUDGE: Final = 1.0 + 2.0**-40
 
 
 def price_of_counts(law: CountLaw, scale: float, *, histograms: int, steps: int) -> Fraction:
-    """μ² (Gaussian) or ε (Laplace) of one draw, exactly; `steps` is 1 (add/remove) or 2 (replace-one)."""
+    """μ² (Gaussian) or ε (Laplace) of one draw, exactly; `steps` is 1 (add/remove) or 2 (replace-one).
+
+    Proof: proofs/bounds.md#bounds-sensitivity.
+    """
     if law == "discrete-gaussian":
         return histograms * steps * (ROW_NORM_SQUARED / Fraction(scale)) ** 2
     return histograms * steps * ROW_NORM_SQUARED / Fraction(scale)
 
 
 def scale_of_counts(law: CountLaw, price: float, *, histograms: int, steps: int) -> float:
-    """The least scale whose price is at most `price`, up to 10⁻¹² of it."""
+    """The least scale whose price is at most `price`, up to 10⁻¹² of it.
+
+    Proof: proofs/bounds.md#bounds-composition.
+    """
     if law == "discrete-gaussian":
         return math.sqrt(histograms * steps / price) * ROW_NORM_SQUARED * _NUDGE
     return histograms * steps / price * ROW_NORM_SQUARED * _NUDGE
@@ -58,6 +64,8 @@ class CountNoise:
         """A number of rows that the noise of one cell exceeds with at most this probability.
 
         P(X ≥ k) ≤ P(N(0, σ²) ≥ k − 1) for the discrete Gaussian, and ≤ e^{−k/b} for the discrete Laplace.
+
+        Proof: proofs/levels.md#levels-tail.
         """
         if self.law == "discrete-gaussian":
             from scipy.special import ndtri_exp

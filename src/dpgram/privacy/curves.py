@@ -87,8 +87,8 @@ class GaussianCurve(PrivacyCurve):
     """δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ): one unit of Gaussian noise against a shift of μ.
 
     Exact for every Gaussian mechanism with μ = sensitivity / σ, and the same in both directions
-    (proofs/gaussian.md). With x = ε/μ − μ/2, y = x + μ and Mills' ratio m, δ = φ(x)(m(x) − m(y)), which
-    needs no difference of logarithms.
+    (proofs/gaussian.md#gaussian-claim). With x = ε/μ − μ/2, y = x + μ and Mills' ratio m,
+    δ = φ(x)(m(x) − m(y)), which needs no difference of logarithms.
     """
 
     mu: float
@@ -147,6 +147,8 @@ class BoundedRangeCurve(PrivacyCurve):
     """δ(ε) = (e^{η/2} − e^{ε/2})² / (e^η − 1) for ε ≤ η: the worst mechanism whose loss has range η.
 
     The loss of an exponential mechanism lies in [t − η, t] for some 0 ≤ t ≤ η; the worst t is (ε + η)/2.
+
+    Proof: proofs/bounded-range.md#bounded-range-one.
     """
 
     reach: float
@@ -170,6 +172,8 @@ class ConcentratedCurve(PrivacyCurve):
 
     The logarithm is convex in α with derivative (2α − 1)ρ − ε + ln(1 − 1/α), so one root is the minimum; any
     α gives a valid bound, so an inexact root costs tightness in the last digits and never privacy.
+
+    Proof: proofs/gaussian.md#gaussian-zcdp.
     """
 
     rho: float

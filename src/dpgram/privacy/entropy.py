@@ -67,7 +67,10 @@ class Entropy(ABC):
 
 @final
 class SystemEntropy(Entropy):
-    """Keyed by the operating system: OpenDP's exact samplers for integers, ChaCha20 for floats."""
+    """Keyed by the operating system: OpenDP's exact samplers for integers, ChaCha20 for floats.
+
+    Proof: proofs/entropy.md#entropy-integers.
+    """
 
     label: ClassVar[Literal["system", "seeded"]] = "system"
 
@@ -126,7 +129,10 @@ class SystemEntropy(Entropy):
 
 @final
 class SeededEntropy(Entropy):
-    """The same laws from a seed, to about fifteen digits: for tests and experiments, never for a release."""
+    """The same laws from a seed, to about fifteen digits: for tests and experiments, never for a release.
+
+    Proof: proofs/entropy.md#entropy-seeded.
+    """
 
     label: ClassVar[Literal["system", "seeded"]] = "seeded"
 
@@ -199,6 +205,8 @@ def _unbounded(value: int, largest: int, draw: Callable[[int], list[int]]) -> in
 
     A value at the end says only |k| ≥ largest. The law has no memory: what lies beyond is distributed as k
     itself given k ≥ 0, so it is drawn and added, and the sum has the whole law exactly.
+
+    Proof: proofs/entropy.md#entropy-ends.
     """
     if abs(value) < largest:
         return value

@@ -93,7 +93,10 @@ class GaussianDP:
         return self.curve.delta(epsilon)
 
     def rho_at_least(self) -> float:
-        """μ²/2, rounded up: every μ-GDP mechanism is μ²/2-zCDP, and the Gaussian needs all of it."""
+        """μ²/2, rounded up: every μ-GDP mechanism is μ²/2-zCDP, and the Gaussian needs all of it.
+
+        Proof: proofs/gaussian.md#gaussian-rho.
+        """
         return up(0.5 * self.mu * self.mu)
 
 
@@ -136,7 +139,10 @@ def rho_at_most(epsilon: float, delta: float) -> float:
 
 
 def pure_mu_at_least(epsilon: float) -> float:
-    """μ = −2Φ⁻¹(1/(1 + e^ε)), rounded up: the least μ for which every ε-DP mechanism is μ-GDP."""
+    """μ = −2Φ⁻¹(1/(1 + e^ε)), rounded up: the least μ for which every ε-DP mechanism is μ-GDP.
+
+    Proof: proofs/gaussian.md#gaussian-pure-mu.
+    """
     check_epsilon(epsilon)
     if epsilon < 2.0:
         # 1/(1 + e^ε) = (1 − tanh(ε/2))/2: near 1/2 the quantile needs the difference, not the probability.
@@ -150,13 +156,18 @@ def pure_rho_at_least(epsilon: float) -> float:
     Randomised response is the worst ε-DP mechanism and has (α − 1)D_α = ln cosh u − ln cosh(ε/2) with
     u = (2α − 1)ε/2; ln cosh √v is concave in v, and its tangent at v = ε²/4 gives D_α ≤ α·ε·tanh(ε/2), with
     equality as α → 1.
+
+    Proof: proofs/gaussian.md#gaussian-pure-rho.
     """
     check_epsilon(epsilon)
     return up(epsilon * math.tanh(0.5 * epsilon))
 
 
 def bounded_range_rho_at_least(reach: float) -> float:
-    """ρ = η²/8, rounded up: what a mechanism whose loss has range η costs in zCDP."""
+    """ρ = η²/8, rounded up: what a mechanism whose loss has range η costs in zCDP.
+
+    Proof: proofs/bounded-range.md#bounded-range-zcdp.
+    """
     _check_positive("the range of the privacy loss", reach)
     return up(reach * reach / 8.0)
 

@@ -43,7 +43,10 @@ _FLOOR: Final = 1e-290
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SideBySideCurve(PrivacyCurve):
-    """δ(ε) = E h_μ(ε − S) for pure parts with summed loss S beside Gaussian parts of μ (0: none)."""
+    """δ(ε) = E h_μ(ε − S) for pure parts with summed loss S beside Gaussian parts of μ (0: none).
+
+    Proof: proofs/filters.md#filters-inside.
+    """
 
     losses: Floats
     """The values of S, each at or above the sum it stands for."""
@@ -83,7 +86,10 @@ class SideBySideCurve(PrivacyCurve):
 @final
 @dataclass(frozen=True, slots=True)
 class LeakyCurve(PrivacyCurve):
-    """δ(ε) = leak + (1 − leak)·δ_inner(ε): everything is revealed with probability leak."""
+    """δ(ε) = leak + (1 − leak)·δ_inner(ε): everything is revealed with probability leak.
+
+    Proof: proofs/filters.md#filters-leaks.
+    """
 
     inner: PrivacyCurve
     leak: float
@@ -164,6 +170,8 @@ def _split(epsilon: float, step: float) -> list[tuple[int, float]]:
 
     A loss L between the points g and g + h keeps both its mass p and its mass p·e^−L under the other
     hypothesis when the upper point gets p(1 − e^−(L−g))/(1 − e^−h).
+
+    Proof: proofs/filters.md#filters-inside.
     """
     atoms = []
     for loss in (-epsilon, epsilon):

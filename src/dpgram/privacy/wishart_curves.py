@@ -47,6 +47,8 @@ class SketchCurve(PrivacyCurve):
     small → big: F(c) − e^ε F(c/(1+t)), c = ((1+t)/t)(r ln(1+t) − 2ε);
     big → small: S(c/(1+t)) − e^ε S(c), c = ((1+t)/t)(r ln(1+t) + 2ε);
     replace-one: ∫ f(y) [S((h+y)/(1+t)) − e^ε S(h + (1+t)y)] dy, h = 2ε(1+t)/t.
+
+    Proof: proofs/sketch.md#sketch-contraction.
     """
 
     adjacency: Adjacency
@@ -72,6 +74,8 @@ class InverseWishartCurve(PrivacyCurve):
     """M ~ InvWishart_d(G + ψI, ν) with ν from public facts: the sketch's curve, its directions exchanged.
 
     M⁻¹ is a Wishart matrix of scale (G + ψI)⁻¹, so a row that enlarged the scale now shrinks it.
+
+    Proof: proofs/inverse-wishart.md#inverse-wishart-claim.
     """
 
     adjacency: Adjacency
@@ -98,6 +102,8 @@ class AdditiveWishartCurve(PrivacyCurve):
     small → big: F(z) − e^ε F(z − τ), z = τ/(1 − e^{−(2ε+τ)/(m−2)}), the infinite losses F(τ) included;
     big → small: 0 for ε ≥ τ/2, else S(z − τ) − e^ε S(z), z = τ/(1 − e^{−(τ−2ε)/(m−2)}).
     Replace-one: a certified bound of the supremum over two shifts, as a rule 0.3% above it.
+
+    Proof: proofs/additive-wishart.md#additive-wishart-added.
     """
 
     adjacency: Adjacency
@@ -130,7 +136,7 @@ class AdaptiveCurve(PrivacyCurve):
     """β + E δ_inner(ε − l), l ~ N(μ²/2, μ²): a Gaussian look at σ_min first, then a draw that relies on it.
 
     The look is wrong (claims more than σ_min) with probability at most β; otherwise the draw has the inner
-    curve, whatever the look said (Sheffet's Algorithms 2 and 5, proofs/sketch.md).
+    curve, whatever the look said (Sheffet's Algorithms 2 and 5, proofs/sketch.md#sketch-adaptive).
     """
 
     inner: SketchCurve | InverseWishartCurve
@@ -160,6 +166,7 @@ class AdaptiveCurve(PrivacyCurve):
 
 
 def _log_sketch_added(degrees: float, t: float, epsilon: float) -> tuple[float, float]:
+    """ln δ of χ²_r against (1 + t)χ²_r, in both directions. Proof: proofs/sketch.md#sketch-added."""
     excess = float(excess_over_log(t))
     shift = 2.0 * epsilon / (degrees * t)
     centre = math.log1p(t) - excess / t  # (1 + t)ln(1 + t)/t − 1
@@ -172,7 +179,10 @@ def _log_sketch_added(degrees: float, t: float, epsilon: float) -> tuple[float, 
 
 
 def _log_sketch_replaced(degrees: float, t: float, epsilon: float) -> float:
-    """The integral over b = χ²_r/r − 1 of one row's direction, the other's tail in closed form."""
+    """The integral over b = χ²_r/r − 1 of one row's direction, the other's tail in closed form.
+
+    Proof: proofs/sketch.md#sketch-replaced.
+    """
     root = math.sqrt(degrees)
     threshold = 2.0 * epsilon * (1.0 + t) / (t * degrees)
 
