@@ -16,6 +16,7 @@ CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[(?P<words>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 DOC = re.compile(r"\{doc\}`(?:[^`<]*<)?(?P<target>[^`<>]+?)>?`")
 HEADING = re.compile(r"^#{1,3} (?P<title>.+?)\s*$", re.MULTILINE)
+LABEL = re.compile(r"^\((?P<name>[\w-]+)\)=$", re.MULTILINE)
 MIRRORED = {"proofs": PROJECT / "proofs", "results": PROJECT / "benchmarks" / "results"}
 """docs/generated is made at build time from these folders (docs/conf.py)."""
 REGISTRIES = re.compile(r"pypi\.|npmjs\.|crates\.io|anaconda\.org")
@@ -47,6 +48,13 @@ def kept(path: Path) -> Path:
     return MIRRORED[first].joinpath(*rest) if first in MIRRORED else PROJECT / "CHANGELOG.md"
 
 
+def places(file: Path) -> set[str]:
+    """The addresses inside a page: its headings and its labels."""
+    text = file.read_text(encoding="utf-8")
+    headings = {anchor(found["title"]) for found in HEADING.finditer(text)}
+    return headings | {found["name"] for found in LABEL.finditer(text)}
+
+
 def trouble(page: Path, target: str) -> str | None:
     """What is wrong with a link, if anything."""
     if target.startswith("http"):
@@ -57,9 +65,7 @@ def trouble(page: Path, target: str) -> str | None:
         file = file.with_name(file.name + ".md")  # the `doc` role leaves the ending out
     if not file.exists():
         return "no such file"
-    if heading and heading not in {
-        anchor(found["title"]) for found in HEADING.finditer(file.read_text("utf-8"))
-    }:
+    if heading and heading not in places(file):
         return f"{file.name} has no such heading"
     return None
 
