@@ -534,8 +534,9 @@ Why not everywhere:
   whatever ε is. A public row radius (`clip`) closes much of the gap at ε ≥ 1 where rows are shorter than
   their bounds allow, and opens another where long rows carry an exact relation (bike: two columns add up to
   the target, and rows that are scaled down differently from their target break that).
-- **AdaSSP("exact") is ahead of PrivateRidge on bike and elevators at ε ≤ 1.** Not understood yet; it damps
-  every direction alike, PrivateRidge those that do not stand clear of the noise.
+- **AdaSSP("exact") is ahead of PrivateRidge on bike and elevators at ε ≤ 1.** It shrinks
+  the intercept with the rest, PrivateRidge eliminates it first: the former gains there and loses elsewhere,
+  on held-out tables above all (benchmarks/intercept.py).
 - **TukeyEM** pays no price for bounds or for long rows, but needs hundreds to thousands of models with
   enough rows each: it refuses most tables here. Where it does not, at ε = 3 with many rows, it is close
   to least squares.

@@ -1,9 +1,9 @@
-"""The normal equations A θ = b of one design, in coordinates that its noise or its penalty asks for.
+"""The normal equations A θ = b of one design in coordinates where the noise is isotropic, intercept set free.
 
 Orthonormal coordinates V of the span of the terms keep the noise what it is: VᵀN V has the law of N on fewer
-columns. An intercept is a term like the others there: the direction of the means is the best measured of all,
-and a fit that gives it up for deviations from noisy means loses more than it gains
-(docs/explanation/accuracy.md). A user's penalty refers to the columns instead, and spares the intercept.
+columns. An intercept is not shrunk but eliminated: with u the constant function, the functions f with
+fᵀG̃u = 0 have noisy mean zero, and an orthonormal basis of these is again isotropic. A function with a large
+mean of its columns borrows more noise from the constant column, and this geometry charges it for that.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Problem:
     """Columns: the functions that the entries of θ multiply."""
     free: Vector
     """The part of the solution that was eliminated: the intercept's."""
+    centred: bool
 
     def function(self, theta: Vector) -> Vector:
         """The fitted function a ↦ f·a."""
@@ -49,20 +50,20 @@ class Problem:
 
 
 def isotropic(moments: Moments, design: Design, policy: Policy = "subtract-mean") -> Problem:
-    """Orthonormal coordinates of all terms, the intercept among them."""
+    """Orthonormal coordinates; the intercept is eliminated when the count stands clear of its noise."""
     gram = _selected_gram(moments, design, policy)
     span = orthonormal(moments.project(design.vectors))
     target = moments.project(design.target_vector)
-    return _problem(moments, gram, span, target, np.zeros(len(target)))
-
-
-def count_is_lost(moments: Moments, design: Design) -> bool:
-    """Whether there is an intercept, and the number of rows does not stand clear of its noise."""
     if not design.intercept:
-        return False
+        return _problem(moments, gram, span, target, np.zeros(len(target)), centred=False)
     constant = moments.project(design.vectors[:, 0])
-    count = float(constant @ moments.consistent_gram @ constant)
-    return count <= COUNT_TO_NOISE * moments.noise.diagonal_sd * float(constant @ constant)
+    count = float(constant @ gram @ constant)
+    if count <= COUNT_TO_NOISE * moments.noise.diagonal_sd * float(constant @ constant):
+        return _problem(moments, gram, span, target, np.zeros(len(target)), centred=False)
+    direction = span.T @ (gram @ constant)
+    mean = float(target @ gram @ constant) / count
+    basis = span @ complement_of(direction)
+    return _problem(moments, gram, basis, target - mean * constant, mean * constant, centred=True)
 
 
 def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
@@ -74,7 +75,7 @@ def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
     target = moments.project(design.target_vector)
     if not design.intercept:
         axes = _original_axes(moments, design)
-        return _problem(moments, gram, moments.project(axes), target, np.zeros(width))
+        return _problem(moments, gram, moments.project(axes), target, np.zeros(width), centred=False)
     axes = moments.project(axes)
     constant = moments.project(design.vectors[:, 0])
     count = float(constant @ gram @ constant)
@@ -83,7 +84,7 @@ def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
     means = (axes.T @ (gram @ constant)) / count
     mean = float(target @ gram @ constant) / count
     basis = axes - np.outer(constant, means)
-    return _problem(moments, gram, basis, target - mean * constant, mean * constant)
+    return _problem(moments, gram, basis, target - mean * constant, mean * constant, centred=True)
 
 
 def too_noisy() -> AnalysisError:
@@ -138,7 +139,9 @@ def _selected_gram(moments: Moments, design: Design, policy: Policy) -> Matrix:
     return np.asarray(span @ block @ span.T)
 
 
-def _problem(moments: Moments, gram: Matrix, basis: Matrix, target: Vector, free: Vector) -> Problem:
+def _problem(
+    moments: Moments, gram: Matrix, basis: Matrix, target: Vector, free: Vector, *, centred: bool
+) -> Problem:
     toward = gram @ target
     return Problem(
         gram_xx=_symmetric(basis.T @ gram @ basis),
@@ -149,6 +152,7 @@ def _problem(moments: Moments, gram: Matrix, basis: Matrix, target: Vector, free
         rows=moments.rows,
         basis=basis,
         free=free,
+        centred=centred,
     )
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
-from dpgram.analysis.problem import Problem, by_column, count_is_lost, isotropic, too_noisy
+from dpgram.analysis.problem import Problem, by_column, isotropic, too_noisy
 from dpgram.analysis.repair import Policy
 from dpgram.analysis.results import Regression
 from dpgram.analysis.sparse import elastic_net, noise_level_alpha
@@ -116,8 +116,8 @@ def _auto(moments: Moments, design: Design, options: _Options) -> _Fitted:
         function=problem.function(fit.theta),
         penalty=0.0,
         repair=repair,
-        effective=fit.effective_parameters,
-        cautions=_count_cautions(moments, design),
+        effective=fit.effective_parameters + float(problem.centred),
+        cautions=_centring_cautions(problem, design),
     )
 
 
@@ -140,7 +140,7 @@ def _ols(moments: Moments, design: Design, options: _Options) -> _Fitted:
         function=problem.function(theta),
         penalty=0.0,
         repair=repair,
-        cautions=_count_cautions(moments, design),
+        cautions=_centring_cautions(problem, design),
     )
 
 
@@ -181,12 +181,12 @@ def _sparse(moments: Moments, design: Design, options: _Options, *, l1_ratio: fl
     return _Fitted(function=problem.function(theta), penalty=alpha, repair=repair)
 
 
-def _count_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
-    if not count_is_lost(moments, design):
+def _centring_cautions(problem: Problem, design: Design) -> tuple[str, ...]:
+    if not design.intercept or problem.centred:
         return ()
     caution = (
-        "the noisy number of rows does not stand clear of its noise: treat every number here, the "
-        "intercept's above all, as a guess"
+        "the noisy number of rows does not stand clear of its noise, so the intercept was shrunk with the "
+        "rest: treat every number here as a guess"
     )
     return (caution,)
 

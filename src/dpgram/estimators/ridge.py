@@ -194,13 +194,21 @@ def _noise_aware_regression(moments: Moments, target: str, sums: NoisySums, *, i
     """`regress(method="auto")` with the law of yᵀy's own noise."""
     design = build_design(moments, target, intercept=intercept)
     problem = isotropic(moments, design)
+    own = float(np.sum(design.target_vector**2))
+    mean = float(np.sum(problem.free**2))
+    noise = problem.noise
+    square_sd = math.sqrt(
+        (sums.square_sd * own) ** 2
+        + 4.0 * own * mean * noise.offdiagonal_sd**2
+        + (mean * noise.diagonal_sd) ** 2
+    )
     fit = noise_aware(
         problem.gram_xx,
         problem.gram_xy,
         problem.gram_yy,
-        noise=problem.noise,
+        noise=noise,
         target_norm=problem.target_norm,
-        square_sd=sums.square_sd * problem.target_norm**2,
+        square_sd=square_sd,
     )
     function = problem.function(fit.theta)
     return Regression(
@@ -209,7 +217,7 @@ def _noise_aware_regression(moments: Moments, target: str, sums: NoisySums, *, i
         method="auto",
         penalty=0.0,
         repair="subtract-mean",
-        effective_parameters=fit.effective_parameters,
+        effective_parameters=fit.effective_parameters + float(problem.centred),
         values=design.coefficients(design.from_encoded(function, moments)),
         function=function,
     )

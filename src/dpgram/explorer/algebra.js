@@ -276,13 +276,36 @@
     return inverse;
   }
 
-  // x ↦ H x, H = I − f·mmᵀ with H e₀ along `direction`: its other rows span all that is orthogonal to it.
+  // H = I − f·mmᵀ with H e₀ along `direction`: its other rows span all that is orthogonal to `direction`.
   function reflection(direction) {
     const size = norm(direction);
     const mirror = Float64Array.from(direction, (x) => x / size);
     mirror[0] += mirror[0] >= 0 ? 1 : -1;
     const factor = 2 / dot(mirror, mirror);
-    return (x) => addScaled(Float64Array.from(x), -factor * dot(mirror, x), mirror);
+    return {
+      // H x, or H y for the y = (0, x).
+      vector: (x) => addScaled(Float64Array.from(x), -factor * dot(mirror, x), mirror),
+      // H A H of a symmetric A, in O(n²).
+      form(a) {
+        const toward = apply(a, mirror);
+        const half = addScaled(toward.map((x) => factor * x), -0.5 * factor * factor * dot(mirror, toward), mirror);
+        const result = matrix(a.rows, a.rows);
+        for (let i = 0, at = 0; i < a.rows; i++) {
+          for (let j = 0; j < a.rows; j++, at++) {
+            result.cells[at] = a.cells[at] - mirror[i] * half[j] - half[i] * mirror[j];
+          }
+        }
+        return result;
+      },
+    };
+  }
+
+  // All but the first row (and column).
+  function tail(a) {
+    const size = a.rows - 1;
+    const result = matrix(size, size);
+    for (let i = 0; i < size; i++) row(result, i).set(row(a, i + 1).subarray(1));
+    return result;
   }
 
   // The solution of least norm of (A + shift·I) x = right, for the eigenvalues and vectors of a symmetric A.
@@ -299,6 +322,6 @@
 
   dpgram.algebra = {
     matrix, identity, fromRows, row, dot, norm, addScaled, times, timesTransposed, apply, combine, transpose,
-    form, symmetric, eigen, spectral, orthonormal, triangleInverse, reflection, leastSquares,
+    form, symmetric, eigen, spectral, orthonormal, triangleInverse, reflection, tail, leastSquares,
   };
 })(globalThis.dpgram ??= {});

@@ -5,14 +5,14 @@
 
   const {
     fromRows, dot, norm, addScaled, times, apply, combine, transpose, form, eigen, spectral, orthonormal,
-    leastSquares,
+    reflection, tail, leastSquares,
   } = dpgram.algebra;
   const { Refusal, TOO_NOISY } = dpgram.moments;
 
   const TINY = 2 ** -1022;
-  const COUNT_LOST =
-    "the noisy number of rows does not stand clear of its noise: treat every number here, the intercept's " +
-    "above all, as a guess";
+  const SHRUNK_INTERCEPT =
+    "the noisy number of rows does not stand clear of its noise, so the intercept was shrunk with the rest: " +
+    "treat every number here as a guess";
 
   // { values in original units, penalty, effective, cautions, function } of one design.
   function regress(moments, design, method, alpha = null) {
@@ -28,15 +28,15 @@
     const fit = design.once("auto", () => noiseAware(moments, problem));
     return {
       function: problem.solution(fit.theta),
-      effective: fit.effective,
-      cautions: countCautions(moments, design),
+      effective: fit.effective + (problem.centred ? 1 : 0),
+      cautions: centringCautions(problem, design),
     };
   }
 
   function ols(moments, design) {
     const problem = design.once("isotropic", () => isotropic(moments, design));
     const theta = leastSquares(problem.spectrum(), problem.xy);
-    return { function: problem.solution(theta), cautions: countCautions(moments, design) };
+    return { function: problem.solution(theta), cautions: centringCautions(problem, design) };
   }
 
   function ridge(moments, design, alpha) {
@@ -63,18 +63,31 @@
     ];
   }
 
-  function countCautions({ gram, noise, constants, project }, design) {
-    if (!design.intercept) return [];
-    const constant = project(design.vectors[0]);
-    const count = dot(constant, apply(gram, constant));
-    return count <= constants.count_to_noise * noise.diagonalSd * dot(constant, constant) ? [COUNT_LOST] : [];
+  function centringCautions(problem, design) {
+    return design.intercept && !problem.centred ? [SHRUNK_INTERCEPT] : [];
   }
 
-  // Normal equations in orthonormal coordinates of all terms, where the noise is the same in every direction.
+  // Normal equations in orthonormal coordinates, where the noise is the same in every direction; the
+  // intercept is eliminated when the count stands clear of its noise.
   function isotropic(moments, design) {
+    const { gram, noise, constants } = moments;
     const { basis, block, targetFunction: target } = design;
-    return problemOf(block, apply(basis, apply(moments.gram, target)), target, moments.gram, {
-      solution: (theta) => combine(basis, theta),
+    const whole = () => problemOf(block, apply(basis, apply(gram, target)), target, gram, {
+      centred: false, solution: (theta) => combine(basis, theta),
+    });
+    if (!design.intercept) return whole();
+    const constant = moments.project(design.vectors[0]);
+    const toward = apply(gram, constant);
+    const count = dot(constant, toward);
+    if (count <= constants.count_to_noise * noise.diagonalSd * dot(constant, constant)) return whole();
+    const mean = dot(target, toward) / count;
+    const centred = addScaled(Float64Array.from(target), -mean, constant);
+    // The functions with noisy mean zero are those orthogonal to B G u.
+    const turn = reflection(apply(basis, toward));
+    const xy = turn.vector(apply(basis, apply(gram, centred))).subarray(1);
+    return problemOf(tail(turn.form(block)), xy, centred, gram, {
+      centred: true,
+      solution: (theta) => addScaled(combine(basis, turn.vector([0, ...theta])), mean, constant),
     });
   }
 
@@ -89,7 +102,7 @@
         const scaled = whole ? vector.map((x) => x * columns[design.members[k]].weight) : vector;
         return moments.project(scaled);
       });
-      return alongAxes(gram, axes, target, { mean: 0, constant: new Float64Array(width) });
+      return alongAxes(gram, axes, target, { centred: false, mean: 0, constant: new Float64Array(width) });
     }
     const axes = design.members.map((position) => {
       const axis = new Float64Array(width);
@@ -103,21 +116,22 @@
     for (const axis of axes) addScaled(axis, -dot(axis, toward) / count, constant);
     const mean = dot(target, toward) / count;
     const centred = addScaled(Float64Array.from(target), -mean, constant);
-    return alongAxes(gram, axes, centred, { mean, constant });
+    return alongAxes(gram, axes, centred, { centred: true, mean, constant });
   }
 
-  function alongAxes(gram, axes, target, { mean, constant }) {
+  function alongAxes(gram, axes, target, { centred, mean, constant }) {
     const basis = fromRows(axes, gram.rows);
     return problemOf(form(basis, gram), apply(basis, apply(gram, target)), target, gram, {
+      centred,
       solution: (theta) => addScaled(combine(basis, theta), mean, constant),
     });
   }
 
   // `solution` turns θ into a function of the row; the eigenvalues of A are computed when first needed.
-  function problemOf(xx, xy, target, gram, { solution }) {
+  function problemOf(xx, xy, target, gram, { centred, solution }) {
     let spectrum = null;
     return {
-      xx, xy, solution,
+      xx, xy, centred, solution,
       yy: dot(target, apply(gram, target)),
       targetNorm: norm(target),
       spectrum: () => (spectrum ??= eigen(xx)),

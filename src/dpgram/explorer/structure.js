@@ -131,7 +131,7 @@
       const turn = reflection(still);
       for (let i = 1; i < members.length; i++) {
         const direction = new Float64Array(positions.length);
-        turn(members.map((_, k) => (k === i ? 1 : 0))).forEach((x, k) => { direction[members[k]] = x; });
+        turn.vector(members.map((_, k) => (k === i ? 1 : 0))).forEach((x, k) => { direction[members[k]] = x; });
         rows.push(direction);
       }
       members.forEach((at) => taken.add(at));
