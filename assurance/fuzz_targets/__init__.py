@@ -1,5 +1,5 @@
-"""What is fuzzed: each module has `seeds()` and `examine(data)`, which raises AssertionError on a finding.
+"""What is fuzzed: each module has `seeds()`, `mutate(data, dice)` and `examine(data)`.
 
-The same functions serve the coverage-guided fuzzer (assurance.fuzz_targets.guided) and, with inputs built by
-hypothesis, the tests in tests/fuzz.
+`examine` raises AssertionError on a finding; any other exception is one too. The same functions serve the
+coverage-guided fuzzer (assurance.fuzz_targets.guided) and the tests in tests/fuzz.
 """

@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import random
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import typer
 
 import dpgram
 from dpgram import cli
@@ -79,6 +81,36 @@ VALUES: Final = (
 def seeds() -> list[bytes]:
     """Every command once."""
     return ["\n".join(words).encode() for words in COMMANDS]
+
+
+def mutate(data: bytes, dice: random.Random) -> bytes:
+    """Words are replaced, inserted with an option before them, deleted, or added at the end."""
+    words = data.decode("utf-8", "surrogateescape").split("\n")
+    for _ in range(dice.randint(1, 3)):
+        at = dice.randrange(len(words) + 1)
+        match dice.randrange(4):
+            case 0:
+                words[at : at + 1] = [dice.choice(VALUES)]
+            case 1:
+                words[at:at] = [dice.choice(options()), dice.choice(VALUES)]
+            case 2:
+                words[at : at + 1] = []
+            case _:
+                words.append(dice.choice((*options(), *VALUES)))
+    return "\n".join(words).encode("utf-8", "surrogateescape")
+
+
+@cache
+def options() -> tuple[str, ...]:
+    """Every option of every command."""
+
+    def walk(command: Any) -> Iterator[str]:
+        for parameter in command.params:
+            yield from (word for word in parameter.opts if word.startswith("-"))
+        for inner in getattr(command, "commands", {}).values():
+            yield from walk(inner)
+
+    return tuple(sorted(set(walk(typer.main.get_command(cli.app)))))
 
 
 def examine(data: bytes) -> None:

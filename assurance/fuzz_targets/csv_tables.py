@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,21 @@ def seeds() -> list[bytes]:
         b'"a","t"\n" 1",""\ninf,nan\nNaN,0x10\n1 ,\xff\n',
     ]
     return [bytes([choice]) + raw for raw in files for choice in range(len(ASKED))]
+
+
+PIECES: Final = (
+    b",", b'"', b"\n", b"\r\n", b"\r", b'""', b"1", b".5", b"1e5", b"-", b" ", b"\t", b"inf", b"NaN", b"x",
+    b"a", b"t", b"\xff", b"\x00", b"\xc3\xa9", b"\xe2\x82", b"\xef\xbb\xbf", b",,", b'","', b'"\n"',
+)  # fmt: skip
+
+
+def mutate(data: bytes, dice: random.Random) -> bytes:
+    """Pieces that mean something to a reader are put in or taken out."""
+    raw = bytearray(data)
+    for _ in range(dice.randint(1, 5)):
+        at = dice.randrange(1, len(raw) + 1) if raw else 0
+        raw[at : at + dice.choice((0, 0, 1, 3))] = dice.choice(PIECES)
+    return bytes(raw)
 
 
 def examine(data: bytes) -> None:

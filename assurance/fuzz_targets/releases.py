@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from dpgram.errors import AnalysisError, DpgramError, ReleaseError
+from dpgram.errors import AnalysisError, ReleaseError
 from dpgram.release import Release
 
 GOLDEN: Final = Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -26,6 +29,47 @@ def examine(data: bytes) -> None:
     """The first byte says whether the rest gets a digest that fits."""
     raw = data[1:]
     accepted(sealed(raw) if data[:1] == SEALED else raw)
+
+
+VALUES: Final[tuple[object, ...]] = (
+    None, True, 0, -1, 1, 2**53, 10**400, 0.5, -0.0, 1e308, 5e-324, "", "0", "-1", "gaussian", "wishart",
+    "gram", "1970-01-01", "replace-one", "add-remove", "seeded", "system", "\u202e", "\ud800", "x" * 300, [],
+    {}, [[]], "9" * 5000, {"kind": "numeric", "name": "a", "low": 0, "high": 1},
+)  # fmt: skip
+"""What may stand anywhere in a damaged or forged file."""
+
+
+def mutate(data: bytes, dice: random.Random) -> bytes:
+    """One to three values of the file replaced, deleted or doubled; the digest is mostly mended."""
+    try:
+        content = json.loads(data[1:])
+    except (ValueError, RecursionError):
+        return data
+    for _ in range(dice.randint(1, 3)):
+        places = list(_places(content))
+        if not places:
+            break
+        holder, key = dice.choice(places)
+        match dice.randrange(5):
+            case 0:
+                del holder[key]
+            case 1:
+                other, its = dice.choice(places)
+                holder[key] = copy.deepcopy(other[its])
+            case 2 if isinstance(holder, list):
+                holder.append(holder[key])
+            case _:
+                holder[key] = dice.choice(VALUES)
+    return dice.choice((SEALED, SEALED, b"R")) + json.dumps(content).encode()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place that holds a value; of long lists the first few."""
+    keys = list(value) if isinstance(value, dict) else range(min(len(value), 6))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from _places(value[key])
 
 
 def sealed(raw: bytes) -> bytes:
@@ -66,8 +110,3 @@ def accepted(raw: bytes) -> Release | None:
         with contextlib.suppress(AnalysisError):
             view()
     return release
-
-
-def one_of_ours(problem: BaseException) -> bool:
-    """Whether an exception is one a person can mend."""
-    return isinstance(problem, DpgramError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,40 @@ def seeds() -> list[bytes]:
     )
     starter = starter_toml({"a": "int64", "b": "string", "c": "bool", "d": "timestamp[us]", "e": "list<int>"})
     return [insurance.schema().to_toml().encode(), every.to_toml().encode(), starter.encode()]
+
+
+VALUES: Final = (
+    "0", "-0.0", "1", "-1", "1e308", "-1e308", "1e400", "1e200", "5e-324", "inf", "nan", "true", "[]",
+    '[""]', "{}", '["a", "b"]', "[1, true]", "[[1]]", '""', '"a"', '"age"', '"\\u0000"', '"numeric"',
+    '"categorical"', '"ordinal"', '"boolean"', '"product"', '"legendre"', '"2020-01-01"', '"2020-02-30"',
+    "1979-05-27", "1979-05-27T00:32:00Z", "07:32:00", "999999999999999999999999999999", "0x10", "3",
+    "99999999999",
+)  # fmt: skip
+KEYS: Final = (
+    "kind", "name", "low", "high", "weight", "levels", "other", "left", "right", "column", "degree",
+    "constant",
+)  # fmt: skip
+
+
+def mutate(data: bytes, dice: random.Random) -> bytes:
+    """Lines get another value, vanish, come twice, change places; new ones appear."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    for _ in range(dice.randint(1, 4)):
+        at = dice.randrange(len(lines))
+        match dice.randrange(6):
+            case 0:
+                lines[at : at + 1] = []
+            case 1:
+                lines.insert(at, dice.choice(lines))
+            case 2:
+                lines.insert(at, "[[columns]]")
+            case 3:
+                lines.insert(at, f"{dice.choice(KEYS)} = {dice.choice(VALUES)}")
+            case _:
+                key, equals, _ = lines[at].partition(" = ")
+                lines[at] = f"{key} = {dice.choice(VALUES)}" if equals else lines[at]
+        lines = lines or [""]
+    return "\n".join(lines).encode()
 
 
 def examine(data: bytes) -> None:

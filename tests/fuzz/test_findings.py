@@ -9,6 +9,7 @@ import pytest
 from dpgram import cli
 from dpgram.errors import AnalysisError, LedgerError, ReleaseError, SourceError
 from dpgram.planning.planner import plan
+from dpgram.privacy import ledger_file
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release, load
 from dpgram.schema import Schema, numeric
@@ -49,6 +50,23 @@ def test_a_creation_cut_short_can_be_repeated(tmp_path: Path) -> None:
     path.unlink()
     assert Ledger.create(path, name="a", epsilon=1.0, delta=1e-6).history() == ()
     assert not journal.exists()
+
+
+def test_a_creation_that_fails_leaves_nothing_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal stayed, and so the next try was refused; and a second failure hid the first."""
+
+    def fail(folder: Path) -> None:
+        (tmp_path / "a.ledger-journal").write_bytes(b"hot")
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_file, "sync_folder", fail)
+        with pytest.raises(LedgerError, match=r"cannot be created here.*Input/output error"):
+            Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
+    assert list(tmp_path.iterdir()) == []
+    Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
 
 
 def test_a_paid_release_that_can_be_written_nowhere_is_told(

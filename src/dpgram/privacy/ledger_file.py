@@ -10,7 +10,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -163,8 +163,13 @@ def create(path: Path, terms: Terms, *, timeout: float) -> None:
             connection.execute("INSERT INTO terms VALUES (0, ?)", (text,))
             connection.execute("INSERT INTO tip VALUES (0, 0, ?)", (_first_head(text),))
         sync_folder(path.parent)
-    except BaseException:
-        path.unlink(missing_ok=True)
+    except BaseException as error:
+        # Nothing was ever charged to it: what is left of it, and of its journal, is in nobody's way.
+        for left in (path, journal):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise LedgerError("the ledger cannot be created here", got=f"{path}: {error.strerror}") from error
         raise
 
 

@@ -1,0 +1,58 @@
+"""Coverage-guided fuzzing of one target with atheris, in this process.
+
+python -m assurance.fuzz_targets.guided TARGET SECONDS CORPUS [INPUTS]
+
+Inputs that reach new code of dpgram are kept and changed further. An exception that is not the target's own
+refusal, an input that takes longer than `SLOWEST` seconds, or more memory than `MEGABYTES`, ends the run with
+a report and an exit code that is not 0.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+SLOWEST: Final = 20
+MEGABYTES: Final = 3000
+LONGEST: Final = {
+    "releases": 20_000,
+    "schemas": 2_000,
+    "commands": 500,
+    "csv_tables": 400,
+    "parquet_tables": 32,
+}
+"""Targets, and the most bytes an input may have."""
+
+
+def main() -> None:
+    """Fuzz until the time or the number of inputs is up."""
+    import atheris
+
+    name, seconds, corpus, *inputs = sys.argv[1:]
+    with atheris.instrument_imports(include=["dpgram"], enable_loader_override=False):
+        target = import_module(f"assurance.fuzz_targets.{name}")
+    folder = Path(corpus)
+    for number, seed in enumerate(target.seeds()):
+        (folder / f"seed-{number}").write_bytes(seed)
+    limits = [f"-max_total_time={seconds}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEGABYTES}"]
+    limits += [f"-max_len={LONGEST[name]}", "-seed=1", f"-artifact_prefix={folder}/found-"]
+    limits += [f"-runs={inputs[0]}"] if inputs else []
+
+    def mutate(data: bytes, longest: int, seed: int) -> bytes:
+        """Half by the target's own grammar, half blind."""
+        dice = random.Random(seed)
+        if dice.random() < 0.5:
+            changed: bytes = target.mutate(data, dice)
+            return changed if len(changed) <= longest else data
+        blind: bytes = atheris.Mutate(data, longest)
+        return blind
+
+    atheris.Setup([sys.argv[0], *limits, str(folder)], target.examine, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Everything that comes from outside, mutated: the short forms of assurance.fuzzing."""
+
+from __future__ import annotations
+
+import random
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from assurance.fuzzing import TARGETS, guided, why_not_guided
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgram.errors import ReleaseError
+from dpgram.release import Release
+
+SHORT = {"releases": 150, "schemas": 250, "commands": 60, "csv_tables": 200, "parquet_tables": 120}
+
+
+def mutated(module: ModuleType, index: int, seed: int, rounds: int) -> bytes:
+    seeds, dice = module.seeds(), random.Random(seed)
+    data: bytes = seeds[index % len(seeds)]
+    for _ in range(rounds):
+        data = module.mutate(data, dice)
+    return data
+
+
+def fuzz(target: str, examples: int) -> None:
+    module = import_module(f"assurance.fuzz_targets.{target}")
+
+    @settings(max_examples=examples, deadline=None, database=None)
+    @given(index=st.integers(0, 99), seed=st.integers(0, 2**32), rounds=st.integers(0, 4))
+    def run(index: int, seed: int, rounds: int) -> None:
+        module.examine(mutated(module, index, seed, rounds))
+
+    run()
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutated_inputs(target: str) -> None:
+    fuzz(target, SHORT[target])
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+@pytest.mark.parametrize("target", TARGETS)
+def test_many_mutated_inputs(target: str) -> None:
+    fuzz(target, 20 * SHORT[target])
+
+
+@pytest.mark.parametrize("target", ["releases", "schemas", "csv_tables"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.binary(max_size=300))
+def test_any_bytes(target: str, data: bytes) -> None:
+    import_module(f"assurance.fuzz_targets.{target}").examine(data)
+
+
+@pytest.mark.skipif(why_not_guided() is not None, reason=str(why_not_guided()))
+@pytest.mark.parametrize(
+    "target",
+    ["schemas", *(pytest.param(name, marks=pytest.mark.full) for name in TARGETS if name != "schemas")],
+)
+def test_guided_inputs(target: str) -> None:
+    found = guided(target, seconds=60, inputs=300)
+    assert found.code == 0, found.finding
+    assert found.inputs >= 200
+    assert found.places > 100, "the fuzzer sees the code it runs"
+
+
+def test_a_mended_digest_lets_edits_through_to_the_checks_behind_it() -> None:
+    """The fuzzer has power: it is not stopped by the digest, the last of the checks."""
+    releases = import_module("assurance.fuzz_targets.releases")
+    raw = releases.seeds()[0][1:]
+    assert releases.accepted(releases.sealed(raw)) is not None
+    edited = raw.replace(b'"library":"0.1.0"', b'"library":"0.1.1"', 1)
+    with pytest.raises(ReleaseError, match="does not match its digest"):
+        Release.from_json(edited)
+    assert releases.accepted(releases.sealed(edited)) is not None
+
+
+def test_the_slow_reading_of_csv_differs_where_a_reader_errs(tmp_path: Path) -> None:
+    """The comparison has power: a reader that drops a record, or misreads a cell, is found."""
+    tables = import_module("assurance.fuzz_targets.csv_tables")
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"a,t\n1,x\n2,y\n")
+    assert tables.compare(path)
+    rows = tables.expectation(path.read_bytes(), ("a", "t"))
+    for wrong in (rows[:1], [(1.0, "x"), (2.0, "x")], [(1.0, "x"), (None, "y")]):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tables, "expectation", lambda raw, asked, wrong=wrong: wrong)
+            with pytest.raises(AssertionError):
+                tables.compare(path)
