@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, final
+from typing import ClassVar, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,20 @@ def rounded(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
     cells: IntegerMatrix = np.empty(lower.shape, dtype=object)
     cells[...] = [[int(cell) for cell in row] for row in (lower + np.tril(lower, -1).T).tolist()]
     return cells
+
+
+FLOAT_GRID_BITS: Final = 20
+"""What is drawn in floats around the data is published in steps of 2^20 lattice units: 2^-10 of a full row.
+
+At 2^27 rows a float cell itself has steps of 2^4 units, and which of them can be reached depends on the last
+bits of the data's factors: a finer grid would publish that. This one has ten thousand floats or more in each
+step, and adds less than a thousandth of a row to an error of one row or so.
+"""
+
+
+def on_release_grid(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
+    """The nearest multiples of 2^20 of a symmetric matrix that was drawn in floats around the data."""
+    return rounded(np.ldexp(matrix, -FLOAT_GRID_BITS)) * (1 << FLOAT_GRID_BITS)
 
 
 @final

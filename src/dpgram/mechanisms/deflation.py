@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, rounded
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, on_release_grid
 from dpgram.mechanisms.eigenvectors import NUMERICAL_DELTA, checked_rank, grid_laplace, with_float_error
 from dpgram.noise import Deflation as DeflationLaw
 from dpgram.privacy.accountant import Event, PureEvent
@@ -26,7 +26,7 @@ class Deflation(Mechanism):
     """k times: θ ∝ exp(c·uᵀRu), λ̂ = θᵀRθ + Laplace, R ← R − λ̂θθᵀ; the release is Σ λ̂θθᵀ.
 
     k(ε_v + ε_λ)-DP with c = ε_v (add/remove) or ε_v/2 (replace-one) per row's trace and scale 1/ε_λ, plus
-    2⁻⁴⁰ a direction for floats. proofs/eigenvectors.md
+    2⁻⁴⁰ a direction for floats. proofs/eigenvectors.md#eigenvectors-deflation
     """
 
     name: ClassVar[str] = "deflation"
@@ -75,7 +75,7 @@ class Deflation(Mechanism):
         return with_float_error(PureEvent(epsilon=self.epsilon), self.numerical_delta(facts))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Σ λ̂θθᵀ, rounded to whole lattice units."""
+        """Σ λ̂θθᵀ, rounded to the public grid of a release in floats."""
         law = self.law(len(gram))
         drawn = sample_deflation(
             as_floats(gram) / ROW_NORM_SQUARED,
@@ -85,4 +85,4 @@ class Deflation(Mechanism):
             value_noise=lambda scale, count: grid_laplace(entropy, scale, count),
             generator=entropy.generator(),
         )
-        return Drawn(cells=rounded(drawn * ROW_NORM_SQUARED), noise=law)
+        return Drawn(cells=on_release_grid(drawn * ROW_NORM_SQUARED), noise=law)

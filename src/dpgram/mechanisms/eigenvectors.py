@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, rounded
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, on_release_grid
 from dpgram.noise import EigenvectorSampling
 from dpgram.privacy.accountant import ApproximateEvent, Event, PureEvent, ZcdpEvent, composed
 from dpgram.privacy.curves import ConcentratedCurve, PrivacyCurve, PureCurve
@@ -46,7 +46,7 @@ class _SpectralMechanism(Mechanism):
 
     @final
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Σ λ̂_i θ_i θ_iᵀ, rounded to whole lattice units."""
+        """Σ λ̂_i θ_i θ_iᵀ, rounded to the public grid of a release in floats."""
         law = self._law()
         drawn = sample_eigenvectors(
             as_floats(gram) / ROW_NORM_SQUARED,
@@ -58,7 +58,7 @@ class _SpectralMechanism(Mechanism):
             value_noise=lambda scale, count: grid_laplace(entropy, scale, count),
             generator=entropy.generator(),
         )
-        return Drawn(cells=rounded(drawn * ROW_NORM_SQUARED), noise=law)
+        return Drawn(cells=on_release_grid(drawn * ROW_NORM_SQUARED), noise=law)
 
 
 @final

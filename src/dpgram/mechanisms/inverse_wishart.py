@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.errors import MechanismError
-from dpgram.mechanisms.base import Drawn, Facts, rounded
+from dpgram.mechanisms.base import Drawn, Facts, on_release_grid
 from dpgram.mechanisms.sketch import adapted_ridge, look
 from dpgram.mechanisms.wishart_family import (
     WishartFamily,
@@ -40,7 +40,7 @@ class InverseWishart(WishartFamily):
 
     (ε, δ)-DP by the exact curve of t = s/ψ, s = 2^30 a row's trace, plus a numerical δ for floats. ν must not
     depend on private data: n + d under replace-one, where n is public, else a number that is given.
-    proofs/inverse-wishart.md
+    proofs/inverse-wishart.md#inverse-wishart-claim
     """
 
     name: ClassVar[str] = "inverse-wishart"
@@ -73,7 +73,7 @@ class InverseWishart(WishartFamily):
         return _curve(facts.adjacency, self.degrees, ratio_of(self.prior))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """One inverse-Wishart matrix, rounded to whole lattice units."""
+        """One inverse-Wishart matrix, rounded to the public grid of a release in floats."""
         return _drawn(gram, self.prior, self.degrees, entropy)
 
 
@@ -83,7 +83,7 @@ class InverseWishartAdaptive(WishartFamily):
     """A private lower bound b ≤ λ_min(G), then the draw with ψ = min(s/T, max(0, s/T + s − b)).
 
     (ε, δ)-DP with the look at λ_min and its failure probability inside, as for the adaptive sketch.
-    proofs/inverse-wishart.md
+    proofs/inverse-wishart.md#inverse-wishart-adaptive
     """
 
     name: ClassVar[str] = "inverse-wishart-adaptive"
@@ -135,6 +135,10 @@ class InverseWishartAdaptive(WishartFamily):
 
 
 def _degrees(facts: Facts) -> int:
+    """ν from public facts only: asked for, or n + d where n is public.
+
+    Proof: proofs/inverse-wishart.md#inverse-wishart-degrees.
+    """
     asked = checked_degrees(facts, least=facts.width + 2)
     if asked is not None:
         return asked
@@ -154,4 +158,4 @@ def _curve(adjacency: Adjacency, degrees: int, ratio: float) -> InverseWishartCu
 
 def _drawn(gram: npt.NDArray[np.int64], prior: float, degrees: int, entropy: Entropy) -> Drawn:
     drawn = inverse_wishart(ridged(gram, prior), degrees, entropy.generator())
-    return Drawn(cells=rounded(drawn), noise=InverseWishartLaw(prior=prior, degrees=degrees))
+    return Drawn(cells=on_release_grid(drawn), noise=InverseWishartLaw(prior=prior, degrees=degrees))

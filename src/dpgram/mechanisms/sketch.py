@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, rounded
+from dpgram.mechanisms.base import Drawn, Facts, on_release_grid
 from dpgram.mechanisms.wishart_family import (
     WishartFamily,
     checked_degrees,
@@ -44,7 +44,7 @@ class Sketch(WishartFamily):
     """M ~ Wishart_d(G + w²I, r)/r, by Bartlett's decomposition; positive semidefinite.
 
     (ε, δ)-DP by the exact curve of t = s/w², s = 2^30 a row's trace, plus a numerical δ for floats. The ridge
-    w² is 7 to 14 times below the printed one. proofs/sketch.md
+    w² is 7 to 14 times below the printed one. proofs/sketch.md#sketch-added
     """
 
     name: ClassVar[str] = "sketch"
@@ -77,7 +77,7 @@ class Sketch(WishartFamily):
         return _curve(facts.adjacency, self.rows, ratio_of(self.ridge))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """One Wishart matrix, rounded to whole lattice units."""
+        """One Wishart matrix, rounded to the public grid of a release in floats."""
         return _drawn(gram, self.ridge, self.rows, entropy)
 
 
@@ -87,7 +87,8 @@ class SketchAdaptive(WishartFamily):
     """A private lower bound b ≤ λ_min(G), then the sketch with w² = min(s/T, max(0, s/T + s − b)).
 
     Where the data is spread out, hardly any ridge is needed. (ε, δ)-DP with the look at λ_min and its failure
-    probability β inside: T is the largest ratio with β + E δ_{r,T}(ε − l) ≤ δ. proofs/sketch.md
+    probability β inside: T is the largest ratio with β + E δ_{r,T}(ε − l) ≤ δ.
+    proofs/sketch.md#sketch-adaptive
     """
 
     name: ClassVar[str] = "sketch-adaptive"
@@ -136,7 +137,10 @@ class SketchAdaptive(WishartFamily):
 
 
 def adapted_ridge(largest: float, bound: float) -> float:
-    """min(s/T, max(0, s/T + s − b)): with b ≤ λ_min(G) both neighbours then have λ_min + ridge ≥ s/T."""
+    """min(s/T, max(0, s/T + s − b)): with b ≤ λ_min(G) both neighbours then have λ_min + ridge ≥ s/T.
+
+    Proof: proofs/sketch.md#sketch-adaptive.
+    """
     return min(largest, max(0.0, largest + ROW_NORM_SQUARED - bound))
 
 
@@ -160,4 +164,4 @@ def _curve(adjacency: Adjacency, rows: int, ratio: float) -> SketchCurve:
 
 def _drawn(gram: npt.NDArray[np.int64], ridge: float, rows: int, entropy: Entropy) -> Drawn:
     drawn = wishart(ridged(gram, ridge), rows, entropy.generator()) / rows
-    return Drawn(cells=rounded(drawn), noise=WishartSketch(ridge=ridge, rows=rows))
+    return Drawn(cells=on_release_grid(drawn), noise=WishartSketch(ridge=ridge, rows=rows))
