@@ -60,12 +60,16 @@ def verdict(outcomes: Sequence[Outcome]) -> str:
     findings = [finding for outcome in outcomes for finding in outcome.part.findings]
     failed = [outcome.part.title for outcome in outcomes if not outcome.part.holds]
     if not failed:
-        return f"**All {len(findings)} findings in {len(outcomes)} parts hold.**"
+        return f"**Everything holds: {_counted(len(findings), 'finding')} in {_counted(len(outcomes), 'part')}.**"
     holding = sum(finding.holds for finding in findings)
     return (
-        f"**{len(findings) - holding} of {len(findings)} findings FAIL**, "
-        f"in {len(failed)} of {len(outcomes)} parts: {', '.join(failed)}."
+        f"**{len(findings) - holding} of {_counted(len(findings), 'finding')} FAIL**, "
+        f"in {len(failed)} of {_counted(len(outcomes), 'part')}: {', '.join(failed)}."
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def table(part: Part) -> str:

@@ -30,11 +30,11 @@ def outcome(title: str, *findings: Finding, seconds: float = 60.0) -> Outcome:
 def test_a_page_has_every_finding_once_and_the_circumstances() -> None:
     text = page([outcome("Audits", HOLDS), outcome("Faults: kill -9", HOLDS, HOLDS, seconds=150)], ABOUT)
     assert text.count("| nothing lost | 0 of 50 | holds |") == 3
-    assert "All 3 findings in 2 parts hold." in text
+    assert "Everything holds: 3 findings in 2 parts." in text
     assert "FAIL" not in text
     for told in ("2031-02-03 04:05 UTC", "9.8.7", "abcdef123456", "2 cores", "3.5 minutes", "2.5 min"):
         assert told in text
-    assert text.index("hold.**") < text.index("## Audits") < text.index("## Faults")
+    assert text.index("holds: 3") < text.index("## Audits") < text.index("## Faults")
 
 
 def test_a_failure_stands_at_the_top() -> None:
@@ -55,7 +55,7 @@ def test_addresses_of_headings() -> None:
 
 
 def test_the_verdict_of_nothing_wrong() -> None:
-    assert verdict([outcome("A", HOLDS)]) == "**All 1 findings in 1 parts hold.**"
+    assert verdict([outcome("A", HOLDS)]) == "**Everything holds: 1 finding in 1 part.**"
 
 
 def test_circumstances_are_known_here() -> None:
