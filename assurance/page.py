@@ -59,12 +59,13 @@ def verdict(outcomes: Sequence[Outcome]) -> str:
     """The summary: how many findings of how many hold, and where they do not."""
     findings = [finding for outcome in outcomes for finding in outcome.part.findings]
     failed = [outcome.part.title for outcome in outcomes if not outcome.part.holds]
+    parts = _counted(len(outcomes), "part")
     if not failed:
-        return f"**Everything holds: {_counted(len(findings), 'finding')} in {_counted(len(outcomes), 'part')}.**"
+        return f"**Everything holds: {_counted(len(findings), 'finding')} in {parts}.**"
     holding = sum(finding.holds for finding in findings)
     return (
         f"**{len(findings) - holding} of {_counted(len(findings), 'finding')} FAIL**, "
-        f"in {len(failed)} of {_counted(len(outcomes), 'part')}: {', '.join(failed)}."
+        f"in {len(failed)} of {parts}: {', '.join(failed)}."
     )
 
 
