@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpgram.errors import ReleaseError
 from dpgram.release import Release
 
-SHORT = {"releases": 150, "schemas": 250, "commands": 60, "csv_tables": 200, "parquet_tables": 120}
+SHORT = {"releases": 100, "schemas": 250, "commands": 40, "csv_tables": 200, "parquet_tables": 100}
 
 
 def mutated(module: ModuleType, index: int, seed: int, rounds: int) -> bytes:
