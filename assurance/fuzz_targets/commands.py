@@ -2,7 +2,7 @@
 
 Arguments are words separated by line ends. They are run inside a folder with a small table, its schema, a
 ledger, a release and a key, put right before every run. A slash becomes an underscore, so that nothing
-outside the folder is touched; the two long commands are left to their own tests.
+outside the folder is touched; the three long commands are left to their own tests.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from dpgram import cli
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, numeric
+from dpgram.signing import SigningKey
 
-LEFT_OUT: Final = ("demo", "reproduce")
+LEFT_OUT: Final = ("demo", "reproduce", "audit")
 TELLING: Final = ("paid for", "was spent", "stays spent")
 PUBLISH: Final = ("publish", "a.parquet", "--schema", "a.toml", "--epsilon", "0.5", "-o", "new.json")
 
@@ -65,6 +66,11 @@ COMMANDS: Final[tuple[tuple[str, ...], ...]] = (
     ("pca", "a.json", "--components", "2"),
     ("explore", "a.json", "-o", "a.html"),
     ("report", "a.json", "-o", "a.html", "--ledger", "a.ledger"),
+    ("key", "new", "b.key"),
+    ("key", "show", "a.key"),
+    ("sign", "a.json", "--key", "a.key"),
+    ("verify", "a.json", "--public-key", "a.pub"),
+    (*PUBLISH, "--delta", "1e-6", "-l", "a.ledger", "--sign", "a.key"),
     ("ledger", "create", "b.ledger", "--name", "b", "--epsilon", "1", "--delta", "1e-6"),
     ("ledger", "show", "a.ledger", "--json"),
     ("ledger", "left", "a.ledger"),
@@ -185,6 +191,7 @@ def _workshop() -> Iterator[bytes]:
         try:
             for file, content in files.items():
                 Path(file).write_bytes(content)
+                Path(file).chmod(0o600)  # a key that others may read is refused
             yield files["a.ledger"]
         finally:
             os.chdir(home)
@@ -211,5 +218,7 @@ def _files() -> dict[str, bytes]:
         release = dpgram.publish(
             table, schema, epsilon=1.0, delta=1e-6, ledger=ledger, threads=1, progress=False
         )
-        release.save(folder / "a.json")
+        key = SigningKey.create(folder / "a.key")
+        (folder / "a.pub").write_text(key.public, encoding="utf-8")
+        release.sign(key).save(folder / "a.json")
         return {path.name: path.read_bytes() for path in folder.iterdir()}

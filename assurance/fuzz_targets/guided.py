@@ -37,6 +37,7 @@ def main() -> None:
     folder = Path(corpus)
     for number, seed in enumerate(target.seeds()):
         (folder / f"seed-{number}").write_bytes(seed)
+        target.examine(seed)  # what is compiled or imported at first use is no slow input
     limits = [f"-max_total_time={seconds}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEGABYTES}"]
     limits += [f"-max_len={LONGEST[name]}", "-seed=1", f"-artifact_prefix={folder}/found-"]
     limits += [f"-runs={inputs[0]}"] if inputs else []
