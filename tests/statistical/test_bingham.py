@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from dpgram.privacy.bingham import draw_direction, draw_frame, envelope_parameter
+from dpgram.privacy.bingham import (
+    FAILURE_BITS,
+    LEAST_DENSITY,
+    candidates_at_once,
+    draw_direction,
+    draw_frame,
+    envelope_parameter,
+)
 from dpgram.privacy.entropy import simulation
 
 DRAWS = 3000
 ALPHA = 1e-4
+NODES, LENGTHS = np.polynomial.legendre.leggauss(400)
 
 
 def sphere_cells(exponent: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
@@ -102,3 +114,72 @@ def test_candidates_grow_no_faster_than_the_root_of_the_width() -> None:
         spectrum = np.sort(generator.gamma(0.5, 50.0, width))
         looked_at = [draw_direction(np.diag(spectrum), generator).candidates for _ in range(200)]
         assert np.mean(looked_at) < 2.0 * np.sqrt(width)
+
+
+def density_at_the_mean(weights: np.ndarray) -> float:
+    """Of Σ w_i χ²₁ with Σ w_i = 1: its characteristic function inverted along a path on which it falls fast.
+
+    The path t = x − i(√(1 + x²) − 1) passes the singularities, which lie on the negative imaginary axis.
+    """
+    x = 30.0 * (NODES + 1.0)
+    t, slope = x - 1j * (np.sqrt(1.0 + x**2) - 1.0), 1.0 - 1j * x / np.sqrt(1.0 + x**2)
+    transform = np.exp(-0.5 * np.log(1.0 - 2j * weights[:, None] * t).sum(axis=0))
+    return float((transform * np.exp(-1j * t) * slope).real @ LENGTHS * 30.0 / np.pi)
+
+
+def test_the_inversion_knows_the_laws_with_a_formula() -> None:
+    assert density_at_the_mean(np.array([1.0])) == pytest.approx(LEAST_DENSITY, rel=1e-9)
+    for count in (2, 5, 40):
+        equal = density_at_the_mean(np.full(count, 1.0 / count))
+        assert equal == pytest.approx(count * stats.chi2.pdf(count, count), rel=1e-9)
+
+
+@pytest.mark.parametrize("width", [2, 5, 20])
+@pytest.mark.parametrize("sharpness", [0.0, 1.0, 30.0, 3e4])
+def test_acceptance_is_the_density_at_the_mean(width: int, sharpness: float) -> None:
+    """a = Γ(d/2)(2e/d)^{d/2}·p_w(1), against 400 draws at α = 1e-4: proofs/eigenvectors.md."""
+    spectrum = sharpness * np.linspace(0.0, 1.0, width)
+    weights = 1.0 / (envelope_parameter(spectrum) + 2.0 * spectrum)
+    scale = math.exp(math.lgamma(width / 2) + 0.5 * width * math.log(2.0 * math.e / width))
+    chance = scale * density_at_the_mean(weights / weights.sum())
+    assert math.sqrt(4.0 * math.pi / width) * LEAST_DENSITY <= chance <= 1.0 + 1e-9
+    generator = simulation(width)
+    looked_at = [draw_direction(-np.diag(spectrum), generator).candidates for _ in range(400)]
+    test = stats.binomtest(400, sum(looked_at), min(chance, 1.0))
+    assert test.pvalue > ALPHA
+    if chance < 0.8:  # power: an acceptance a third higher would be seen
+        assert stats.binomtest(400, sum(looked_at), min(1.33 * chance, 1.0)).pvalue < ALPHA
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(st.floats(-12.0, 0.0), min_size=1, max_size=12))
+def test_no_weights_have_a_smaller_density_at_the_mean(logarithms: list[float]) -> None:
+    weights = np.exp(logarithms)
+    assert density_at_the_mean(weights / weights.sum()) >= LEAST_DENSITY * (1.0 - 1e-9)
+
+
+def test_nearly_one_weight_comes_close_from_above() -> None:
+    for others in (1, 4, 30):
+        for rest in np.geomspace(1e-6, 0.5, 25):
+            found = density_at_the_mean(np.append(np.full(others, rest / others), 1.0 - rest))
+            assert found * (1.0 + 1e-9) >= LEAST_DENSITY
+
+
+@pytest.mark.parametrize("width", [2, 7, 30])
+def test_the_work_of_a_draw_does_not_depend_on_the_matrix(width: int) -> None:
+    """One round of a public number of candidates: the generator ends in the same state for every matrix."""
+    spectra = [np.zeros(width), np.linspace(0.0, 5.0, width), np.geomspace(1e-3, 1e6, width)]
+    after = set()
+    for spectrum in spectra:
+        generator = np.random.Generator(np.random.PCG64(width))
+        drawn = draw_direction(np.diag(spectrum), generator)
+        assert drawn.candidates <= candidates_at_once(width)
+        after.add(str(generator.bit_generator.state))
+    assert len(after) == 1
+
+
+@pytest.mark.parametrize("width", [2, 10, 100, 1000])
+def test_a_second_round_is_as_rare_as_stated(width: int) -> None:
+    least = math.sqrt(4.0 * math.pi / width) * LEAST_DENSITY
+    assert (1.0 - least) ** candidates_at_once(width) <= 2.0**-FAILURE_BITS
+    assert candidates_at_once(width) < 33.0 * math.sqrt(width) + 1.0

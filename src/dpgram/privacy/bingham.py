@@ -8,10 +8,14 @@ law of Ω = I + 2A/b (z ~ N(0, Ω⁻¹), u = z/|z|) and are accepted with probab
 K is the largest value of the numerator for *every* b in (0, d], so the law is right whatever b is; the root
 of Σ 1/(b + 2λ_i(A)) = 1, which lies in [1, d], makes acceptance likely (Kent, Ganeiber and Mardia 2013). Amin
 et al. 2019 print the sum equal to 0 and divide by the power: another law (proofs/eigenvectors.md).
+
+How likely acceptance is depends on M, hence on the data, so candidates are drawn in a number that is enough
+for every M: whoever counts the rounds, by the clock or by the bits drawn, sees one round (docs/limits.md).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -22,9 +26,10 @@ from scipy.optimize import brentq
 
 FloatArray = npt.NDArray[np.float64]
 
-CANDIDATES: Final = 24
-"""Candidates drawn at once. A sharp law in d dimensions needs about √d of them and a flat one a single one,
-so drawing many costs little and makes the time of a draw depend less on the data."""
+LEAST_DENSITY: Final = math.exp(-0.5) / math.sqrt(2.0 * math.pi)
+"""φ(1), the density of χ²₁ at its mean: that of Σ w_i χ²₁ with Σ w_i = 1 is no less."""
+FAILURE_BITS: Final = 40
+"""A round without an accepted candidate has probability at most 2^−40, the numerical δ of a direction."""
 
 
 @final
@@ -48,6 +53,15 @@ def envelope_parameter(spectrum: FloatArray) -> float:
     return float(brentq(lambda b: float(np.sum(1.0 / (b + levels))) - 1.0, 1.0, float(width), xtol=1e-9))
 
 
+def candidates_at_once(width: int) -> int:
+    """⌈40·ln 2/a⌉ with a = √(4π/d)·φ(1): acceptance is at least that likely for every matrix.
+
+    A public number, about 32·√d. Proof: proofs/eigenvectors.md#eigenvectors-candidates.
+    """
+    least_acceptance = math.sqrt(4.0 * math.pi / width) * LEAST_DENSITY
+    return math.ceil(FAILURE_BITS * math.log(2.0) / least_acceptance)
+
+
 def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> BinghamDraw:
     """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`.
 
@@ -62,21 +76,21 @@ def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> Bing
     precision.flat[:: width + 1] += 1.0 + 2.0 * spectrum[-1] / b
     factor = cholesky(precision, lower=True, check_finite=False)
     log_bound = 0.5 * (width * np.log(width / b) - (width - b))
-    looked_at = 0
-    while True:
-        normals = generator.standard_normal((width, CANDIDATES))
+    at_once, looked_at = candidates_at_once(width), 0
+    while True:  # once, but for an event of probability 2^−40: all candidates are made and judged every time
+        normals = generator.standard_normal((width, at_once))
         points = solve_triangular(factor, normals, lower=True, trans="T", check_finite=False)
         lengths = np.einsum("ij,ij->j", points, points)
         # zᵀΩz = |normals|², so uᵀΩu, and with it s, needs no further product with A.
         ratio = np.einsum("ij,ij->j", normals, normals) / lengths
         log_accept = 0.5 * (width * np.log(ratio) - b * (ratio - 1.0)) - log_bound
-        accepted = np.log(generator.random(CANDIDATES)) < log_accept
+        accepted = np.log(generator.random(at_once)) < log_accept
         if accepted.any():
             first = int(np.argmax(accepted))
             return BinghamDraw(
                 direction=points[:, first] / np.sqrt(lengths[first]), candidates=looked_at + first + 1
             )
-        looked_at += CANDIDATES
+        looked_at += at_once
 
 
 def draw_frame(matrix: FloatArray, temperatures: FloatArray, generator: np.random.Generator) -> FloatArray:
