@@ -206,7 +206,7 @@ def _tell_of_draws(sign: Path) -> None:
             sign.touch()
             return honest(self, *arguments)
 
-        kind.draw = draw  # type: ignore[method-assign]  # the child ends with this flow
+        kind.draw = draw  # for good: the child ends with this flow
 
 
 def _judged(flow: Flow, folder: Path, played: _Played, tally: Tally) -> list[str]:

@@ -36,7 +36,7 @@ LONGEST: Final = 60.0
 """Seconds a child may take; a hang is a finding, not a wait."""
 
 _TRACEME, _SYSCALL, _OPTIONS, _INFO, _POKEUSER = 0, 24, 0x4200, 0x420E, 6
-_GOOD_SYSCALL, _ENTRY = 1, 1
+_GOOD_SYSCALL, _DIE_TOGETHER, _ENTRY = 1, 1 << 20, 1
 _RAX, _RDX, _ORIG_RAX = 80, 96, 120  # places of registers in the user area of x86-64
 _AT_CREATE = os.O_CREAT | os.O_WRONLY | os.O_RDWR | os.O_TRUNC
 _MASK = (1 << 64) - 1
@@ -172,7 +172,7 @@ class _Watch:
     def follow(self) -> tuple[tuple[str, ...], int]:
         _, status = os.waitpid(self._child, 0)
         if os.WIFSTOPPED(status):
-            _ptrace(_OPTIONS, self._child, 0, _GOOD_SYSCALL)
+            _ptrace(_OPTIONS, self._child, 0, _GOOD_SYSCALL | _DIE_TOGETHER)
         deliver = 0
         while os.WIFSTOPPED(status):
             try:

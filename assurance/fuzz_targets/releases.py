@@ -57,9 +57,9 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
                 other, its = dice.choice(places)
                 holder[key] = copy.deepcopy(other[its])
             case 2 if isinstance(holder, list):
-                holder.append(holder[key])
+                holder.append(copy.deepcopy(holder[key]))
             case _:
-                holder[key] = dice.choice(VALUES)
+                holder[key] = copy.deepcopy(dice.choice(VALUES))
     return dice.choice((SEALED, SEALED, b"R")) + json.dumps(content).encode()
 
 
