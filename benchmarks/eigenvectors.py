@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,30 +19,46 @@ import tempfile
 import time
 import venv
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from dpgram.analysis.denoise import NOTHING, denoised
+from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
 from dpgram.papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
-from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
+from dpgram.papers.variant import Variant
+from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.bingham import draw_direction, draw_frame, envelope_parameter
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 
 Matrix = npt.NDArray[np.float64]
 Draw = Callable[[SeededEntropy], Matrix]
+Answer = Callable[[Matrix], Matrix]
+Answers = dict[str, Answer]
 DATA = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RESULT = Path(__file__).parent / "results" / "eigenvectors.md"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 TABLES = {"wine_recognition": "data", "airfoil": "raw", "adult": "data"}
 PATIENCE = 40.0
 """Seconds that one call of diffprivlib gets."""
-PROJECTED = ("matrix-laplace, replace-one", "eigenvectors, replace-one", "*eigenvectors-printed-adaptive*")
-"""Shown with a better repair as well: under replace-one n, and with it tr C ≤ n, is public."""
+OURS = tuple(
+    (name, relation)
+    for relation, names in (
+        (AddRemove(), ("matrix-laplace", "laplace", "eigenvectors", "deflation")),
+        (ReplaceOne(), ("matrix-laplace", "eigenvectors")),
+    )
+    for name in names
+)
+UNIT = 1.0 / ROW_NORM_SQUARED
+"""A lattice unit, in units of one row's trace."""
 DIFFPRIVLIB = ("diffprivlib==0.6.6", "scikit-learn<1.7")
 """Its import fails with later versions of scikit-learn."""
 NONE = f"none in {PATIENCE:.0f} s"
@@ -81,45 +98,68 @@ def encoded(name: str) -> Matrix:
     return np.concatenate(parts, axis=1) / np.sqrt(len(parts))
 
 
-def methods(gram: Matrix, epsilon: float) -> Iterator[tuple[str, Draw]]:
+def methods(gram: Matrix, rows: int, epsilon: float) -> Iterator[tuple[str, Draw, Answers]]:
+    """Every method, and what turns one draw of it into each of its answers."""
     guarantee, width = Guarantee(epsilon), len(gram)
-    cells = np.rint(gram * ROW_NORM_SQUARED).astype(np.int64)
+    plain = partial(held, rows=rows)
+    for name, relation in OURS:
+        law = (
+            MECHANISMS[name]
+            .calibrated(guarantee, Facts(width=width, adjacency=relation))
+            .expected(np.ones(width))
+        )
+        answers: dict[str, Answer] = {", as published": plain}
+        if not isinstance(law, Deflation):
+            # The number of rows is public where rows are replaced.
+            limit = rows if relation.name == "replace-one" else math.inf
+            answers = {"": partial(best, law=law, unit=UNIT, rows=rows, limit=limit), **answers}
+        yield f"{name}, {relation.name}", partial(redrawn, gram, law), answers
+    values, scale = 0.5 * epsilon, 2.0 * width / epsilon
+    sampled = EigenvectorSampling(
+        value_scale=2.0 / values, total=0.25 * values, rank=width, split="adaptive", norm=1
+    )
+    uniform = msgspec.structs.replace(sampled, split="uniform")
+    rivals: tuple[tuple[Variant, Law | None, float], ...] = (
+        (PrintedEigenvectors(claimed=guarantee, split="adaptive"), sampled, UNIT),
+        (PrintedEigenvectors(claimed=guarantee, split="uniform"), uniform, UNIT),
+        (PrintedDeflation(claimed=guarantee), None, 1.0),
+        (
+            PrintedLaplace(claimed=guarantee, width=width),
+            EntrywiseLaplace(scale=scale, diagonal_scale=scale),
+            1.0,
+        ),
+    )
+    for variant, printed_law, unit in rivals:
+        answers = {"": plain}
+        if printed_law is not None:
+            answers[", denoised as ours"] = partial(best, law=printed_law, unit=unit, rows=rows, limit=rows)
+        yield f"*{variant.name}*", partial(variant.draw, gram), answers
+    yield "nothing released (0)", lambda entropy: np.zeros_like(gram), {"": plain}  # noqa: ARG005
 
-    def ours(name: str, relation: Adjacency) -> Draw:
-        mechanism = MECHANISMS[name].calibrated(guarantee, Facts(width=width, adjacency=relation))
-        law = mechanism.draw(np.zeros_like(cells), SeededEntropy(0)).noise
-        return lambda entropy: law.redraw(gram * ROW_NORM_SQUARED, entropy.generator()) / ROW_NORM_SQUARED
 
-    for name in ("matrix-laplace", "laplace", "eigenvectors", "deflation"):
-        yield f"{name}, add-remove", ours(name, AddRemove())
-    for name in ("matrix-laplace", "eigenvectors"):
-        yield f"{name}, replace-one", ours(name, ReplaceOne())
-    for variant in (
-        PrintedEigenvectors(claimed=guarantee, split="adaptive"),
-        PrintedEigenvectors(claimed=guarantee, split="uniform"),
-        PrintedDeflation(claimed=guarantee),
-        PrintedLaplace(claimed=guarantee, width=width),
-    ):
-        yield f"*{variant.name}*", lambda entropy, variant=variant: variant.draw(gram, entropy)
-    yield "nothing released (0)", lambda entropy: np.zeros_like(gram)  # noqa: ARG005
+def redrawn(gram: Matrix, law: Law, entropy: SeededEntropy) -> Matrix:
+    """A release of the law, in units of one row's trace."""
+    return law.redraw(gram / UNIT, entropy.generator()) * UNIT
 
 
-def error(drawn: Matrix, gram: Matrix, rows: int) -> float:
-    """|Ĉ − C|_F/n after the eigenvalues are brought into [0, n], as for all methods in the paper."""
+def best(drawn: Matrix, *, law: Law, unit: float, rows: int, limit: float) -> Matrix:
+    """What `Release.second_moments` makes of a release: the noise taken out by its law."""
+    if isinstance(law, EigenvectorSampling):
+        cleaned = denoised(law.denoised(drawn / unit) * unit, NOTHING, limit)
+    else:
+        cleaned = denoised(drawn, EncodedNoise.of(law, unit), limit)
+    return held(cleaned, rows)
+
+
+def held(drawn: Matrix, rows: int) -> Matrix:
+    """The eigenvalues brought into [0, n], as for all methods in the paper."""
     values, vectors = np.linalg.eigh(0.5 * (drawn + drawn.T))
-    held = (vectors * np.clip(values, 0.0, rows)) @ vectors.T
-    return float(np.linalg.norm(held - gram)) / rows
+    return (vectors * np.clip(values, 0.0, rows)) @ vectors.T
 
 
-def projected_error(drawn: Matrix, gram: Matrix, rows: int) -> float:
-    """The same after a projection onto {C ⪰ 0, tr C ≤ n}, which only brings an answer closer to C."""
-    values, vectors = np.linalg.eigh(0.5 * (drawn + drawn.T))
-    held = np.maximum(values, 0.0)
-    if held.sum() > rows:
-        falling = np.sort(values)[::-1]
-        thresholds = (np.cumsum(falling) - rows) / np.arange(1, len(falling) + 1)
-        held = np.maximum(values - thresholds[np.flatnonzero(falling > thresholds)[-1]], 0.0)
-    return float(np.linalg.norm((vectors * held) @ vectors.T - gram)) / rows
+def error(answer: Matrix, gram: Matrix, rows: int) -> float:
+    """|Ĉ − C|_F/n."""
+    return float(np.linalg.norm(answer - gram)) / rows
 
 
 def theirs(python: Path, rows: Matrix, epsilon: float, runs: int) -> tuple[list[Matrix], list[float]]:
@@ -147,7 +187,8 @@ def answer_of(python: Path, rows: Matrix, gram: Matrix, epsilon: float, runs: in
     drawn, _ = theirs(python, rows, epsilon, runs)
     if not drawn:
         return NONE
-    return f"{np.mean([error(one, gram, len(rows)) for one in drawn]):.4g} ({len(drawn)} runs)"
+    count = len(rows)
+    return f"{np.mean([error(held(one, count), gram, count) for one in drawn]):.4g} ({len(drawn)} runs)"
 
 
 def comparison(full: bool, python: Path | None) -> Iterator[str]:
@@ -162,14 +203,12 @@ def comparison(full: bool, python: Path | None) -> Iterator[str]:
         yield "|---|" + "---|" * len(EPSILONS)
         found: dict[str, list[str]] = {}
         for epsilon in EPSILONS:
-            for label, draw in methods(gram, epsilon):
+            for label, draw, answers in methods(gram, count, epsilon):
                 entropy = SeededEntropy(1)
                 drawn = [draw(entropy) for _ in range(runs)]
-                mean = np.mean([error(one, gram, count) for one in drawn])
-                found.setdefault(label, []).append(f"{mean:.4g}")
-                if label in PROJECTED:
-                    mean = np.mean([projected_error(one, gram, count) for one in drawn])
-                    found.setdefault(f"{label}, projected", []).append(f"{mean:.4g}")
+                for suffix, answer in answers.items():
+                    mean = np.mean([error(answer(one), gram, count) for one in drawn])
+                    found.setdefault(label + suffix, []).append(f"{mean:.4g}")
             if python is not None:
                 cells = found.setdefault("diffprivlib", [])
                 cells.append(answer_of(python, rows, gram, epsilon, runs) if NONE not in cells else GIVEN_UP)

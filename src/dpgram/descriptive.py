@@ -45,15 +45,38 @@ def mean(release: Release) -> dict[str, float]:
 
 
 def covariance(release: Release) -> Matrix:
-    """G/n − m mᵀ in original units, made positive semidefinite first; columns as in `release.columns[1:]`."""
-    spread = _encoded_covariance(release)
+    """G/n − m mᵀ in original units, at the least expected squared error; columns as in `release.columns[1:]`.
+
+    The noise is taken out in encoded units (analysis/denoise.py), where it is the same in every direction.
+    """
+    from dpgram.analysis.denoise import central_moments
+
+    _gram_with_rows(release)
+    spread = central_moments(_moments(release))
     scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
     scaled: Matrix = spread * np.outer(scale, scale)
     return scaled
 
 
+def second_moments(release: Release) -> Matrix:
+    """The exact matrix as the release tells of it, in encoded units, at the least expected squared error."""
+    from dpgram.analysis.denoise import second_moments as denoised
+
+    return denoised(_moments(release))
+
+
+def deviations(release: Release) -> npt.NDArray[np.float64]:
+    """The standard deviation of every column but the constant in original units, from the noisy variances."""
+    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
+    return np.asarray(np.sqrt(np.diagonal(_encoded_covariance(release))) * scale)
+
+
 def correlation(release: Release) -> Matrix:
-    """The covariance scaled to a unit diagonal; NaN for a column whose variance the noise swallowed."""
+    """The noisy covariance scaled to a unit diagonal; NaN for a column whose variance the noise swallowed.
+
+    From the covariance before its noise is taken out: that shrinks towards few directions, in which all
+    correlations are ±1.
+    """
     spread = _encoded_covariance(release)
     deviation = np.sqrt(np.diagonal(spread))
     deviation = np.where(deviation > 0, deviation, np.nan)

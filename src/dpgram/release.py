@@ -170,6 +170,18 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             return descriptive.in_original_units(self.schema, encoded)
         raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
 
+    def second_moments(self, units: Units = "encoded") -> Matrix:
+        """The exact matrix as this release tells of it: `matrix`, its noise taken out by the published law.
+
+        Positive semidefinite and of least expected squared error, so drawn towards zero where noise is large.
+        """
+        encoded = descriptive.second_moments(self)
+        if units == "encoded":
+            return encoded
+        if units == "original":
+            return descriptive.in_original_units(self.schema, encoded)
+        raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
+
     @property
     def count_scale(self) -> float:
         """What a weight of 1 in the matrix stands for: the rows a unit may have, times the largest weight."""
@@ -186,7 +198,10 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         return descriptive.mean(self)
 
     def covariance(self) -> Matrix:
-        """The noisy covariance in original units, without negative eigenvalues; order: `columns[1:]`."""
+        """The covariance in original units with the noise taken out as far as its law allows; `columns[1:]`.
+
+        Least expected squared error, not unbiased: see `second_moments`. No negative eigenvalues.
+        """
         return descriptive.covariance(self)
 
     def correlation(self) -> Matrix:

@@ -18,6 +18,8 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 
 RELATIONS = ("add-remove", "replace-one")
+HIDDEN = 0.6
+"""Relative error of the best additive noise from which on most of the assumed table cannot be seen."""
 CHEAP = ("gaussian", "matrix-laplace", "laplace", "eigenvectors", "eigenvectors-zcdp", "deflation")
 
 
@@ -38,7 +40,7 @@ class TestRuledOut:
 
     @pytest.mark.parametrize("relation", RELATIONS)
     @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-9])
-    def test_sampled_directions_win_only_where_nothing_is_to_be_seen(
+    def test_sampled_directions_win_only_where_little_is_to_be_seen(
         self, relation: str, delta: float
     ) -> None:
         for width in (2, 5, 20, 100):
@@ -46,7 +48,7 @@ class TestRuledOut:
                 for epsilon in (0.01, 0.1, 1.0, 10.0):
                     found = errors(Guarantee(epsilon, delta), facts(width, relation, rows))
                     added = min(found[n] for n in found if n in {"gaussian", "matrix-laplace"})
-                    assert added < min(found[n] for n in found if n in CHEAP[3:]) or added > 1.0
+                    assert added < min(found[n] for n in found if n in CHEAP[3:]) or added > HIDDEN
 
     @pytest.mark.parametrize("relation", RELATIONS)
     def test_entrywise_laplace_wins_for_one_replaced_column_only(self, relation: str) -> None:
@@ -79,7 +81,7 @@ class TestRuledOut:
 class TestAuto:
     @pytest.mark.parametrize("relation", RELATIONS)
     @pytest.mark.parametrize("rows", [None, 500, 10**7])
-    def test_takes_the_least_error_of_all_where_anything_is_to_be_seen(
+    def test_takes_the_least_error_of_all_where_the_table_can_be_seen(
         self, relation: str, rows: int | None
     ) -> None:
         for width in (1, 3, 12, 40):
@@ -87,7 +89,7 @@ class TestAuto:
                 where = facts(width, relation, rows)
                 found = errors(Guarantee(epsilon, 1e-6), where)
                 chosen = choose("auto", Guarantee(epsilon, 1e-6), where, None)
-                if min(found["gaussian"], found["matrix-laplace"]) < 1.0:
+                if min(found["gaussian"], found["matrix-laplace"]) < HIDDEN:
                     assert found[chosen.mechanism.name] <= min(found.values()) * (1.0 + 1e-9)
                 assert chosen.reason.startswith("auto: less noise than ")
 

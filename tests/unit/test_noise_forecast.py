@@ -89,7 +89,7 @@ def test_what_lies_beyond_the_rank_is_lost(name: str) -> None:
     values = np.array([1e6, 3e5, 2e4, 1e4]) * ROW_NORM_SQUARED
     forecast = MECHANISMS[name].calibrated(guarantee, facts).expected(values).cell_variances(values)
     np.testing.assert_allclose(np.diagonal(forecast)[2:], values[2:] ** 2, rtol=1e-2)
-    assert forecast[2, 3] == 0.0
+    assert forecast[2, 3] <= 1e-9 * values[2] * values[3]
 
 
 @pytest.mark.parametrize("name", ["sketch-adaptive", "inverse-wishart-adaptive"])

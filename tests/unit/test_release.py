@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import math
@@ -20,6 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram import release_schema
+from dpgram.analysis.denoise import NOTHING, central_moments
+from dpgram.analysis.moments import Moments
 from dpgram.canonical_json import canonical_bytes, sha256_hex
 from dpgram.errors import AnalysisError, DpgramError, ReleaseError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED, cell_unit
@@ -479,9 +482,17 @@ class TestViews:
             (np.array(list(mean.values())) - original.mean(axis=0)) / spread, 0, atol=2e-3
         )
         want = np.cov(original.T, bias=True)
+        units = np.array([c.half_width / c.weight for c in release.schema.encoded[1:]])
+        quiet = dataclasses.replace(Moments.of(release), noise=NOTHING)
         np.testing.assert_allclose(
-            release.covariance() / np.outer(spread, spread), want / np.outer(spread, spread), atol=5e-3
+            central_moments(quiet) * np.outer(units / spread, units / spread),
+            want / np.outer(spread, spread),
+            atol=5e-3,
         )
+        # The release itself states noise that is not there, and draws the covariance towards zero for it.
+        shrunk = release.covariance() / np.outer(units, units)
+        assert np.linalg.eigvalsh(shrunk)[0] >= -1e-12
+        assert 0.5 < np.trace(shrunk) / np.trace(want / np.outer(units, units)) < 1.0
         np.testing.assert_allclose(release.correlation(), np.corrcoef(original.T), atol=5e-3)
 
     def test_correlation_is_a_correlation_whatever_the_noise(self) -> None:

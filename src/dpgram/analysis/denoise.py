@@ -11,6 +11,7 @@ towards zero, as everything with little squared error: for one cell, a mean or a
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +25,24 @@ from dpgram.noise.shrinkage import attracted, shrunken, within_trace
 
 Matrix = npt.NDArray[np.float64]
 
+NOTHING: Final = EncodedNoise.of(SymmetricGaussian(sigma=0.0))
+"""What is left to remove where the law of the release has done it."""
+
+
+def denoised(gram: Matrix, noise: EncodedNoise, largest: float = math.inf) -> Matrix:
+    """Ĝ from `gram` in orthonormal coordinates with noise that was added; `largest` bounds the trace of G."""
+    values, vectors = np.linalg.eigh(_symmetric(gram))
+    width, deviation = len(values), math.sqrt(2.0) * noise.offdiagonal_sd
+    if width and deviation > 0.0:
+        edge = noise.expected_norm(width) / SymmetricGaussian(sigma=deviation).expected_norm(width)
+        values = shrunken(attracted(values, deviation, edge), deviation**2)
+    return _symmetric((vectors * within_trace(values, largest)) @ vectors.T)
+
 
 def second_moments(moments: Moments) -> Matrix:
     """Ĝ in encoded units."""
     span = _possible(moments)
-    block = _denoised(moments, span.T @ _cleaned(moments) @ span)
+    block = _on(moments, span.T @ _cleaned(moments) @ span)
     return _symmetric(span @ block @ span.T)
 
 
@@ -48,7 +62,7 @@ def central_moments(moments: Moments) -> Matrix:
     if rows <= 0.0:
         raise too_noisy()
     basis = span @ complement_of(span.T @ toward)
-    block = _denoised(moments, basis.T @ gram @ basis)
+    block = _on(moments, basis.T @ gram @ basis)
     axes = moments.project(np.eye(len(gram))[:, 1:])
     coordinates = basis.T @ (axes - np.outer(constant, axes.T @ toward / rows))
     return _symmetric(coordinates.T @ block @ coordinates / rows)
@@ -71,15 +85,10 @@ def _sampled_directions(noise: EncodedNoise) -> EigenvectorSampling | None:
     return None
 
 
-def _denoised(moments: Moments, block: Matrix) -> Matrix:
-    """The denoised matrix on orthonormal coordinates."""
-    values, vectors = np.linalg.eigh(_symmetric(block))
-    noise, width = moments.noise, len(values)
-    deviation = math.sqrt(2.0) * noise.offdiagonal_sd
-    if width and deviation > 0.0 and _sampled_directions(noise) is None:
-        edge = noise.expected_norm(width) / SymmetricGaussian(sigma=deviation).expected_norm(width)
-        values = shrunken(attracted(values, deviation, edge), deviation**2)
-    return np.asarray((vectors * within_trace(values, _largest_trace(moments))) @ vectors.T)
+def _on(moments: Moments, block: Matrix) -> Matrix:
+    """Ĝ on some orthonormal coordinates, from `_cleaned` on them."""
+    sampled = _sampled_directions(moments.noise) is not None
+    return denoised(block, NOTHING if sampled else moments.noise, _largest_trace(moments))
 
 
 def _largest_trace(moments: Moments) -> float:

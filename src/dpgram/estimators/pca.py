@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.analysis.pca import Components
+from dpgram.descriptive import deviations
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.covariance import refuse_other_than_numbers
 from dpgram.estimators.table import Bounds
@@ -90,7 +91,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         self.mean_ = np.array([means[name] for name in features])
         self.scale_ = np.array([column.half_width / column.weight for column in columns])
         if self.standardise:
-            self.scale_ = np.sqrt(np.diagonal(self.release_.covariance()))
+            self.scale_ = deviations(self.release_)
         self.components_ = np.ascontiguousarray(found.loadings.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.explained

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ from dpgram.privacy.curves import ConcentratedCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee, rho_at_most
 from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import GRID, ROWS_AT_MOST, rounding_slack, sample_eigenvectors
+from dpgram.privacy.spectral import GRID, ROWS_AT_MOST, Split, rounding_slack, sample_eigenvectors
 
-VALUE_SHARE: Final = 0.5
-"""The share of the budget that the eigenvalues get, as in the paper: their noise is then never above the
-printed one. A fifth is 10 to 15% better where signal is strong, and worse than the paper where it is weak."""
+VALUE_SHARE: Final = 0.15
+"""The share of the budget that the eigenvalues get (the paper: a half). There are d numbers to tell and far
+more in the directions; a tenth is up to 4% better where signal is strong and worse where it is weak, a fifth
+the reverse (benchmarks/eigenvectors.py)."""
 NUMERICAL_DELTA: Final = 2.0**-40
 """For each direction drawn in floats (proofs/eigenvectors.md)."""
 
@@ -67,7 +68,7 @@ class Eigenvectors(_SpectralMechanism):
     """Ĝ = Σ λ̂_i θ_i θ_iᵀ, λ̂ = λ(G) + Laplace(Δ/ε₀), θ_i ∝ exp(c_i uᵀGu) orthogonal to the earlier ones.
 
     (ε₀ + Σ ε_i)-DP with c_i = ε_i (add/remove) or ε_i/2 (replace-one) per row's trace, plus 2⁻⁴⁰ a direction
-    for floats; ε_i ∝ √(λ̂_i + τ). proofs/eigenvectors.md
+    for floats; ε_i of least forecast error given λ̂. proofs/eigenvectors.md#eigenvectors-direction
     """
 
     name: ClassVar[str] = "eigenvectors"
@@ -80,11 +81,11 @@ class Eigenvectors(_SpectralMechanism):
     range_per_unit: int
     """How far one neighbour can move uᵀGu between directions: 1 row's trace, or 2 under replace-one."""
     value_sensitivity: float
-    split: Literal["adaptive", "uniform"] = "adaptive"
+    split: Split = "forecast"
 
     @classmethod
     def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """All of ε is used, half of it on eigenvalues; δ is not used."""
+        """All of ε is used, `VALUE_SHARE` of it on eigenvalues; δ is not used."""
         return cls(
             epsilon=guarantee.epsilon,
             rank=checked_rank(facts),
@@ -116,7 +117,8 @@ class Eigenvectors(_SpectralMechanism):
 class EigenvectorsZcdp(_SpectralMechanism):
     """The same accounted by bounded range: ρ = ε₀²/2 + Σ c_i²/8 (add/remove) or + Σ c_i²/2 (replace-one).
 
-    (ε, δ)-DP through ρ-zCDP, plus 2⁻⁴⁰ a direction for floats; c_i ∝ (λ̂_i + τ)^(1/3). proofs/eigenvectors.md
+    (ε, δ)-DP through ρ-zCDP, plus 2⁻⁴⁰ a direction for floats; c_i of least forecast error.
+    proofs/eigenvectors.md#eigenvectors-sequence
     """
 
     name: ClassVar[str] = "eigenvectors-zcdp"
@@ -128,7 +130,7 @@ class EigenvectorsZcdp(_SpectralMechanism):
     rank: int
     range_per_unit: int
     value_sensitivity: float
-    split: Literal["adaptive", "uniform"] = "adaptive"
+    split: Split = "forecast"
 
     @classmethod
     def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
@@ -169,7 +171,10 @@ class EigenvectorsZcdp(_SpectralMechanism):
 
 
 def with_float_error(event: Event, delta: float) -> Event:
-    """The event and, beside it, what drawing in floats adds to δ."""
+    """The event and, beside it, what drawing in floats adds to δ.
+
+    Proof: proofs/eigenvectors.md#eigenvectors-floats.
+    """
     return composed([event, ApproximateEvent(epsilon=0.0, delta=delta)])
 
 
@@ -186,7 +191,10 @@ def checked_rank(facts: Facts) -> int:
 
 
 def value_sensitivity(facts: Facts) -> float:
-    """L1 sensitivity of the eigenvalues in units of one row's trace, widened for floats and the grid."""
+    """L1 sensitivity of the eigenvalues in units of one row's trace, widened for floats and the grid.
+
+    Proof: proofs/eigenvectors.md#eigenvectors-values.
+    """
     return up(facts.adjacency.eigenvalue_l1(1.0) + facts.width * rounding_slack(facts.width))
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise.additive import Matrix, SymmetricGaussian, Vector, bartlett_factor
+from dpgram.noise.shrinkage import shrunken
 
 REDRAWS = 24
 """Redraws behind `near`: its σ is then good to about 5% for ten columns, and better for more."""
@@ -163,20 +164,40 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
     total: float
     """‖c‖ of the inverse temperatures, in the norm of the accounting."""
     rank: int
-    split: Literal["adaptive", "uniform"]
+    split: Literal["forecast", "adaptive", "uniform"]
+    """The rule by which the directions shared ‖c‖; "adaptive" in releases up to version 0.1."""
     norm: Literal[1, 2]
 
     def cell_variances(self, values: Vector) -> Matrix:
         """Of tilted directions, with c_i as for exact eigenvalues (the mechanism sees noisy ones)."""
-        from dpgram.privacy.spectral import temperatures, tilt_variances
+        from dpgram.privacy.spectral import tilt_variances
 
         order = np.argsort(values)[::-1]
         largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
-        paid = min(self.rank, max(len(largest) - 1, 1))
-        floor = self.value_scale * math.log(2.0 * len(largest) / 0.05)
-        coldness = temperatures(largest[:paid], self.total, floor, split=self.split, norm=self.norm)
+        coldness = self._coldness(largest[: self.rank], len(largest))
         found = tilt_variances(largest, coldness, self.value_scale, self.rank)
         return _back(found * float(ROW_NORM_SQUARED) ** 2, order)
+
+    def denoised(self, published: Matrix) -> Matrix:
+        """Σ ν_i θ_i θ_iᵀ, ν_i the share of G that direction θ_i is expected to hold, given λ̂.
+
+        λ̂_i is about the i-th eigenvalue, but a tilted θ_i holds less than that of G, and a later one more.
+        """
+        from dpgram.privacy.spectral import alignments
+
+        rising, vectors = np.linalg.eigh(published)
+        noisy = rising[::-1][: self.rank] / ROW_NORM_SQUARED
+        shrunk = shrunken(noisy[::-1], 2.0 * self.value_scale**2)[::-1]
+        spectrum = np.append(shrunk, np.zeros(len(rising) - self.rank))
+        held = alignments(spectrum, self._coldness(noisy, len(rising)))[::-1] * ROW_NORM_SQUARED
+        return np.asarray((vectors * held) @ vectors.T)
+
+    def _coldness(self, values: Vector, width: int) -> Vector:
+        """c_1 … c_k for these eigenvalues, largest first, in units of one row's trace."""
+        from dpgram.privacy.spectral import adaptive_floor, temperatures
+
+        floor = adaptive_floor(self.value_scale, width)
+        return temperatures(values, self.total, floor, split=self.split, norm=self.norm, width=width)
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
