@@ -102,10 +102,15 @@ class Partial:
             raise DpgramError(
                 f"the file {str(target)!r} exists already", remedy="Choose another name"
             ) from None
-        with os.fdopen(handle, "wb") as file:
-            file.write(body + hashlib.sha256(body).digest())
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(body + hashlib.sha256(body).digest())
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            # Half a file helps nobody, holds sums, and would be in the way of the next try.
+            target.unlink(missing_ok=True)
+            raise
         return target
 
     @classmethod
@@ -116,6 +121,20 @@ class Partial:
             raw = target.read_bytes()
         except FileNotFoundError:
             raise DpgramError(f"there is no partial {str(target)!r}", remedy="Check the path") from None
+        except OSError as problem:
+            raise DpgramError(
+                f"the partial {str(target)!r} cannot be read", got=problem.strerror or type(problem).__name__
+            ) from problem
+        try:
+            return cls._read(raw, target, passphrase)
+        except (ValueError, TypeError, LookupError, OverflowError, struct.error) as problem:
+            # Nothing of the problem's own words: they could quote sums.
+            raise DpgramError(
+                f"the partial {str(target)!r} does not follow the format", remedy="Copy or make it again"
+            ) from problem
+
+    @classmethod
+    def _read(cls, raw: bytes, target: Path, passphrase: str | None) -> Self:
         head_bytes, payload = _parts(raw, target)
         head = _head(head_bytes, target)
         if head["lock"] is not None:
@@ -124,7 +143,7 @@ class Partial:
             warnings.warn(
                 f"others than its owner may read {str(target)!r}, which holds exact sums: chmod 600 it",
                 DpgramWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return cls(id=head["id"], site=head["site"], terms=head["terms"], sums=_sums(payload, target))
 
@@ -245,7 +264,12 @@ def _parts(raw: bytes, path: Path) -> tuple[bytes, bytes]:
 
 def _head(raw: bytes, path: Path) -> dict[str, Any]:
     head = parse_strictly(raw)
-    if not isinstance(head, dict) or set(head) != {"id", "site", "library", "terms", "lock"}:
+    kinds = {"id": str, "site": str, "library": str, "terms": dict, "lock": dict | None}
+    if (
+        not isinstance(head, dict)
+        or set(head) != set(kinds)
+        or not all(isinstance(head[name], kind) for name, kind in kinds.items())
+    ):
         raise DpgramError(f"the head of the partial {str(path)!r} is not of this version")
     return head
 

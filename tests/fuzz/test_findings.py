@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dpgram import cli
-from dpgram.errors import AnalysisError, LedgerError, ReleaseError, SourceError
+from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
+from dpgram.federated import Partial, partial_gram
 from dpgram.planning.planner import plan
 from dpgram.privacy import ledger_file
 from dpgram.privacy.ledger import Ledger
@@ -91,3 +94,52 @@ def test_a_paid_release_that_can_be_written_nowhere_is_told(
 def test_a_save_that_fails_says_that_nothing_is_lost(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="nothing need be published again"):
         load(GOLDEN).save(tmp_path / "missing" / "x.json")
+
+
+@pytest.fixture
+def partial(tmp_path: Path) -> Path:
+    schema = Schema(numeric("age", 18, 90))
+    made = partial_gram(pa.table({"age": [30.0, 40.0]}), schema, progress=False)
+    return made.save(tmp_path / "site.partial")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"lock":null', b'"lock":true'),
+        (b'"lock":null', b'"lock":{}'),
+        (b'"site":""', b'"site":[]'),
+        (b'"terms":{', b'"terms":{"x":NaN,'),
+        (b"version 1\n", b"version 1\n\xff\xff"),
+    ],
+)
+def test_a_forged_partial_is_refused_in_words(old: bytes, new: bytes, partial: Path) -> None:
+    """Only damage was: a file with another content and a digest that fits raised whatever it met first."""
+    body = partial.read_bytes()[:-32]
+    assert old in body
+    forged = body.replace(old, new, 1)
+    partial.write_bytes(forged + hashlib.sha256(forged).digest())
+    with pytest.raises(DpgramError, match=r"partial.*(format|version|locked)"):
+        Partial.load(partial, passphrase="x")
+
+
+def test_a_partial_that_cannot_be_written_whole_leaves_nothing(
+    partial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a file stayed, and the next try was refused because of it."""
+    made = Partial.load(partial)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            made.save(tmp_path / "again.partial")
+    assert not (tmp_path / "again.partial").exists()
+    made.save(tmp_path / "again.partial")
+
+
+def test_a_folder_is_no_partial(tmp_path: Path) -> None:
+    with pytest.raises(DpgramError, match="cannot be read"):
+        Partial.load(tmp_path)
