@@ -1,0 +1,130 @@
+"""What dpgram is made from and shipped as: dependencies, the lock, builds that repeat and work elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from distribution.build import PROJECT, Built, build
+from distribution.clean_install import Tried, try_out
+
+from assurance.part import Finding, Part
+
+DEPENDENCIES_AT_MOST: Final = 13
+_HEAVY: Final = (
+    "pyarrow",
+    "polars",
+    "pandas",
+    "numba",
+    "opendp",
+    "flint",
+    "sklearn",
+    "cryptography",
+    "typer",
+)
+_GOLDEN: Final = PROJECT / "tests" / "golden" / "insurance-gaussian-v1.dpgram.json"
+_PINNED: Final = re.compile(
+    r"^[a-z0-9][a-z0-9.-]*==\S+.*(?:\n    --hash=sha256:[0-9a-f]{64}.*)+", re.MULTILINE
+)
+
+
+def examine() -> Part:
+    with tempfile.TemporaryDirectory(prefix="dpgram-build-") as name:
+        folder = Path(name)
+        first, second = build(folder / "first"), build(folder / "second")
+        same = first.digests == second.digests
+        with ThreadPoolExecutor(2) as both:
+            tried = list(both.map(lambda kind: _installed(first, kind, folder), ("wheel", "sdist")))
+        foreign = _foreign(first.wheel)
+    return Part(
+        title="Supply chain",
+        how="The sdist and the wheel are built twice from what git knows, compared byte by byte, and each is "
+        "installed with its dependencies into an empty environment that then publishes, loads and fits.",
+        findings=(
+            _declared(),
+            _imported("import dpgram", "modules of heavy packages that `import dpgram` loads"),
+            _imported(
+                f"import dpgram; dpgram.load({str(_GOLDEN)!r})",
+                "modules of heavy packages that loading a release loads",
+            ),
+            _locked(),
+            Finding(
+                what="two builds of sdist and wheel",
+                figure="the same bytes" if same else "DIFFERENT bytes",
+                holds=same,
+            ),
+            Finding(
+                what="files in the wheel that are not the package's",
+                figure=str(len(foreign)),
+                holds=not foreign,
+            ),
+            *tried,
+        ),
+    )
+
+
+def _installed(built: Built, kind: str, folder: Path) -> Finding:
+    place = folder / kind
+    place.mkdir()
+    file: Path = getattr(built, kind)
+    try:
+        found: Tried | str = try_out(file, folder=place)
+    except (RuntimeError, OSError) as problem:
+        found = " ".join(str(problem).split())[-200:]
+    works = isinstance(found, Tried)
+    return Finding(
+        what=f"the {kind} in an empty environment",
+        figure=f"installed with {found.distributions} packages in all; publishes, loads, fits, `dpgram demo`"
+        if isinstance(found, Tried)
+        else found,
+        holds=works,
+    )
+
+
+def _declared() -> Finding:
+    metadata = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = metadata["project"]["dependencies"]
+    return Finding(
+        what="packages needed at run time, each with its reason in the reference",
+        figure=f"{len(needed)} (at most {DEPENDENCIES_AT_MOST})",
+        holds=len(needed) <= DEPENDENCIES_AT_MOST,
+    )
+
+
+def _imported(code: str, what: str) -> Finding:
+    program = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = json.loads(done.stdout.splitlines()[-1])
+    heavy = sorted({name.split(".")[0] for name in modules} & set(_HEAVY))
+    return Finding(what=what, figure=", ".join(heavy) or "none", holds=not heavy)
+
+
+def _locked() -> Finding:
+    lock = (PROJECT / "requirements-dev.lock").read_text(encoding="utf-8")
+    entries = re.findall(r"^[a-z0-9][^\n]*", lock, re.MULTILINE)
+    hashed = _PINNED.findall(lock)
+    return Finding(
+        what="packages of the development lock pinned with SHA-256 hashes, and addresses in it",
+        figure=f"{len(hashed)} of {len(entries)}; {lock.count('://')} addresses",
+        holds=len(hashed) == len(entries) > 0 and "://" not in lock,
+    )
+
+
+def _foreign(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    return [name for name in names if not re.match(r"dpgram(-[\d.]+\.dist-info)?/", name)]
+
+
+if __name__ == "__main__":
+    from assurance.page import table
+
+    print(table(examine()))
