@@ -86,6 +86,13 @@ class TestSigning:
         assert "signed but not verified" in str(load(path))
         assert "signature" not in str(load(GOLDEN))
 
+    def test_pages_say_so_too(self, signed: Release) -> None:
+        from dpgram.explorer.facts import page_facts
+        from dpgram.report import page
+
+        for shown in (signed._repr_html_(), page(signed, None), str(page_facts(signed)["facts"])):
+            assert "signed but not verified" in shown
+
     def test_a_second_signature_replaces_the_first(
         self, signed: Release, key: SigningKey, other: SigningKey
     ) -> None:
