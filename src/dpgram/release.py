@@ -302,8 +302,8 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             raise ReleaseError(
                 f"the release cannot be written to {target}",
                 got=problem.strerror or type(problem).__name__,
-                remedy="Choose a folder that exists and may be written. This release is whole: nothing need be "
-                "published again",
+                remedy="Choose a folder that exists and may be written. This release is whole: nothing need "
+                "be published again",
             ) from problem
         return target
 

@@ -51,7 +51,7 @@ def rounded(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
 
 
 FLOAT_GRID_BITS: Final = 20
-"""What is drawn in floats around the data is published in steps of 2^20 lattice units: 2^-10 of a full row.
+"""What is drawn in floats is published in steps of 2^20 lattice units: 2^-10 of a full row.
 
 At 2^27 rows a float cell itself has steps of 2^4 units, and which of them can be reached depends on the last
 bits of the data's factors: a finer grid would publish that. This one has ten thousand floats or more in each
@@ -61,7 +61,7 @@ step, and adds less than a thousandth of a row to an error of one row or so.
 
 def on_release_grid(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
     """The nearest multiples of 2^20 of a symmetric matrix that was drawn in floats around the data."""
-    return rounded(np.ldexp(matrix, -FLOAT_GRID_BITS)) * (1 << FLOAT_GRID_BITS)
+    return np.asarray(rounded(np.ldexp(matrix, -FLOAT_GRID_BITS)) * (1 << FLOAT_GRID_BITS), dtype=object)
 
 
 @final
