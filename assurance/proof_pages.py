@@ -198,7 +198,11 @@ def out_of_step() -> list[str]:
     found = []
     for each in pages():
         for row in each.rows:
-            now = digest(row.code)
+            try:
+                now = digest(row.code)
+            except LookupError as problem:
+                found.append(f"{each.name}: {problem} ({row.anchor})")
+                continue
             if now != row.digest:
                 found.append(f"{each.name}: {row.code} has changed ({row.anchor}): {row.digest} → {now}")
     return found
@@ -207,7 +211,10 @@ def out_of_step() -> list[str]:
 def main() -> None:
     for name in sys.argv[1:]:
         read = page(Path(name).stem)
-        read.path.write_text(read.with_digests(), encoding="utf-8")
+        try:
+            read.path.write_text(read.with_digests(), encoding="utf-8")
+        except LookupError as problem:
+            sys.exit(f"{read.name}: {problem}. Name in its table what the statement rests on now")
     stale = out_of_step()
     print("\n".join(stale) or "every page is in step with its code")
     sys.exit(1 if stale else 0)

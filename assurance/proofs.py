@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assurance.part import Finding, Part
-from assurance.proof_pages import all_references, digest, out_of_step, pages, references, test_exists
+from assurance.proof_pages import Row, all_references, out_of_step, pages, references, test_exists
 from dpgram.mechanisms import MECHANISMS
 
 
@@ -13,7 +13,7 @@ def examine() -> Part:
     statements = {(page.name, anchor) for page in every for anchor in page.statements}
     bare = [line for page in every for line in page.without_anchor]
     used = {(page.name, row.anchor) for page, row in rows}
-    cited = sum(row.anchor in references(row.code) for _, row in rows)
+    cited = sum(_cites(row) for _, row in rows)
     tests = {test for _, row in rows for test in row.tests}
     stale = out_of_step()
     dangling = [(page, anchor) for _, page, anchor in all_references() if (page, anchor) not in statements]
@@ -40,7 +40,7 @@ def examine() -> Part:
             Finding(
                 what="functions and classes whose digest is that of the page",
                 figure=f"{len({row.code for _, row in rows})} watched, {len(stale)} out of step",
-                holds=not stale and all(digest(row.code) == row.digest for _, row in rows),
+                holds=not stale,
             ),
             Finding(
                 what="numeric tests named by the pages",
@@ -54,6 +54,13 @@ def examine() -> Part:
             ),
         ),
     )
+
+
+def _cites(row: Row) -> bool:
+    try:
+        return row.anchor in references(row.code)
+    except LookupError:
+        return False
 
 
 if __name__ == "__main__":
