@@ -39,14 +39,15 @@ _PINNED: Final = re.compile(
 def examine() -> Part:
     with tempfile.TemporaryDirectory(prefix="dpgram-build-") as name:
         folder = Path(name)
-        first, second = build(folder / "first"), build(folder / "second")
+        first = build(folder / "first")
+        second = build(folder / "second", commit=first.commit)
         same = first.digests == second.digests
         with ThreadPoolExecutor(2) as both:
             tried = list(both.map(lambda kind: _installed(first, kind, folder), ("wheel", "sdist")))
         foreign = _foreign(first.wheel)
     return Part(
         title="Supply chain",
-        how="The sdist and the wheel are built twice from what git knows, compared byte by byte, and each is "
+        how="The sdist and the wheel are built twice from the last commit and compared byte by byte; each is "
         "installed with its dependencies into an empty environment that then publishes, loads and fits.",
         findings=(
             _declared(),
@@ -82,7 +83,7 @@ def _installed(built: Built, kind: str, folder: Path) -> Finding:
     works = isinstance(found, Tried)
     return Finding(
         what=f"the {kind} in an empty environment",
-        figure=f"installed with {found.distributions} packages in all; publishes, loads, fits, `dpgram demo`"
+        figure=f"with {found.distributions} packages in all; publishes, loads, fits, `dpgram demo`"
         if isinstance(found, Tried)
         else found,
         holds=works,

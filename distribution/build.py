@@ -3,7 +3,7 @@
     python -m distribution.build            # into dist/
     python -m distribution.build --twice    # twice, in different folders, and compare
 
-Only files that git knows are built, from a copy in which dates and permissions are fixed. The sdist is packed
+What is built is the last commit, not what lies around in the working tree. The sdist is packed
 anew in one order, with one date and no names of users; the wheel is built from the unpacked sdist, which
 shows that the sdist is complete. The same bytes need the same build tools: those of requirements-dev.lock.
 """
@@ -40,8 +40,9 @@ SHIPPED: Final = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """Two files to install from."""
+    """Two files to install from, and what they were built from."""
 
+    commit: str
     wheel: Path
     sdist: Path
 
@@ -50,15 +51,18 @@ class Built:
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (self.sdist, self.wheel)}
 
 
-def build(target: Path, *, epoch: int | None = None) -> Built:
-    """Build both into `target`; `epoch` dates every file inside, by default as the last commit."""
-    date = last_commit() if epoch is None else epoch
+def build(target: Path, *, commit: str = "HEAD", epoch: int | None = None) -> Built:
+    """Build both into `target`; `epoch` dates every file inside, by default as the commit is dated."""
+    source = _git("rev-parse", commit).decode().strip()
+    date = _date(source) if epoch is None else epoch
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        copied = work / "sources"
-        _copy_sources(copied, date)
-        raw = _run_backend("sdist", copied, work / "raw", date)
+        with tarfile.open(
+            fileobj=io.BytesIO(_git("archive", "--format=tar", source, "--", *SHIPPED))
+        ) as all_of:
+            all_of.extractall(work / "sources", filter="data")
+        raw = _run_backend("sdist", work / "sources", work / "raw", date)
         sdist = target / raw.name
         sdist.write_bytes(_packed_anew(raw, date))
         with tarfile.open(sdist) as archive:
@@ -66,31 +70,17 @@ def build(target: Path, *, epoch: int | None = None) -> Built:
         (unpacked,) = (work / "unpacked").iterdir()
         made = _run_backend("wheel", unpacked, work / "wheel", date)
         wheel = Path(shutil.copy(made, target / made.name))
-    return Built(wheel=wheel, sdist=sdist)
+    return Built(commit=source, wheel=wheel, sdist=sdist)
 
 
-def last_commit() -> int:
-    """The date of the sources: seconds since 1970."""
+def _date(commit: str) -> int:
+    """Seconds since 1970."""
     asked = os.environ.get("SOURCE_DATE_EPOCH")
-    return int(_git("log", "-1", "--format=%ct") if asked is None else asked)
+    return int(_git("log", "-1", "--format=%ct", commit) if asked is None else asked)
 
 
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=True)
-    return done.stdout
-
-
-def _copy_sources(target: Path, epoch: int) -> None:
-    """Files that git knows, as they are in the working tree; what lies around beside them is left out."""
-    for name in sorted(_git("ls-files", "-z", "--", *SHIPPED).split("\0")):
-        source = PROJECT / name
-        if not name or not source.is_file():
-            continue
-        copied = target / name
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        copied.write_bytes(source.read_bytes())
-        copied.chmod(0o644)
-        os.utime(copied, (epoch, epoch))
+def _git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, check=True).stdout
 
 
 def _run_backend(kind: str, sources: Path, target: Path, epoch: int) -> Path:
@@ -138,7 +128,7 @@ def main() -> None:
         print(f"{digest}  {name}")
     if asked.twice:
         with tempfile.TemporaryDirectory() as folder:
-            if build(Path(folder)).digests != built.digests:
+            if build(Path(folder), commit=built.commit).digests != built.digests:
                 sys.exit("the second build differs from the first")
         print("a second build gave the same bytes")
 
