@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from assurance.fuzz_targets import slow_csv
+from assurance.fuzz_targets import scratch, slow_csv
 from dpgram.errors import SourceError
 from dpgram.sources import open_source
 from dpgram.sources.base import Kind
@@ -48,7 +46,7 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
 
 def examine(data: bytes) -> None:
     """One file; its first byte says what is asked of it."""
-    path = _folder() / "fuzzed.csv"
+    path = scratch() / "fuzzed.csv"
     path.write_bytes(data[1:])
     compare(path, ASKED[data[0] % len(ASKED)] if data else ASKED[0])
 
@@ -92,8 +90,3 @@ def _same(ours: Cell, theirs: Cell) -> bool:
     if isinstance(ours, float) and isinstance(theirs, float):
         return ours == theirs or (math.isnan(ours) and math.isnan(theirs))
     return ours == theirs
-
-
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="dpgram-fuzz-"))

@@ -9,15 +9,14 @@ C++ reader ask for more memory than there is: the fuzzer's limits are part of th
 from __future__ import annotations
 
 import random
-import tempfile
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assurance.fuzz_targets import scratch
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.schema import Schema, categorical, numeric
@@ -49,7 +48,7 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
 def examine(data: bytes) -> None:
     """Two bytes say what is written; the rest, in threes, what is changed."""
     head, changes = data[:2].ljust(2, b"\0"), data[2:32]
-    path = _folder() / "fuzzed.parquet"
+    path = scratch() / "fuzzed.parquet"
     rows = written(path, random.Random(head))
     raw = bytearray(path.read_bytes())
     for at in range(0, len(changes) - 2, 3):
@@ -112,8 +111,3 @@ def read(path: Path) -> list[tuple[Any, Any]]:
     source = open_source(path, ("a", "t"), kinds=KINDS)
     rows = [row for batch in source.batches() for row in batch.to_pylist()]
     return [(None if row["a"] is None else float(row["a"]), row["t"]) for row in rows]
-
-
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="dpgram-fuzz-"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Final
 
+from assurance.fuzz_targets import scratch
 from dpgram import insurance
 from dpgram.errors import SchemaError
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product, starter_toml
@@ -69,7 +68,7 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
 
 def examine(data: bytes) -> None:
     """Read it as a file, as a curator does."""
-    path = _folder() / "fuzzed.toml"
+    path = scratch() / "fuzzed.toml"
     path.write_bytes(data)
     accepted(path)
 
@@ -89,8 +88,3 @@ def accepted(path: Path) -> Schema | None:
         assert len(schema.encoded) == schema.width, "encoded columns are not those of the matrix"
         assert schema.max_norm_squared > 0.0, "a radius of nothing"
     return schema
-
-
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="dpgram-fuzz-"))

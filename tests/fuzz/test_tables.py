@@ -22,8 +22,8 @@ EXAMPLES = 40
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="dpgram-fuzz-"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
 
 
 def summed(path: Path, table: Table, clip: float | None, missing: str) -> list[list[int]]:
