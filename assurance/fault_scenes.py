@@ -6,12 +6,14 @@ Each scene plays in a folder of its own and returns what it played and every pro
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -165,10 +167,12 @@ def shut_folders(folder: Path) -> Scene:
         "the ledger's folder": [*command, "-l", str(shut / "a.ledger"), "-o", str(folder / "x.json")],
         "the release's folder": [*command, "-l", str(folder / "a.ledger"), "-o", str(shut / "x.json")],
     }
+    # Once with all rights: what is imported at first use may lie where nobody can read it.
+    _quietly([*command, "-o", str(folder / "rehearsal.json")])
     for what, call in calls.items():
         before = {path: path.read_bytes() for path in (folder / "a.ledger", shut / "a.ledger")}
         with as_nobody():
-            code = cli.run(call)
+            code = _quietly(call)
         scene.plays += 1
         if code != 2:
             scene.problems.append(f"{what}: exit code {code}")
@@ -177,10 +181,15 @@ def shut_folders(folder: Path) -> Scene:
         if (folder / "x.json").exists() or (shut / "x.json").exists():
             scene.problems.append(f"{what}: a release appeared")
     shut.chmod(0o755)
-    if cli.run(calls["the release's folder"]) != 0:
+    if _quietly(calls["the release's folder"]) != 0:
         scene.problems.append("once the folder may be written, the same command fails")
     scene.releases = 1
     return scene
+
+
+def _quietly(words: list[str]) -> int:
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        return cli.run(words)
 
 
 class as_nobody:  # noqa: N801  (a context, used like a function)
