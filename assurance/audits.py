@@ -46,18 +46,18 @@ class Setting:
 
 LOOSE: Final = Guarantee(8.0, 1e-4)
 SETTINGS: Final[dict[str, Setting]] = {
-    "gaussian": Setting(guarantee=LOOSE, runs=6000),
-    "matrix-laplace": Setting(guarantee=Guarantee(3.0), runs=8000),
-    "laplace": Setting(guarantee=Guarantee(3.0), runs=5000),
-    "wishart": Setting(guarantee=LOOSE, runs=8000, degrees=40, curve=False),
-    "sketch": Setting(guarantee=LOOSE, runs=8000),
-    "sketch-adaptive": Setting(guarantee=LOOSE, runs=4000, degrees=1000, curve=False),
-    "inverse-wishart": Setting(guarantee=LOOSE, runs=8000, degrees=2000),
-    "inverse-wishart-adaptive": Setting(guarantee=LOOSE, runs=4000, degrees=1000, curve=False),
-    "inverse-noise": Setting(guarantee=LOOSE, runs=6000, ridge=10.0),
-    "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=4000, rows=3),
-    "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=4000, rows=3),
-    "deflation": Setting(guarantee=Guarantee(8.0), runs=3000, rows=3),
+    "gaussian": Setting(guarantee=LOOSE, runs=4000),
+    "matrix-laplace": Setting(guarantee=Guarantee(3.0), runs=6000),
+    "laplace": Setting(guarantee=Guarantee(3.0), runs=3000),
+    "wishart": Setting(guarantee=LOOSE, runs=6000, degrees=40, curve=False),
+    "sketch": Setting(guarantee=LOOSE, runs=6000),
+    "sketch-adaptive": Setting(guarantee=LOOSE, runs=2000, degrees=1000, curve=False),
+    "inverse-wishart": Setting(guarantee=LOOSE, runs=6000, degrees=2000),
+    "inverse-wishart-adaptive": Setting(guarantee=LOOSE, runs=2000, degrees=1000, curve=False),
+    "inverse-noise": Setting(guarantee=LOOSE, runs=3000, ridge=10.0),
+    "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=2500, rows=3),
+    "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=2500, rows=3),
+    "deflation": Setting(guarantee=Guarantee(8.0), runs=1500, rows=3),
 }
 
 
@@ -74,7 +74,7 @@ def _mechanism(name: str, relation: str, person: int) -> Finding:
     made = MECHANISMS[name].calibrated(setting.guarantee, facts)
     common = np.zeros((facts.width, facts.width), dtype=np.int64)
     common[0, 0] = setting.rows * ROW_NORM_SQUARED
-    runs = setting.runs if person == 1 else setting.runs // 2
+    runs = setting.runs if person == 1 else setting.runs // 3
     found = audit_mechanism(
         made, facts, runs=runs, delta=setting.guarantee.delta, confidence=CONFIDENCE, common=common
     )
@@ -116,7 +116,7 @@ def _pipelines() -> dict[str, Pipeline]:
     return found
 
 
-PUBLISHES: Final = 500
+PUBLISHES: Final = 300
 
 
 def _pipeline(name: str) -> Finding:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from assurance.trials import Outcome, Trial, audited
 from dpgram.audit import audit
-from dpgram.errors import MechanismError
 from dpgram.gram_audit import audit_mechanism
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
@@ -27,14 +26,12 @@ from dpgram.mechanisms import (
     Sketch,
 )
 from dpgram.noise import Law
-from dpgram.papers.amin_sampler import PrintedSampler
 from dpgram.papers.analyze_gauss import AnalyzeGauss
 from dpgram.papers.kalaja import SufficientStatistics
 from dpgram.papers.park_welling import OneSidedWishart
 from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import ReplaceOne, adjacency
-from dpgram.privacy.bingham import draw_direction, envelope_parameter
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most
@@ -256,57 +253,6 @@ def sheffets_analyze_gauss() -> Trial:
     )
 
 
-SAMPLER_WIDTH: Final = 10
-SAMPLER_GAP: Final = 10.0
-
-
-def _our_direction(c: float, gram: Floats, entropy: Entropy) -> Floats:
-    u = draw_direction(c * gram, entropy.generator()).direction
-    return np.asarray(np.outer(u, u), dtype=np.float64)
-
-
-def _log_likelihood(gram: Floats, c: float, squares: Floats) -> Floats:
-    """−s − d·ln(1 + 2s/b), s = Σ c(λ_max − λ_i)u_i², of a diagonal matrix: the law the printed rule has."""
-    levels = c * (gram.diagonal().max() - gram.diagonal())
-    s = squares @ levels
-    return np.asarray(-s - len(gram) * np.log1p(2.0 * s / envelope_parameter(levels)), dtype=np.float64)
-
-
-def _squares(grams: tuple[Floats, Floats], c: float, outputs: Sequence[Floats]) -> Floats:
-    """u_1², u_2², and the log-likelihood ratio of the law that the printed rule really has."""
-    squares = np.stack([np.diagonal(matrix) for matrix in outputs])
-    ratio = _log_likelihood(grams[0], c, squares) - _log_likelihood(grams[1], c, squares)
-    return np.column_stack([squares[:, :2], ratio])
-
-
-def _until_accepted(printed: PrintedSampler, gram: Floats, entropy: Entropy) -> Floats:
-    """The printed loop has no end; ours gives up after 200,000 candidates, and is started again here."""
-    while True:
-        try:
-            return printed.draw(gram, entropy)
-        except MechanismError:
-            continue
-
-
-def printed_sampler() -> Trial:
-    """Algorithm 2 of Amin et al.: the acceptance rule divides where it should multiply."""
-    claim, sizes = Guarantee(4.0), (9000, 9000)
-    c = 0.25 * claim.epsilon
-    printed = PrintedSampler(claimed=claim, width=SAMPLER_WIDTH)
-    without = np.zeros((SAMPLER_WIDTH, SAMPLER_WIDTH))
-    without[0, 0] = without[1, 1] = SAMPLER_GAP
-    with_row = without.copy()
-    with_row[0, 0] += 1.0
-    pair = (with_row, without)
-    statistic = partial(_squares, pair, c)
-    return Trial(
-        name="as printed: the sampler of directions (Amin et al., Algorithm 2)",
-        broken=partial(_printed, partial(_until_accepted, printed), pair, claim, sizes, statistic),
-        ours=partial(_printed, partial(_our_direction, c), pair, claim, sizes, statistic),
-        short=False,
-    )
-
-
 def trials() -> tuple[Trial, ...]:
     """Everything that a mechanism can get wrong, as far as we thought of it."""
     return (
@@ -322,5 +268,4 @@ def trials() -> tuple[Trial, ...]:
         noise_on_the_inverse(),
         coded_ssp(),
         sheffets_analyze_gauss(),
-        printed_sampler(),
     )

@@ -75,7 +75,7 @@ def _clipped(publisher: Publisher, source: Literal["table", "csv"], long: bool) 
         found = audit_pipeline(
             pipeline,
             pairs if long else pairs[:1],
-            runs=500 if long else 100,
+            runs=300 if long else 100,
             source=source,
             folder=folder,
             entropy=SeededEntropy(3),

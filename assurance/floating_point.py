@@ -36,6 +36,7 @@ Cells = npt.NDArray[np.int64]
 PURE: Final = frozenset({"matrix-laplace", "laplace", "eigenvectors", "deflation"})
 IN_FLOATS: Final = frozenset(
     {
+        "wishart",
         "sketch",
         "sketch-adaptive",
         "inverse-wishart",
@@ -45,7 +46,7 @@ IN_FLOATS: Final = frozenset(
         "deflation",
     }
 )
-"""Drawn in floats around the data, and rounded to the grid of such releases."""
+"""Drawn in floats, and rounded to the grid of such releases."""
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "wishart": {"degrees": 40},
     "sketch": {"degrees": 1000},

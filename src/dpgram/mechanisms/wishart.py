@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, rounded
+from dpgram.mechanisms.base import Drawn, Facts, on_release_grid, rounded
 from dpgram.mechanisms.wishart_family import WishartFamily, checked_degrees, refuse_pure
 from dpgram.noise import AdditiveWishart
 from dpgram.privacy.adjacency import AddRemove, Adjacency
@@ -73,12 +73,12 @@ class Wishart(WishartFamily):
         return _curve(facts.adjacency, self.degrees - facts.width + 1, ROW_NORM_SQUARED / self.scale)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Rounded noise on integers is rounding after noise."""
+        """Rounded noise on integers is rounding after noise; then the sum goes to the grid for floats."""
         width = len(gram)
         law = self.law(width)
         noise = rounded(law.sample(width, entropy.generator()))
         lower = np.tril(gram).astype(object)
-        return Drawn(cells=lower + np.tril(lower, -1).T + noise, noise=law)
+        return Drawn(cells=on_release_grid(lower + np.tril(lower, -1).T + noise), noise=law)
 
 
 def _curve(adjacency: Adjacency, spare: int, ratio: float) -> AdditiveWishartCurve:
