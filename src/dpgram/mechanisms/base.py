@@ -60,7 +60,7 @@ step, and adds less than a thousandth of a row to an error of one row or so.
 
 
 def on_release_grid(matrix: npt.NDArray[np.float64] | IntegerMatrix) -> IntegerMatrix:
-    """The nearest multiples of 2^20 of a symmetric matrix drawn in floats, or of one with such noise in it."""
+    """The nearest multiples of 2^20 of a symmetric matrix drawn in floats, or with such noise in it."""
     step = 1 << FLOAT_GRID_BITS
     if matrix.dtype == object:
         return np.asarray((matrix + step // 2) // step * step, dtype=object)
