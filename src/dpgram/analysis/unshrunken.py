@@ -164,7 +164,10 @@ def _shifted(values: Vector, variance: float) -> tuple[Vector, float]:
         return edge + x - variance * float(np.sum(1.0 / (above + x)))
 
     # excess increases from below zero at `low` to at or above zero at `reach`, whatever the eigenvalues are.
-    reach = (variance * len(values)) ** 0.5
-    low = 0.0 if values[0] > 0.0 else variance / (edge + reach)
+    # At `low` the least of them alone makes it zero; 0 would not do, as 1e-310 has no reciprocal in floats.
+    reach = (variance * len(values)) ** 0.5 * (1.0 + 1e-12)
+    least = float(values[0])
+    alone = 2.0 * variance / (least + (least * least + 4.0 * variance) ** 0.5)
+    low = alone * (1.0 - 1e-9) if least > 0.0 else variance / (edge + reach)
     x = float(brentq(excess, low, reach, xtol=1e-300, rtol=1e-14)) if low < reach else reach
     return above + x, edge + x

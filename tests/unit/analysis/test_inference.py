@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.analysis.tables import encode, exact_moments, insurance, insurance_schema
 
@@ -147,6 +147,9 @@ def test_the_correction_removes_the_inflation_of_a_noisy_inverse() -> None:
     values=st.lists(st.floats(-50, 50), min_size=1, max_size=12),
     sigma=st.floats(1e-3, 30),
 )
+@example(values=[1.0, 2e-323], sigma=1.0)
+@example(values=[2e-323, 1e-310, 0.0], sigma=30.0)
+@example(values=[0.0, 0.0, 0.0], sigma=0.7)
 def test_the_shift_solves_its_equation_for_any_spectrum(values: list[float], sigma: float) -> None:
     width = len(values)
     if width == 1 and abs(values[0]) < 1e-3:
