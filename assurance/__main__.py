@@ -7,6 +7,7 @@ python -m assurance NAME …     # these only, to the screen: a page is made of 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,8 @@ def main() -> None:
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    # Being told to stop ends the examination under way as well: it runs in a session of its own.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(run(names or PARTS, None if names else PAGE))
 
 
