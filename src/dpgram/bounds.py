@@ -1,21 +1,23 @@
 """Bounds of a numeric column from noisy histograms: octaves → coarse bounds → location ± c·scale.
 
 First a histogram over signed powers of two, wide enough for every float: the octaves that stand out of the
-noise, with what is significant beside them, give coarse bounds. Then one over equal bins between these; its
-projection onto the histograms that add up to the noisy number of rows gives location and scale, and bounds
-c scales around the location (never outside the coarse ones). c balances noise, which grows with the bounds,
-against clamping, which falls with them. Everything here is post-processing of noisy counts: proofs/bounds.md.
+noise, with what is significant beside them, give coarse bounds. Then some over equal bins between these, or
+closer (`looks`); their projection onto the histograms that add up to the noisy number of rows gives location
+and scale, and bounds c scales around the location. c balances noise, which grows with the bounds, against
+clamping, which falls with them. Everything here is post-processing of noisy counts: proofs/bounds.md.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.looks import BINS
 from dpgram.privacy.counts import CountNoise, projected
 
 Floats = npt.NDArray[np.float64]
@@ -26,8 +28,6 @@ GREATEST_EXPONENT: Final = 1023
 ZERO: Final = GREATEST_EXPONENT - LEAST_EXPONENT + 1
 """The place of the cell that counts zeros; 2^k ≤ x < 2^(k+1) is k − LEAST_EXPONENT + 1 above it."""
 OCTAVES: Final = 2 * ZERO + 1
-BINS: Final = 16
-"""Equal bins between the coarse bounds."""
 
 USUAL: Final = 40
 """Exponents in ±40 (10⁻¹² to 10¹²) are searched at a lower threshold than the other two thousand."""
@@ -44,9 +44,9 @@ _FULLEST: Final = 0.25
 
 LEAST_REACH: Final = 1.5
 GREATEST_REACH: Final = 5.0
-_CAUTION: Final = 2.0
-"""Noise counts this much against clamping: too narrow bounds are cut off in prediction as well."""
-_LEAST_HALF_WIDTH: Final = 1e-299
+_UNCLIPPED: Final = 2.0
+"""Noise counts this much more against clamping where no private clip keeps long rows from adding to it."""
+_LEAST_HALF_WIDTH: Final = 1e-294
 
 
 def octave_counts(values: Floats) -> Integers:
@@ -65,16 +65,6 @@ def octave_edges(place: int) -> tuple[float, float]:
     low = math.ldexp(1.0, exponent)
     high = math.nextafter(math.inf, 0.0) if exponent == GREATEST_EXPONENT else math.ldexp(1.0, exponent + 1)
     return (low, high) if place > ZERO else (-high, -low)
-
-
-def bin_counts(values: Floats, low: float, high: float) -> Integers:
-    """How many finite values lie in each of the equal bins; those outside count in the bin at the end.
-
-    Proof: proofs/bounds.md#bounds-parts.
-    """
-    finite = values[np.isfinite(values)]
-    share = (np.clip(finite, low, high) / 2 - low / 2) / (high / 2 - low / 2)
-    return np.bincount(np.minimum((share * BINS).astype(np.int64), BINS - 1), minlength=BINS)
 
 
 def rows_needed(noise: CountNoise, columns: int) -> float:
@@ -141,27 +131,35 @@ def _extended(octaves: Floats, end: int, step: int, deviation: float) -> int:
 
 
 def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: float) -> tuple[float, float]:
-    """location ± reach·scale within [low, high], from noisy counts of its equal bins, in rows.
+    """location ± reach·scale, from noisy counts, in rows, of the equal bins between `low` and `high`.
 
+    The scale is √(π/2)·E|x − location|, a normal column's deviation: noise far out inflates squares far more.
     Proof: proofs/bounds.md#bounds-after.
     """
     shares = projected(bins, rows) / rows
     middles = (np.arange(BINS) + 0.5) / BINS
     location = float(shares @ middles)
-    # Sheppard's correction the other way: the values of a bin are not all in its middle.
-    scale = math.sqrt(float(shares @ (middles - location) ** 2) + 1.0 / (12.0 * BINS**2))
-    first, last = max(0.0, location - reach * scale), min(1.0, location + reach * scale)
-    return low * (1.0 - first) + high * first, low * (1.0 - last) + high * last
+    # The values of a bin are not all in its middle.
+    scale = math.hypot(
+        math.sqrt(math.pi / 2.0) * float(shares @ np.abs(middles - location)), 1.0 / (math.sqrt(12.0) * BINS)
+    )
+    most = sys.float_info.max
+    first, last = (
+        min(max(low * (1.0 - place) + high * place, -most), most)
+        for place in (location - reach * scale, location + reach * scale)
+    )
+    return first, last
 
 
-def reach_for(noise_norm: float, rows: float) -> float:
+def reach_for(noise_norm: float, rows: float, *, clipped: bool) -> float:
     """c with 2c·λ‖N‖/n = √2·e^{−√2·c}, between 1.5 and 5: where wider bounds cost what they save.
 
-    `noise_norm` is the operator norm of the noise for rows of length 1, in rows. Columns scaled to ±c
-    deviations have noise ∝ c² relative to their variance; clamping at c deviations removes E(|z| − c)₊², for
-    which double exponential tails stand in: heavier than normal ones, as real columns mostly are.
+    `noise_norm` is the operator norm of the noise for rows of length 1, in rows; λ is 1 where rows are
+    clipped privately as well, otherwise 2. Columns scaled to ±c deviations have noise ∝ c² relative to their
+    variance; clamping at c deviations removes E(|z| − c)₊², for which double exponential tails stand in:
+    heavier than normal ones, as real columns mostly are.
     """
-    relative = _CAUTION * noise_norm / max(rows, 1.0)
+    relative = (1.0 if clipped else _UNCLIPPED) * noise_norm / max(rows, 1.0)
     low, high = LEAST_REACH, GREATEST_REACH
     while high - low > 1e-6:
         middle = 0.5 * (low + high)

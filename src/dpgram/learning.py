@@ -8,23 +8,19 @@ before the first noise is drawn; each part then sees only what the parts before 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
-from dpgram.bounds import (
-    Coarse,
-    coarse_bounds,
-    fine_bounds,
-    reach_for,
-    rows_needed,
-)
+from dpgram.bounds import Coarse, Floats, coarse_bounds, fine_bounds, reach_for, rows_needed
 from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learning_table import Table, Tally
 from dpgram.levels import kept_levels, level_threshold
+from dpgram.looks import Window, crowded, latest, looks_for
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import ApproximateEvent, Event, GaussianEvent, PureEvent, composed, describe
 from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
@@ -32,7 +28,7 @@ from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts
 from dpgram.privacy.exact import float_up, root_up
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.radius import chosen_radius
-from dpgram.release_parts import Learnt, LearntBounds, LearntLevels, LearntRadius
+from dpgram.release_parts import Learnt, LearntBounds, LearntLevels, LearntLook, LearntRadius
 from dpgram.schema import Schema
 from dpgram.wishes import Wishes
 
@@ -110,7 +106,7 @@ def planned(schema: Schema, asked: Wishes, guarantee: Guarantee, facts: Facts, *
     parts = {
         "count": noise(count_share, 1),
         "octaves": noise(half, columns),
-        "bins": noise(half, columns),
+        "bins": noise(half, columns * looks_for(law)),
         "levels": noise(levels, len(schema.without_levels)),
         "lengths": noise(radius, 1),
     }
@@ -251,27 +247,59 @@ class Learner:
         schema = self.table.schema
         names = schema.unbounded
         octaves = octave_noise.draw(tally.octaves, self.entropy)
-        found: dict[str, Coarse] = {}
-        for name, cells in zip(names, octaves, strict=True):
-            run = coarse_bounds(in_rows(cells), octave_noise, len(names))
-            if run is None:
-                raise LearningError(
-                    f"noise hides the values of column {name!r}: no power of two holds enough of them",
-                    remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
-                    spent=self.plan.event,
-                    cost=self.plan.cost,
-                )
-            found[name] = run
+        found = {
+            name: self._run(name, in_rows(cells), octave_noise)
+            for name, cells in zip(names, octaves, strict=True)
+        }
         coarse = {name: run.bounds for name, run in found.items()}
-        bins = bin_noise.draw(self.table.second_pass(coarse), self.entropy)
-        reach = reach_for(self.plan.norm_of(schema.width), self.rows)
-        for name, cells, fine in zip(names, octaves, bins, strict=True):
-            low, high = coarse[name]
-            tight = fine_bounds(in_rows(fine), low, high, rows=self.rows, reach=reach)
-            self.bounds.append(_bounds_record(name, found[name], cells, fine, (low, high), tight))
+        looks = self._looks(coarse, bin_noise)
+        # A private clip bounds the noise whatever the bounds are. Then columns are scaled to a deviation of
+        # about 1, as much as the constant has, and centred; otherwise to [-1, 1], within the coarse bounds.
+        clipped = self.plan.lengths is not None
+        reach = reach_for(self.plan.norm_of(schema.width), self.rows, clipped=clipped)
+        for name, cells in zip(names, octaves, strict=True):
+            counts, last = latest(looks[name])[0], looks[name][-1]
+            low, high = fine_bounds(counts, last.low, last.high, rows=self.rows, reach=reach)
+            if not clipped:
+                low, high = max(low, coarse[name][0]), min(high, coarse[name][1])
+            self.bounds.append(_bounds_record(found[name], cells, looks[name], name, (low, high)))
         self.table = self.table.with_schema(
-            schema.with_bounds({each.column: (each.low, each.high) for each in self.bounds})
+            schema.with_bounds(
+                {each.column: (each.low, each.high) for each in self.bounds}, weight=reach if clipped else 1.0
+            )
         )
+
+    def _run(self, name: str, octaves: Floats, noise: CountNoise) -> Coarse:
+        run = coarse_bounds(octaves, noise, len(self.table.schema.unbounded))
+        if run is None:
+            raise LearningError(
+                f"noise hides the values of column {name!r}: no power of two holds enough of them",
+                remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
+                spent=self.plan.event,
+                cost=self.plan.cost,
+            )
+        return run
+
+    def _looks(
+        self, coarse: Mapping[str, tuple[float, float]], noise: CountNoise
+    ) -> dict[str, list[LearntLook]]:
+        """Look after look, each where those before it found the column.
+
+        Proof: proofs/bounds.md#bounds-looks.
+        """
+        finest = self.table.second_pass(coarse)
+        windows = dict.fromkeys(coarse, Window())
+        looks: dict[str, list[LearntLook]] = {name: [] for name in coarse}
+        for _ in range(looks_for(noise.law)):
+            counts = [window.counts(cells) for window, cells in zip(windows.values(), finest, strict=True)]
+            for (name, window), cells in zip(
+                tuple(windows.items()), noise.draw(np.array(counts), self.entropy), strict=True
+            ):
+                low, high = window.edges(*coarse[name])
+                looks[name].append(LearntLook(low=low, high=high, bins=_texts(cells)))
+                place = None if window.closest else crowded(looks[name], self.rows, noise)
+                windows[name] = window if place is None else window.closer(place)
+        return looks
 
     def _radius(self, noise: CountNoise) -> None:
         schema = self.table.schema
@@ -291,22 +319,17 @@ MAX_LEARNT_LEVELS: Final = 1_000
 
 
 def _bounds_record(
-    name: str,
-    run: Coarse,
-    octaves: Integers,
-    bins: Integers,
-    coarse: tuple[float, float],
-    tight: tuple[float, float],
+    run: Coarse, octaves: Integers, looks: Sequence[LearntLook], name: str, bounds: tuple[float, float]
 ) -> LearntBounds:
     return LearntBounds(
         column=name,
         first_octave=run.first,
         octaves=_texts(octaves[run.first : run.last + 1]),
-        coarse_low=coarse[0],
-        coarse_high=coarse[1],
-        bins=_texts(bins),
-        low=tight[0],
-        high=tight[1],
+        coarse_low=run.bounds[0],
+        coarse_high=run.bounds[1],
+        looks=tuple(looks),
+        low=bounds[0],
+        high=bounds[1],
     )
 
 

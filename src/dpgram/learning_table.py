@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.bounds import BINS, OCTAVES, bin_counts, octave_counts
+from dpgram.bounds import OCTAVES, octave_counts
 from dpgram.encoding import Encoder, Missing
 from dpgram.errors import MechanismError, SourceError
 from dpgram.levels import LevelCounts
+from dpgram.looks import FINEST, finest_counts
 from dpgram.radius import LENGTHS, length_counts
 from dpgram.schema import Numeric, Schema
 
@@ -94,15 +95,15 @@ class Table:
         return tally
 
     def second_pass(self, coarse: Mapping[str, tuple[float, float]]) -> npt.NDArray[np.int64]:
-        """Counts of equal bins between the coarse bounds."""
+        """Counts of the finest bins between the coarse bounds."""
         from dpgram.reading import read_column
 
         numbers = [_numeric(self.schema, name) for name in self.schema.unbounded]
-        counts = np.zeros((len(numbers), BINS), np.int64)
+        counts = np.zeros((len(numbers), FINEST), np.int64)
         for batch in self._batches():
             for place, column in enumerate(numbers):
                 values = read_column(batch.column(column.name), column).astype(np.float64)
-                counts[place] += bin_counts(values, *coarse[column.name])
+                counts[place] += finest_counts(values, *coarse[column.name])
         return counts
 
     def lengths(self) -> npt.NDArray[np.int64]:

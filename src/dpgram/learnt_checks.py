@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from dpgram.columns import Categorical, Numeric
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountNoise, price_of_counts, projected
+from dpgram.looks import crowded
+from dpgram.privacy.counts import CountNoise, price_of_counts
 
 if TYPE_CHECKING:
     from dpgram.release import Release
@@ -28,7 +26,7 @@ def learnt_price(release: Release, steps: int) -> Fraction:
     parts = [
         (learnt.count_scale, 1),
         (learnt.octave_scale, len(learnt.bounds)),
-        (learnt.bin_scale, len(learnt.bounds)),
+        (learnt.bin_scale, sum(len(each.looks) for each in learnt.bounds)),
         (learnt.level_scale, len(learnt.levels)),
         (learnt.length_scale, 1),
     ]
@@ -46,34 +44,14 @@ def learnt_delta(release: Release) -> float:
 
 
 def unresolved(release: Release) -> tuple[str, ...]:
-    """Columns whose learnt bounds are far wider than their values, as far as noisy counts can tell.
-
-    Four fifths lie in two neighbouring bins, and no other bin stands out of the noise. A year or a density
-    near 1 varies little beside its size: powers of two see its size, sixteen bins between them not the rest.
-    A column of many zeros and some ones is no such case: the ones stand out, and the bounds are right.
-    """
+    """Columns whose learnt bounds are far wider than their values, even after the closest look."""
     learnt = release.learnt
     if learnt is None or learnt.bin_scale is None:
         return ()
     noise = CountNoise(law=learnt.law, scale=learnt.bin_scale)
     known = float(release.public_rows or 0) if learnt.rows is None else int(learnt.rows) / ROW_NORM_SQUARED
-    return tuple(each.column for each in learnt.bounds if _crowded(each.bins, max(known, 1.0), noise))
-
-
-def _crowded(bins: Sequence[str], rows: float, noise: CountNoise) -> bool:
-    counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in bins])
-    likely = projected(counts, rows)
-    pairs = likely[:-1] + likely[1:]
-    fullest = int(np.argmax(pairs))
-    others = np.delete(counts, [fullest, fullest + 1])
-    hidden = float(np.max(others)) <= noise.exceeded(STANDS_OUT / len(counts))
-    return hidden and float(pairs[fullest]) >= CROWDED * rows
-
-
-CROWDED: Final = 0.8
-"""The part of all values in two neighbouring bins from which their bounds count as too wide."""
-STANDS_OUT: Final = 1e-3
-"""Chance that noise alone makes any of the other bins stand out, so that wide bounds go unnoticed."""
+    rows = max(known, 1.0)
+    return tuple(each.column for each in learnt.bounds if crowded(each.looks, rows, noise) is not None)
 
 
 def learnt_agrees(release: Release) -> bool:
@@ -89,8 +67,11 @@ def learnt_agrees(release: Release) -> bool:
     schema = {column.name: column for column in release.schema.columns}
     for bounds in learnt.bounds:
         column = schema.get(bounds.column)
-        inside = bounds.coarse_low <= bounds.low < bounds.high <= bounds.coarse_high
-        if not isinstance(column, Numeric) or not inside or column.bounds != (bounds.low, bounds.high):
+        if not isinstance(column, Numeric) or column.bounds != (bounds.low, bounds.high):
+            return False
+        if not all(bounds.coarse_low <= look.low < look.high <= bounds.coarse_high for look in bounds.looks):
+            return False
+        if bounds.high <= bounds.coarse_low or bounds.low >= bounds.coarse_high:
             return False
     for levels in learnt.levels:
         group = schema.get(levels.column)

@@ -1,8 +1,9 @@
 """The row radius from a noisy histogram of row lengths: shorter rows mean less noise, and more bias.
 
 Row lengths are taken on the lattice, encoded without a clip, in 64 equal bins of the squared length. Of their
-ends the one is taken that makes noise R²·‖N‖/(n·v) plus lost weight E(1 − R²/|a|²)₊ least, v being the mean
-square of an encoded column. Many rows make noise cheap, so that few are clipped. proofs/bounds.md
+ends the one is taken that makes R²·‖N‖/(n·v·k) + λ·E(1 − R²/|a|²)₊ least: noise beside what the clip leaves
+of the columns, and lost weight; v is the mean square of an encoded column and k = E min(|a|², R²)/E|a|². Many
+rows make noise cheap, so that few are clipped. proofs/bounds.md
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 LENGTHS: Final = 64
 """Bins of the squared length, from 0 to the largest the schema allows."""
-_CAUTION: Final = 2.0
+_LOST: Final = 1.0 / 8.0
+"""λ: rows that are scaled down still tell the same slopes, so lost weight counts little against noise."""
 _LEAST_SPREAD: Final = 0.02
 _SHIFT: Final = (ROW_NORM_SQUARED // LENGTHS).bit_length() - 1
 
@@ -45,7 +47,9 @@ def chosen_radius(
     middles = ends - 0.5 * max_norm_squared / LENGTHS
     total = max(rows, 1.0)
     shares = projected(lengths, total) / total
-    spread = max((float(shares @ middles) - 1.0) / max(width - 1, 1), _LEAST_SPREAD)
-    relative = _CAUTION * noise_norm / (total * spread)
+    mean = float(shares @ middles)
+    spread = max((mean - 1.0) / max(width - 1, 1), _LEAST_SPREAD)
+    kept = np.minimum(ends[:, None], middles[None, :]) @ shares / mean
     lost = np.maximum(1.0 - ends[:, None] / middles[None, :], 0.0) @ shares
-    return math.sqrt(float(ends[int(np.argmin(ends * relative + lost))]))
+    noise = ends * noise_norm / (total * spread * kept)
+    return math.sqrt(float(ends[int(np.argmin(noise + _LOST * lost))]))

@@ -100,6 +100,15 @@ class PublishedMatrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 @final
+class LearntLook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noisy counts of 16 equal bins from `low` to `high`; values outside count in the bin at the end."""
+
+    low: float
+    high: float
+    bins: Annotated[tuple[Cell, ...], Meta(min_length=16, max_length=16)]
+
+
+@final
 class LearntBounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the bounds of one column were found: noisy counts, of which 2^30 are one row, and what followed."""
 
@@ -109,8 +118,8 @@ class LearntBounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     octaves: tuple[Cell, ...]
     coarse_low: float
     coarse_high: float
-    bins: tuple[Cell, ...]
-    """Counts of equal bins between the coarse bounds."""
+    looks: Annotated[tuple[LearntLook, ...], Meta(min_length=1)]
+    """Within the coarse bounds, each closer than the one before or at the same bins again."""
     low: float
     high: float
 

@@ -13,7 +13,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self, final
 
@@ -169,10 +169,11 @@ class Schema:
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known[:20])}"
         return SchemaError(f"no column {name!r} in the schema", remedy=hint)
 
-    def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Schema:
+    def with_bounds(self, bounds: Mapping[str, tuple[float, float]], *, weight: float = 1.0) -> Schema:
         """The same schema with the bounds of some numeric columns set (say, learnt privately).
 
-        Bounds of dates are in days and are widened to whole days, which have a text form.
+        Bounds of dates are in days and are widened to whole days, which have a text form. `weight` multiplies
+        the weights of these columns and of what is derived from them.
         """
         columns = list(self.columns)
         for name, (low, high) in bounds.items():
@@ -181,8 +182,11 @@ class Schema:
                 raise SchemaError(f"column {name!r} is {old.kind}: it has no bounds to set")
             whole = (math.floor(low), math.ceil(high)) if old.dates else (low, high)
             columns[columns.index(old)] = Numeric(
-                name, float(whole[0]), float(whole[1]), old.weight, old.dates
+                name, float(whole[0]), float(whole[1]), old.weight * weight, old.dates
             )
+        for place, column in enumerate(columns):
+            if isinstance(column, Product | Legendre) and not bounds.keys().isdisjoint(column.factors):
+                columns[place] = replace(column, weight=column.weight * weight)
         return Schema(*columns, constant=self.constant)
 
     def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:

@@ -32,6 +32,7 @@ from dpgram.learning import planned
 from dpgram.learning_table import Table
 from dpgram.learnt_checks import unresolved
 from dpgram.levels import level_threshold
+from dpgram.looks import LOOKS
 from dpgram.mechanisms import Facts
 from dpgram.privacy.accountant import ApproximateEvent, GaussianEvent, PureEvent, curve_of, parts_of
 from dpgram.privacy.adjacency import adjacency
@@ -40,7 +41,7 @@ from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
-from dpgram.schema import Categorical, Numeric, Schema, categorical, numeric
+from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
 from dpgram.wishes import Wishes
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
@@ -120,17 +121,51 @@ class TestRelease:
         with pytest.raises(ReleaseError):
             msgspec.structs.replace(release, learnt=weak)
 
-    def test_a_year_is_called_too_wide_and_rare_ones_are_not(self) -> None:
-        """A year varies little beside its size. Rare ones stand out of the noise: their bounds are honest."""
+    def test_what_varies_little_beside_its_size_is_found_or_called_too_wide(self) -> None:
+        """A year is resolved by closer looks; a constant never is. Rare ones stand out of the noise."""
         draw = np.random.default_rng(3)
         table = pa.table(
-            {"year": draw.integers(1_990, 2_000, 5_000).astype(float), "rare": draw.random(5_000) < 0.05}
+            {
+                "year": draw.integers(1_990, 2_000, 5_000).astype(float),
+                "rare": draw.random(5_000) < 0.05,
+                "constant": np.full(5_000, 17.3),
+            }
         )
-        with pytest.warns(DpgramWarning, match="the bounds learnt for 'year'") as said:
-            release = released(table, Schema(numeric("year"), numeric("rare")))
+        with pytest.warns(DpgramWarning, match="the bounds learnt for 'constant'") as said:
+            release = released(table, Schema(*map(numeric, table.column_names)))
         assert len(said) == 1
-        assert unresolved(release) == ("year",)
-        assert "year" in release.regress("rare").cautions[-1]
+        assert unresolved(release) == ("constant",)
+        assert "constant" in release.regress("rare").cautions[-1]
+        year, rare = (release.schema.column(name) for name in ("year", "rare"))
+        assert isinstance(year, Numeric)
+        assert isinstance(rare, Numeric)
+        assert 1_975 < year.bounds[0] < 1_990 < 1_999 < year.bounds[1] < 2_014
+        assert rare.bounds[0] < 0.0 < 0.1 < rare.bounds[1]
+
+    def test_one_look_would_not_find_a_year(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(learning, "looks_for", lambda _law: 1)
+        years = np.random.default_rng(3).integers(1_990, 2_000, 5_000).astype(float)
+        with pytest.warns(DpgramWarning, match="the bounds learnt for 'year'"):
+            released(pa.table({"year": years}), Schema(numeric("year")))
+
+    @pytest.mark.parametrize("clip", ["private", None, 1.2])
+    def test_a_private_clip_scales_columns_to_a_deviation_of_one(self, clip: Any) -> None:
+        """Otherwise they stay in [-1, 1] and within their octaves, and a public radius keeps its meaning."""
+        table = people(20_000)
+        schema = Schema(numeric("x"), numeric("y"), legendre("x", 2))
+        release = released(table, schema, clip=clip)
+        assert release.learnt is not None
+        weights = [column.weight for column in release.schema.columns]
+        assert weights == [weights[0]] * 3
+        x = release.schema.column("x")
+        assert isinstance(x, Numeric)
+        if clip == "private":
+            assert x.half_width / weights[0] == pytest.approx(5.0, rel=0.2)
+        else:
+            assert weights[0] == 1.0
+        learnt = release.learnt.bounds[0]
+        inside = learnt.coarse_low <= learnt.low < learnt.high <= learnt.coarse_high
+        assert inside or clip == "private"
 
     def test_a_release_that_hides_its_learning_is_refused(self) -> None:
         release = released(people(), OPEN)
@@ -389,7 +424,7 @@ class TestAudit:
         def measured(releases: Any) -> Any:
             return np.array([self.measure(release) for release in releases])
 
-        names = ("count", "octave", "last bin", "lengths", "low", "high", "matrix")
+        names = ("count", "octave", "last bins", "lengths", "counts together", "low", "high", "matrix")
         result = audit(
             self.run(a),
             self.run(b),
@@ -407,7 +442,7 @@ class TestAudit:
     def measure(self, release: Release | None) -> list[float]:
         """What tells the two sides apart best in each part, as far as one number can."""
         if release is None:
-            return [0.0] * 7
+            return [0.0] * 8
         learnt, x = release.learnt, release.schema.column("x")
         assert learnt is not None
         assert learnt.rows is not None
@@ -416,11 +451,23 @@ class TestAudit:
         one = learnt.bounds[0]
         place = int(np.argmax(octave_counts(np.array([127.0])))) - one.first_octave
         octave = int(one.octaves[place]) if 0 <= place < len(one.octaves) else 0
-        extra = np.array([1.0, np.clip((127.0 - x.centre) / x.half_width, -1.0, 1.0)])
+        extra = np.array([1.0, x.weight * np.clip((127.0 - x.centre) / x.half_width, -1.0, 1.0)])
         extra /= np.linalg.norm(extra)
-        counts = (int(learnt.rows), octave, int(one.bins[-1]), sum(map(int, learnt.radius.lengths)))
+        counts = (
+            int(learnt.rows),
+            octave,
+            sum(int(look.bins[-1]) for look in one.looks),
+            sum(map(int, learnt.radius.lengths)),
+        )
+        scales = (learnt.count_scale, learnt.octave_scale, learnt.bin_scale)
+        rows = [count / ROW_NORM_SQUARED for count in counts]
         return [
-            *(count / ROW_NORM_SQUARED for count in counts),
+            *rows,
+            # Single cells, each as its noise deserves: the best test of all of them together.
+            sum(
+                row * (ROW_NORM_SQUARED / (scale or 1.0)) ** 2
+                for row, scale in zip(rows[:3], scales, strict=True)
+            ),
             # A rare false alarm makes bounds of any size; they tell nothing more.
             *np.clip([one.low, one.high], -1e3, 1e3).tolist(),
             float(extra @ release.matrix() @ extra) / release.radius**2,
@@ -432,13 +479,13 @@ class TestAudit:
 
     def test_bounds_from_the_data_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[float] = []
-        honest = learning_table.bin_counts
+        honest = learning_table.finest_counts
 
         def spying(values: Any, low: float, high: float) -> Any:
             seen[:] = [float(values.min()), float(values.max())]
             return honest(values, low, high)
 
-        monkeypatch.setattr(learning_table, "bin_counts", spying)
+        monkeypatch.setattr(learning_table, "finest_counts", spying)
         monkeypatch.setattr(
             learning,
             "fine_bounds",
@@ -455,7 +502,7 @@ class TestAudit:
             return honest(CountNoise(law=self.law, scale=self.scale * factor), counts, entropy)
 
         monkeypatch.setattr(CountNoise, "draw", weak)
-        assert not self.found(runs=RUNS if factor < 0.4 else LONG, seed=3)
+        assert not self.found(runs=2 * RUNS if factor < 0.4 else LONG, seed=3)
 
 
 def test_the_shares_add_up_exactly() -> None:
@@ -466,11 +513,13 @@ def test_the_shares_add_up_exactly() -> None:
     whole = release.guarantee.mu**2
     shares = {
         "matrix": (ROW_NORM_SQUARED / float(sigma)) ** 2 / whole,
-        "bounds": 2 * (ROW_NORM_SQUARED / float(learnt.octave_scale or 0)) ** 2 * 2 / whole,
+        "octaves": 2 * (ROW_NORM_SQUARED / float(learnt.octave_scale or 0)) ** 2 / whole,
+        "bins": 2 * LOOKS * (ROW_NORM_SQUARED / float(learnt.bin_scale or 0)) ** 2 / whole,
         "count": (ROW_NORM_SQUARED / float(learnt.count_scale or 0)) ** 2 / whole,
         "radius": (ROW_NORM_SQUARED / float(learnt.length_scale or 0)) ** 2 / whole,
     }
     assert shares["matrix"] == pytest.approx(0.77, abs=1e-6)
     assert shares["radius"] == pytest.approx(0.03, abs=1e-6)
-    assert shares["bounds"] + shares["count"] == pytest.approx(0.2, abs=1e-6)
+    assert shares["octaves"] == pytest.approx(shares["bins"], rel=1e-6)
+    assert shares["octaves"] + shares["bins"] + shares["count"] == pytest.approx(0.2, abs=1e-6)
     assert math.fsum(shares.values()) <= 1.0 + 1e-12

@@ -7,17 +7,16 @@ import sys
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.bounds import (
-    BINS,
     GREATEST_REACH,
     LEAST_REACH,
     OCTAVES,
     ZERO,
-    bin_counts,
     coarse_bounds,
     fine_bounds,
     octave_counts,
@@ -26,8 +25,10 @@ from dpgram.bounds import (
     rows_needed,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.looks import BINS, FINEST, LOOKS, Window, crowded, finest_counts, latest, looks_for
 from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
 from dpgram.radius import LENGTHS, chosen_radius, length_counts
+from dpgram.release_parts import LearntLook
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
 LAWS = ["discrete-gaussian", "discrete-laplace"]
@@ -60,23 +61,101 @@ class TestOctaves:
         assert step.sum() == (1 if math.isfinite(more) else 0)
 
 
+def windows(places: list[int]) -> list[Window]:
+    """The whole, then closer to the bins at these places."""
+    found = [Window()]
+    for place in places[: LOOKS - 1]:
+        found.append(found[-1].closer(place))
+    return found
+
+
+def look(counts: npt.ArrayLike, low: float = 0.0, high: float = 1.0) -> LearntLook:
+    cells = (np.asarray(counts) * ROW_NORM_SQUARED).astype(np.int64)
+    return LearntLook(low=low, high=high, bins=tuple(map(str, cells.tolist())))
+
+
 class TestBins:
+    @settings(deadline=None)
     @given(
         st.floats(-1e308, 1e308),
         st.floats(-1e300, 1e300),
         st.floats(1e-290, 1e300),
+        st.lists(st.integers(0, BINS - 2), max_size=LOOKS - 1),
     )
-    def test_one_row_is_in_one_bin_whatever_its_value(self, x: float, low: float, width: float) -> None:
+    def test_one_row_is_in_one_bin_whatever_its_value(
+        self, x: float, low: float, width: float, places: list[int]
+    ) -> None:
+        """Of the finest bins, and of every look that is made of them."""
         high = low + max(width, 1e-9 * abs(low))
-        counts = bin_counts(np.array([x]), low, high)
-        assert len(counts) == BINS
-        assert counts.sum() == 1
+        finest = finest_counts(np.array([x]), low, high)
+        assert len(finest) == FINEST
+        for counts in (finest, *(window.counts(finest) for window in windows(places))):
+            assert counts.min() == 0
+            assert counts.sum() == 1
 
     def test_values_outside_count_at_the_ends(self) -> None:
-        counts = bin_counts(np.array([-5.0, 0.0, 0.5, 1.0, 9.0]), 0.0, 1.0)
+        finest = finest_counts(np.array([-5.0, 0.0, 0.5, 1.0, 9.0]), 0.0, 1.0)
+        counts = Window().counts(finest)
         assert counts[0] == 2
         assert counts[-1] == 2
         assert counts[BINS // 2] == 1
+        middle = Window().closer(7).counts(finest)
+        assert middle[[0, BINS // 2, -1]].tolist() == [2, 1, 2]
+
+    @settings(deadline=None)
+    @given(st.lists(st.integers(0, BINS - 2), max_size=LOOKS - 1), st.integers(0, 2**32 - 1))
+    def test_a_window_counts_what_lies_between_its_edges(self, places: list[int], seed: int) -> None:
+        values = np.random.default_rng(seed).random(200)
+        window = windows(places)[-1]
+        low, high = window.edges(0.0, 1.0)
+        edges = np.linspace(low, high, BINS + 1)
+        edges[[0, -1]] = -np.inf, np.inf
+        assert np.array_equal(window.counts(finest_counts(values, 0.0, 1.0)), np.histogram(values, edges)[0])
+
+    def test_the_last_look_is_at_the_finest_bins(self) -> None:
+        found = windows([3, 0, 14])
+        assert [window.closest for window in found] == [False] * (LOOKS - 1) + [True]
+        assert found[-1].width == BINS
+        assert found[-1].first + found[-1].width <= FINEST
+
+
+class TestLooks:
+    ROWS = 1_000.0
+    PAIR = (5, 6)
+
+    def spread(self, inside: float, elsewhere: tuple[int, ...]) -> npt.NDArray[np.float64]:
+        counts = np.zeros(BINS)
+        counts[list(self.PAIR)] = inside / 2
+        counts[list(elsewhere)] = (self.ROWS - inside) / len(elsewhere)
+        return counts
+
+    def test_a_column_within_two_bins_is_crowded(self) -> None:
+        assert crowded([look(self.spread(1_000.0, (0,)))], self.ROWS, QUIET) == self.PAIR[0]
+
+    @pytest.mark.parametrize(("inside", "elsewhere"), [(700.0, tuple(range(7, BINS))), (970.0, (15,))])
+    def test_a_column_with_a_tail_is_not(self, inside: float, elsewhere: tuple[int, ...]) -> None:
+        """A long one outweighs the two bins, a rare value stands out of the noise."""
+        assert crowded([look(self.spread(inside, elsewhere))], self.ROWS, QUIET) is None
+
+    def test_a_tail_below_the_noise_is_seen_by_more_looks(self) -> None:
+        """Sixteen rows beside a deviation of five stand out of the average of four looks only."""
+        one = look(self.spread(984.0, (15,)))
+        assert crowded([one], self.ROWS, QUIET) == self.PAIR[0]
+        assert crowded([one] * 4, self.ROWS, QUIET) is None
+
+    def test_only_looks_at_the_last_bins_are_averaged(self) -> None:
+        zeros, ones, twos = (np.full(BINS, value) for value in (0.0, 1.0, 2.0))
+        counts, averaged = latest([look(twos), look(zeros, 0.5), look(ones, 0.5)])
+        assert averaged == 2
+        assert np.array_equal(counts, 0.5 * ones)
+
+    def test_averaging_costs_nothing_with_gaussian_noise(self) -> None:
+        """k looks at a k-th of the price, averaged, have the variance of one look at the whole price."""
+        law: CountLaw = "discrete-gaussian"
+        looks = looks_for(law)
+        one, each = (scale_of_counts(law, 0.1, histograms=m, steps=1) for m in (3, 3 * looks))
+        assert each / math.sqrt(looks) == pytest.approx(one)
+        assert looks_for("discrete-laplace") == 1
 
 
 class TestDecoding:
@@ -120,21 +199,38 @@ class TestDecoding:
     def test_fine_bounds_follow_location_and_scale(self) -> None:
         draw = np.random.default_rng(1)
         values = draw.normal(100.0, 5.0, 100_000)
-        low, high = fine_bounds(
-            bin_counts(values, 64.0, 128.0).astype(float), 64.0, 128.0, rows=100_000.0, reach=3.0
-        )
+        counts = Window().counts(finest_counts(values, 80.0, 120.0)).astype(float)
+        low, high = fine_bounds(counts, 80.0, 120.0, rows=100_000.0, reach=3.0)
         assert low == pytest.approx(85.0, abs=1.0)
         assert high == pytest.approx(115.0, abs=1.0)
 
+    @settings(deadline=None)
     @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(0, 1000))
-    def test_fine_bounds_stay_inside_the_coarse_ones(self, low: float, width: float, seed: int) -> None:
+    def test_fine_bounds_are_around_a_place_inside(self, low: float, width: float, seed: int) -> None:
         bins = np.random.default_rng(seed).normal(0.0, 30.0, BINS)
         first, last = fine_bounds(bins, low, low + width, rows=100.0, reach=2.0)
-        assert low <= first < last <= low + width
+        assert low < 0.5 * (first + last) < low + width
+        assert 2.0 * width / (math.sqrt(12.0) * BINS) <= 0.5 * (last - first) * (1.0 + 1e-6)
+
+    def test_noise_far_out_counts_little(self) -> None:
+        """Two per cent of the rows ten bins away: squares would more than double the scale."""
+        counts = np.zeros(BINS)
+        counts[3:6] = 300.0, 400.0, 300.0
+        clean, noisy = (
+            fine_bounds(counts + spike, 0.0, 1.0, rows=1_000.0 + spike.sum(), reach=1.0)
+            for spike in (np.zeros(BINS), 20.0 * (np.arange(BINS) == 14))
+        )
+        assert (noisy[1] - noisy[0]) / (clean[1] - clean[0]) < 1.5
+
+    def test_bounds_at_the_end_of_the_floats_are_finite(self) -> None:
+        most = sys.float_info.max
+        bins = np.full(BINS, 10.0)
+        assert fine_bounds(bins, -most, most, rows=160.0, reach=5.0) == (-most, most)
 
     def test_more_rows_reach_farther(self) -> None:
-        reaches = [reach_for(20.0, rows) for rows in (100.0, 1e3, 1e4, 1e6)]
+        reaches = [reach_for(20.0, rows, clipped=False) for rows in (100.0, 1e3, 1e4, 1e6)]
         assert reaches == sorted(reaches)
+        assert reaches[1] < reach_for(20.0, 1e3, clipped=True) < reaches[2]
         assert min(reaches) >= LEAST_REACH
         assert max(reaches) <= GREATEST_REACH
 
@@ -162,6 +258,14 @@ class TestRadius:
         assert radii == sorted(radii)
         assert radii[-1] ** 2 == pytest.approx(10.0 * 40 / LENGTHS, rel=0.03)
         assert radii[0] < radii[-1]
+
+    @pytest.mark.parametrize("noise", [20.0, 2e3, 2e5])
+    def test_rows_are_never_clipped_to_nothing(self, noise: float) -> None:
+        """However much noise: beside it stands what the clip leaves, so that shorter rows gain nothing."""
+        lengths = np.zeros(LENGTHS)
+        lengths[20:40] = 50.0
+        radius = chosen_radius(lengths, max_norm_squared=10.0, width=10, noise_norm=noise, rows=1_000.0)
+        assert radius**2 >= 10.0 * 20 / LENGTHS
 
 
 class TestPrices:
