@@ -39,16 +39,14 @@ HEADS = (
     *("refused", "cautions", "no intervals", "below", "disasters", "silent"),
 )
 NOTES = """\
-The constants of the ladder (reach, marks, bins, shares) and the rule behind its cautions were chosen on these
-same sets, so this is no held-out test. Ratios above 1 probably come from clamping: `predict` keeps rows and
-predictions inside the learnt bounds, plain OLS extrapolates. This was not checked further.
+The constants of the ladder (reach, marks, bins, looks, shares, what lost weight counts) and the rule behind
+its cautions were chosen on these same sets, so this is no held-out test. Ratios above 1 probably come from
+clamping: `predict` keeps rows and predictions inside the learnt bounds, plain OLS extrapolates. This was not
+checked further.
 
-*wine* is listed twice. Its usual task is to predict `quality`, and that is met. Predicting `alcohol` misses:
-it comes through `density` (without that column OLS itself has 0.20), which varies between 0.990 and 1.004.
-Powers of two see a value near 1, and the sixteen bins put all of it into one, so its learnt bounds are far
-too wide and noise hides it.
-`publish` warns and every such fit carries a caution; public bounds, or a public constant subtracted, mend
-it."""
+*wine* is listed twice: its usual task is to predict `quality`; `alcohol` is the harder one. It comes through
+`density` (without that column OLS itself has 0.20), which varies between 0.990 and 1.004, within one of
+sixteen bins between powers of two: only closer looks find its scale."""
 
 Columns = dict[str, npt.NDArray[Any]]
 
