@@ -257,11 +257,13 @@ def trials() -> tuple[Trial, ...]:
     """Everything that a mechanism can get wrong, as far as we thought of it."""
     return (
         too_quiet(Gaussian, LOOSE, facts("add-remove"), (1500, 8000)),
-        too_quiet(Gaussian, LOOSE, facts("replace-one"), (1500, 8000)),
+        too_quiet(Gaussian, LOOSE, facts("replace-one"), (1500, 8000), short=False),
         too_quiet(MatrixLaplace, Guarantee(3.0), facts("add-remove", 1), (3000, 10_000)),
         too_quiet(Laplace, Guarantee(3.0), facts("add-remove", 1), (2000, 8000)),
         too_quiet(Sketch, LOOSE, facts("add-remove"), (6000, 20_000), short=False),
-        too_quiet(InverseNoise, LOOSE, facts("add-remove", ridge=10.0 * ROW_NORM_SQUARED), (1500, 8000)),
+        too_quiet(
+            InverseNoise, LOOSE, facts("add-remove", ridge=10.0 * ROW_NORM_SQUARED), (1500, 8000), short=False
+        ),
         wrong_sensitivity(),
         off_diagonal(),
         one_sided_wishart(),
