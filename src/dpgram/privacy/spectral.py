@@ -88,8 +88,8 @@ def temperatures(
     elif split == "forecast":
         known = np.append(largest, np.zeros(width - rank))
         gaps = np.triu(np.maximum(np.subtract.outer(known, known), 0.0), 1)[:paid]
-        # Averages of what noise has mixed up are ties, but for rounding.
-        gaps[gaps < TIE * known[0]] = 0.0
+        # Averages of what noise has mixed up are ties, but for rounding; noise itself lives on the grid.
+        gaps[gaps < TIE * max(known[0], GRID)] = 0.0
         if gaps.any():
             best = _least_error(gaps.sum(axis=1), (gaps**2).sum(axis=1), total, norm)
             weights = best if best.any() else weights
