@@ -266,7 +266,7 @@ def worst_tables(pipeline: Pipeline, *, person_rows: int = 4) -> tuple[TablePair
     rows, replaced = (person_rows if unit else 1), options.get("adjacency", "add-remove") == "replace-one"
     columns = [schema.column(name) for name in schema.source_columns]
     if pipeline.by is not None:
-        columns = [column for column in columns if column.name != pipeline.by.name] + [pipeline.by]
+        columns = [column for column in columns if column.name != pipeline.by.name]
     width = len(columns)
     like, alone = np.ones((rows, width)), np.zeros((rows, width))
     alone[:, 0] = 1.0
@@ -278,8 +278,8 @@ def worst_tables(pipeline: Pipeline, *, person_rows: int = 4) -> tuple[TablePair
     pairs = []
     for name, (mine, other) in shapes.items():
         second = np.roll(mine, 1, axis=1) if other is None else other
-        a = _table(columns, mine, unit)
-        b = _table(columns, second if replaced else mine[:0], unit)
+        a = _table(columns, mine, unit, pipeline.by)
+        b = _table(columns, second if replaced else mine[:0], unit, pipeline.by)
         pairs.append(TablePair(name=name, a=a, b=b))
     return tuple(pairs)
 
@@ -291,13 +291,18 @@ def _along(axes: npt.NDArray[np.intp], rows: int, width: int) -> Scores:
     return places
 
 
-def _table(columns: Sequence[Column], own: Scores, unit: str | None) -> pa.Table:
-    """The rows of some others, near the middle, and those in question; −1 and 1 are the ends of a column."""
+def _table(columns: Sequence[Column], own: Scores, unit: str | None, by: Categorical | None) -> pa.Table:
+    """The rows of some others, near the middle, and those in question; −1 and 1 are the ends of a column.
+
+    Where there are groups, rows fall into them in turn: a person has rows in all of them.
+    """
     import pyarrow as pa
 
     others = 0.25 * np.cos(np.arange(OTHERS * len(columns))).reshape(OTHERS, len(columns))
     places = np.concatenate([others, own])
     found = {column.name: _values(column, places[:, k]) for k, column in enumerate(columns)}
+    if by is not None:
+        found[by.name] = pa.array(np.resize(by.all_levels, len(places)).tolist())
     if unit is not None:
         found[unit] = pa.array([f"other {k}" for k in range(OTHERS)] + ["the person"] * len(own))
     return pa.table(found)
