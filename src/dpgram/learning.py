@@ -19,8 +19,9 @@ from dpgram.bounds import Coarse, Floats, coarse_bounds, fine_bounds, reach_for,
 from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learning_table import Table, Tally
+from dpgram.learnt_checks import crowded, latest
 from dpgram.levels import kept_levels, level_threshold
-from dpgram.looks import Window, crowded, latest, looks_for
+from dpgram.looks import Window, looks_for
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import ApproximateEvent, Event, GaussianEvent, PureEvent, composed, describe
 from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most

@@ -5,17 +5,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from dpgram.columns import Categorical, Numeric
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.looks import crowded
-from dpgram.privacy.counts import CountNoise, price_of_counts
+from dpgram.privacy.counts import CountNoise, price_of_counts, projected
 
 if TYPE_CHECKING:
     from dpgram.release import Release
-    from dpgram.release_parts import Learnt
+    from dpgram.release_parts import Learnt, LearntLook
+
+Floats = npt.NDArray[np.float64]
 
 
 def learnt_price(release: Release, steps: int) -> Fraction:
@@ -52,6 +58,36 @@ def unresolved(release: Release) -> tuple[str, ...]:
     known = float(release.public_rows or 0) if learnt.rows is None else int(learnt.rows) / ROW_NORM_SQUARED
     rows = max(known, 1.0)
     return tuple(each.column for each in learnt.bounds if crowded(each.looks, rows, noise) is not None)
+
+
+def latest(looks: Sequence[LearntLook]) -> tuple[Floats, int]:
+    """Counts, in rows, of the bins looked at last, averaged over all looks at these; how many looks."""
+    last = looks[-1]
+    same = [look.bins for look in looks if (look.low, look.high) == (last.low, last.high)]
+    counts = np.mean([[int(cell) / ROW_NORM_SQUARED for cell in bins] for bins in same], axis=0)
+    return np.asarray(counts), len(same)
+
+
+def crowded(looks: Sequence[LearntLook], rows: float, noise: CountNoise) -> int | None:
+    """The first of two neighbouring bins that hold nearly all of the column, as far as noisy counts can tell.
+
+    Four fifths lie in these two, and no other bin stands out of the noise. A column of many zeros and some
+    ones is no such case: the ones stand out, and the bounds are right.
+    """
+    counts, averaged = latest(looks)
+    likely = projected(counts, rows)
+    pairs = likely[:-1] + likely[1:]
+    fullest = int(np.argmax(pairs))
+    others = np.delete(counts, [fullest, fullest + 1])
+    left = CountNoise(law=noise.law, scale=noise.scale / math.sqrt(averaged))
+    hidden = float(np.max(others)) <= left.exceeded(STANDS_OUT / len(counts))
+    return fullest if hidden and float(pairs[fullest]) >= CROWDED * rows else None
+
+
+CROWDED: Final = 0.8
+"""The part of all values in two neighbouring bins from which their bounds count as too wide."""
+STANDS_OUT: Final = 1e-3
+"""Chance that noise alone makes any of the other bins stand out, so that wide bounds go unnoticed."""
 
 
 def learnt_agrees(release: Release) -> bool:

@@ -9,17 +9,13 @@ are unions of the finest ones, which are counted exactly in one pass. proofs/bou
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountLaw, CountNoise, projected
-from dpgram.release_parts import LearntLook
+from dpgram.privacy.counts import CountLaw
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -31,11 +27,6 @@ LOOKS: Final = 4
 _CLOSER: Final = BINS // 2
 FINEST: Final = BINS * _CLOSER ** (LOOKS - 1)
 """Equal bins between the coarse bounds that every look is made of."""
-
-CROWDED: Final = 0.8
-"""The part of all values in two neighbouring bins from which their bounds count as too wide."""
-STANDS_OUT: Final = 1e-3
-"""Chance that noise alone makes any of the other bins stand out, so that wide bounds go unnoticed."""
 
 
 def looks_for(law: CountLaw) -> int:
@@ -86,27 +77,3 @@ class Window:
     def closest(self) -> bool:
         """Whether there are no smaller bins."""
         return self.width == BINS
-
-
-def latest(looks: Sequence[LearntLook]) -> tuple[Floats, int]:
-    """Counts, in rows, of the bins looked at last, averaged over all looks at these; how many looks."""
-    last = looks[-1]
-    same = [look.bins for look in looks if (look.low, look.high) == (last.low, last.high)]
-    counts = np.mean([[int(cell) / ROW_NORM_SQUARED for cell in bins] for bins in same], axis=0)
-    return np.asarray(counts), len(same)
-
-
-def crowded(looks: Sequence[LearntLook], rows: float, noise: CountNoise) -> int | None:
-    """The first of two neighbouring bins that hold nearly all of the column, as far as noisy counts can tell.
-
-    Four fifths lie in these two, and no other bin stands out of the noise. A column of many zeros and some
-    ones is no such case: the ones stand out, and the bounds are right.
-    """
-    counts, averaged = latest(looks)
-    likely = projected(counts, rows)
-    pairs = likely[:-1] + likely[1:]
-    fullest = int(np.argmax(pairs))
-    others = np.delete(counts, [fullest, fullest + 1])
-    left = CountNoise(law=noise.law, scale=noise.scale / math.sqrt(averaged))
-    hidden = float(np.max(others)) <= left.exceeded(STANDS_OUT / len(counts))
-    return fullest if hidden and float(pairs[fullest]) >= CROWDED * rows else None

@@ -25,7 +25,8 @@ from dpgram.bounds import (
     rows_needed,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.looks import BINS, FINEST, LOOKS, Window, crowded, finest_counts, latest, looks_for
+from dpgram.learnt_checks import crowded, latest
+from dpgram.looks import BINS, FINEST, LOOKS, Window, finest_counts, looks_for
 from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
 from dpgram.radius import LENGTHS, chosen_radius, length_counts
 from dpgram.release_parts import LearntLook
