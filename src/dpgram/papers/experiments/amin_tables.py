@@ -53,14 +53,3 @@ def held(drawn: Array, rows: int) -> Array:
     """The eigenvalues brought into [0, n], as for every method in the paper."""
     values, vectors = np.linalg.eigh(0.5 * (drawn + drawn.T))
     return np.asarray((vectors * np.clip(values, 0.0, rows)) @ vectors.T)
-
-
-def projected(drawn: Array, rows: int) -> Array:
-    """Onto {C ⪰ 0, tr C ≤ n}, the nearest in Frobenius norm: it only brings an answer closer to C."""
-    values, vectors = np.linalg.eigh(0.5 * (drawn + drawn.T))
-    kept = np.maximum(values, 0.0)
-    if kept.sum() > rows:
-        falling = np.sort(values)[::-1]
-        thresholds = (np.cumsum(falling) - rows) / np.arange(1, len(falling) + 1)
-        kept = np.maximum(values - thresholds[np.flatnonzero(falling > thresholds)[-1]], 0.0)
-    return np.asarray((vectors * kept) @ vectors.T)

@@ -46,7 +46,7 @@ def write_verdicts(verdicts: Sequence[Verdict], stem: Path, title: str) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["place", "claim", "outcome", "found"])
         writer.writerows([v.place, v.claim, v.outcome, v.found] for v in verdicts)
-    lines = [f"# {title}", "", *table(("place", "claim", "outcome", "found"), _cells(verdicts))]
+    lines = [f"# {title}", "", *verdict_lines(verdicts)]
     stem.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -56,6 +56,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
 
 
-def _cells(verdicts: Iterable[Verdict]) -> Iterable[Sequence[str]]:
+def verdict_lines(verdicts: Iterable[Verdict]) -> list[str]:
+    """The claims as a Markdown table."""
     marks = {"pass": "pass", "fail": "**fail**", "false as printed": "**false as printed**"}
-    return ((v.place, v.claim, marks.get(v.outcome, v.outcome), v.found) for v in verdicts)
+    cells = ((v.place, v.claim, marks.get(v.outcome, v.outcome), v.found) for v in verdicts)
+    return table(("place", "claim", "outcome", "found"), cells)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis import denoise
 from dpgram.analysis.design import INTERCEPT
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
@@ -60,12 +61,28 @@ def fitted(
 
     `noisy` is in units of bound²: the longest row has length `bound` in the units of the coefficients.
     """
-    schema = _schema(len(noisy), constant=constant)
-    unit = bound**2 / ROW_NORM_SQUARED
-    seen = law.near(noisy * ROW_NORM_SQUARED, simulation(0)) if isinstance(law, SampledLaw) else law
-    moments = Moments(gram=noisy * bound**2, schema=schema, noise=EncodedNoise.of(seen, unit), radius=bound)
+    moments = _moments(noisy, law, bound=bound, constant=constant)
     shift = int(constant)
     names = [f"x{i - shift}" for i in features]
     fit = regress(moments, f"x{target - shift}", names, intercept=constant)
     found = fit.coefficients
     return np.array([found[name] for name in ([INTERCEPT] if constant else []) + names])
+
+
+def second_moments(noisy: Array, law: Law, rows: int) -> Array:
+    """What a release answers when asked for XᵀX, in units of the longest row; `rows` is public."""
+    return denoise.second_moments(_moments(noisy, law, rows=rows))
+
+
+def _moments(
+    noisy: Array, law: Law, *, bound: float = 1.0, constant: bool = False, rows: int | None = None
+) -> Moments:
+    unit = bound**2 / ROW_NORM_SQUARED
+    seen = law.near(noisy * ROW_NORM_SQUARED, simulation(0)) if isinstance(law, SampledLaw) else law
+    return Moments(
+        gram=noisy * bound**2,
+        schema=_schema(len(noisy), constant=constant),
+        noise=EncodedNoise.of(seen, unit),
+        radius=bound,
+        public_rows=rows,
+    )
