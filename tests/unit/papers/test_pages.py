@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from docs import papers
+
 from dpgram.papers.experiments.reproduce import PAPERS
 
 NAMES = ("surpassed", "each of Sheffet's", "counts", *(f"claims of {paper}" for paper in PAPERS))
