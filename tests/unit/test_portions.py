@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
-import contextlib
 import os
 import signal
 import stat
