@@ -73,8 +73,8 @@ class Memory:
 
 
 @contextmanager
-def watched() -> Iterator[Memory]:
-    """The memory of the workers meanwhile: the Python processes below this one, or this one if none is."""
+def watched(*, here: bool) -> Iterator[Memory]:
+    """The memory of the workers meanwhile: this process where they are `here`, else those below it."""
     me, seen, stop = psutil.Process(), Memory(), threading.Event()
     first: dict[int, int] = {}
 
@@ -88,7 +88,7 @@ def watched() -> Iterator[Memory]:
 
     def look() -> None:
         while not stop.wait(0.3):
-            for process in me.children(recursive=True) or [me]:
+            for process in [me] if here else me.children(recursive=True):
                 with suppress(psutil.Error, OSError):
                     note(process)
 
@@ -123,7 +123,7 @@ class Starts:
     def enter(self, stack: ExitStack, name: str, make: Callable[[], Any]) -> Any:
         started = time.perf_counter()
         entered = stack.enter_context(make())
-        self.seconds[name] = time.perf_counter() - started
+        self.seconds.setdefault(name, time.perf_counter() - started)  # the first is the cold one
         return entered
 
 
@@ -170,7 +170,7 @@ def engines(path: str, starts: Starts, stack: ExitStack) -> Iterator[tuple[str, 
     yield "Spark, mapInArrow", lambda: on_spark.gram(spark.read.parquet(path), SCHEMA)
 
 
-def compare(path: str, rounds: int, starts: Starts) -> tuple[float, list[Row]]:
+def compare(path: str, rounds: int, starts: Starts, only: str) -> tuple[float, list[Row]]:
     def base() -> ExactGram:
         return local.gram(path, SCHEMA, progress=False)
 
@@ -179,10 +179,12 @@ def compare(path: str, rounds: int, starts: Starts) -> tuple[float, list[Row]]:
     rows: list[Row] = []
     with ExitStack() as stack:
         for name, run in engines(path, starts, stack):
+            if only not in name:
+                continue
             row = Row(name)
             timed(run)  # workers import and load the compiled kernel
             seconds = []
-            with watched() as row.memory:
+            with watched(here=name.endswith("threads")) as row.memory:
                 for _ in range(rounds):
                     before, _ = timed(base)
                     took, found = timed(run)
@@ -229,7 +231,7 @@ def report(tables: dict[int, tuple[float, list[Row]]], starts: Starts, rounds: i
         for row in found:
             ratio, target = median(row.ratios), TARGETS[row.name]
             met = "yes" if ratio <= target else "no"
-            java = f" (Java {row.memory.java:.0f})" if row.memory.java else ""
+            java = f" (Java {row.memory.java:.0f})" if "Spark" in row.name else ""
             lines.append(
                 f"| {row.name} | {row.seconds:.2f} | {ratio:.2f} | {target} | {met} "
                 f"| {row.memory.worker:.0f}{java} | {row.memory.growth:.0f} | {'yes' if row.same else 'NO'} |"
@@ -252,6 +254,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="10⁶, 10⁷ and 10⁸ rows")
     parser.add_argument("--rows", type=int, nargs="+", help="other sizes")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="engines with this in their name")
     parser.add_argument("--output", type=Path, default=RESULTS)
     asked = parser.parse_args()
     sizes = asked.rows or ([10**6, 10**7, 10**8] if asked.full else [2 * 10**6])
@@ -262,7 +265,7 @@ def main() -> None:
             path = Path(folder) / "table.parquet"
             write(path, rows)
             print(f"{rows:,} rows: {path.stat().st_size / 1e9:.2f} GB", flush=True)
-            tables[rows] = compare(str(path), asked.rounds, starts)
+            tables[rows] = compare(str(path), asked.rounds, starts, asked.only)
             asked.output.write_text(report(tables, starts, asked.rounds), encoding="utf-8")
     print(f"wrote {asked.output}")
 
