@@ -47,17 +47,17 @@ class Setting:
 LOOSE: Final = Guarantee(8.0, 1e-4)
 SETTINGS: Final[dict[str, Setting]] = {
     "gaussian": Setting(guarantee=LOOSE, runs=4000),
-    "matrix-laplace": Setting(guarantee=Guarantee(3.0), runs=6000),
-    "laplace": Setting(guarantee=Guarantee(3.0), runs=3000),
-    "wishart": Setting(guarantee=LOOSE, runs=6000, degrees=40, curve=False),
-    "sketch": Setting(guarantee=LOOSE, runs=6000),
-    "sketch-adaptive": Setting(guarantee=LOOSE, runs=2000, degrees=1000, curve=False),
-    "inverse-wishart": Setting(guarantee=LOOSE, runs=6000, degrees=2000),
-    "inverse-wishart-adaptive": Setting(guarantee=LOOSE, runs=2000, degrees=1000, curve=False),
-    "inverse-noise": Setting(guarantee=LOOSE, runs=3000, ridge=10.0),
-    "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=2500, rows=3),
-    "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=2500, rows=3),
-    "deflation": Setting(guarantee=Guarantee(8.0), runs=1500, rows=3),
+    "matrix-laplace": Setting(guarantee=Guarantee(3.0), runs=3000),
+    "laplace": Setting(guarantee=Guarantee(3.0), runs=2000),
+    "wishart": Setting(guarantee=LOOSE, runs=3000, degrees=40, curve=False),
+    "sketch": Setting(guarantee=LOOSE, runs=3000),
+    "sketch-adaptive": Setting(guarantee=LOOSE, runs=1000, degrees=1000, curve=False),
+    "inverse-wishart": Setting(guarantee=LOOSE, runs=3000, degrees=2000),
+    "inverse-wishart-adaptive": Setting(guarantee=LOOSE, runs=1000, degrees=1000, curve=False),
+    "inverse-noise": Setting(guarantee=LOOSE, runs=1500, ridge=10.0),
+    "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=1000, rows=3),
+    "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=1000, rows=3),
+    "deflation": Setting(guarantee=Guarantee(8.0), runs=700, rows=3),
 }
 
 
@@ -116,7 +116,7 @@ def _pipelines() -> dict[str, Pipeline]:
     return found
 
 
-PUBLISHES: Final = 300
+PUBLISHES: Final = 200
 
 
 def _pipeline(name: str) -> Finding:
