@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import math
 import os
@@ -488,8 +487,10 @@ class TestTemporaryFiles:
     def test_a_run_that_is_stopped_leaves_no_rows(self, tmp_path: Path, ended_by: signal.Signals) -> None:
         """After an interrupt nothing; after a kill at most an empty folder."""
         code = """
+            import signal
             import pyarrow as pa
             from dpgram.engines import spill
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits "ignored"
             from dpgram.engines.local import portions
             from dpgram.encoding import Encoder
             from dpgram.portions import Portions
@@ -520,12 +521,8 @@ class TestTemporaryFiles:
                 time.sleep(0.05)
             time.sleep(0.2)
             assert list(tmp_path.glob("dpgram-*")), "the run never wrote a file"
-            for _ in range(3):  # Python drops an interrupt that falls into a finaliser, as anywhere else
-                child.send_signal(ended_by)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(15)
-                    break
-            assert child.returncode is not None, "three interrupts did not end it"
+            child.send_signal(ended_by)
+            child.wait(30)
         finally:
             child.kill()
             child.communicate()
