@@ -25,6 +25,8 @@ from dpgram.noise.shrinkage import attracted, shrunken, within_trace
 
 Matrix = npt.NDArray[np.float64]
 
+REACH: Final = 0.5
+"""Eigenvalues closer than this part of the noise's deviation are hardly told apart any more."""
 NOTHING: Final = EncodedNoise.of(SymmetricGaussian(sigma=0.0))
 """What is left to remove where the law of the release has done it."""
 
@@ -34,8 +36,10 @@ def denoised(gram: Matrix, noise: EncodedNoise, largest: float = math.inf) -> Ma
     values, vectors = np.linalg.eigh(_symmetric(gram))
     width, deviation = len(values), math.sqrt(2.0) * noise.offdiagonal_sd
     if width and deviation > 0.0:
+        # Noise with a longer edge than Gaussian noise looks like signal out there: more is taken away.
         edge = noise.expected_norm(width) / SymmetricGaussian(sigma=deviation).expected_norm(width)
-        values = shrunken(attracted(values, deviation, edge), deviation**2)
+        values = attracted(values, (edge * deviation) ** 2, REACH * deviation)
+        values = shrunken(values, deviation**2)
     return _symmetric((vectors * within_trace(values, largest)) @ vectors.T)
 
 

@@ -23,6 +23,8 @@ from typing import Final, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.noise.shrinkage import attracted
+
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
@@ -128,9 +130,8 @@ def denoised(values: Vector, noise: Noise) -> Vector:
     sigma, off = noise.diagonal_sd, noise.offdiagonal_sd
     if sigma == 0.0:
         return np.maximum(values, 0.0)
-    gaps = values[:, None] - values
-    attracted = values - 2.0 * off**2 * (gaps / (gaps**2 + sigma**2)).sum(axis=1)
-    return smooth_positive(attracted, FLOOR * noise.expected_norm(len(values)) ** 2 / 4.0)
+    together = attracted(values, 2.0 * off**2, sigma)
+    return smooth_positive(together, FLOOR * noise.expected_norm(len(values)) ** 2 / 4.0)
 
 
 def smooth_positive(x: Vector, a: float) -> Vector:

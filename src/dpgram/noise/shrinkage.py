@@ -5,15 +5,12 @@ Post-processing with the published law of the noise: it costs no privacy and nev
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Vector: TypeAlias = npt.NDArray[np.float64]
-
-DAMPING: Final = 0.5
-"""Pairs of eigenvalues closer than this part of the noise's deviation are hardly told apart any more."""
 
 
 def shrunken(rising: Vector, variance: float) -> Vector:
@@ -35,17 +32,15 @@ def shrunken(rising: Vector, variance: float) -> Vector:
     return np.asarray(positive * (1.0 - variance / squares))
 
 
-def attracted(rising: Vector, deviation: float, edge: float) -> Vector:
-    """x_i = w_i − (e·s)² Σ_j (w_i − w_j)/((w_i − w_j)² + (s/2)²): how far noise drove them apart, taken away.
+def attracted(values: Vector, strength: float, reach: float) -> Vector:
+    """x_i = w_i − k Σ_j (w_i − w_j)/((w_i − w_j)² + r²): how far noise drove them apart, taken away.
 
-    s is the deviation of the noise on the diagonal. To second order w_i exceeds the quadratic form of its own
-    eigenvector in the exact matrix, which is the best that can be put in its place, by s² Σ_j 1/(w_i − w_j).
-    e is the edge of the noise's spectrum over that of Gaussian noise: beyond 1 for heavier noise, which looks
-    like signal out there.
+    To second order w_i exceeds the quadratic form of its own eigenvector in the exact matrix, which is the
+    best that can be put in its place, by k Σ_j 1/(w_i − w_j), k = 2o², o the deviation of the noise off the
+    diagonal. Pairs closer than r are hardly told apart any more: their part is damped.
     """
-    gaps = rising[:, None] - rising
-    apart = (gaps / (gaps**2 + (DAMPING * deviation) ** 2)).sum(axis=1)
-    return np.asarray(rising - (edge * deviation) ** 2 * apart)
+    gaps = values[:, None] - values
+    return np.asarray(values - strength * (gaps / (gaps**2 + reach**2)).sum(axis=1))
 
 
 def within_trace(values: Vector, limit: float) -> Vector:
