@@ -9,7 +9,6 @@ are refused. The threat model is in docs/explanation/federated.md.
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 import struct
 import warnings
@@ -29,6 +28,7 @@ from dpgram.engines.threads import Progress
 from dpgram.engines.work import Sums, Work
 from dpgram.errors import DpgramError, DpgramWarning, MissingExtra
 from dpgram.gram import ExactGram
+from dpgram.owners_file import write_new
 from dpgram.privacy.entropy import SystemEntropy
 from dpgram.release_parts import AdjacencyName
 from dpgram.schema import Schema
@@ -95,22 +95,12 @@ class Partial:
         if lock is not None and passphrase is not None:
             payload = _cipher(passphrase, lock).encrypt(bytes.fromhex(lock["nonce"]), payload, head)
         body = _MAGIC + f"{VERSION}\n".encode() + _LENGTH.pack(len(head)) + head + payload
-        # The mode is set as the file is made: there is no moment at which others could open it.
         try:
-            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            write_new(target, body + hashlib.sha256(body).digest())
         except FileExistsError:
             raise DpgramError(
                 f"the file {str(target)!r} exists already", remedy="Choose another name"
             ) from None
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(body + hashlib.sha256(body).digest())
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            # Half a file helps nobody, holds sums, and would be in the way of the next try.
-            target.unlink(missing_ok=True)
-            raise
         return target
 
     @classmethod

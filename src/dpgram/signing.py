@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self, final
 
 from dpgram.errors import MissingExtra, SignatureError
+from dpgram.owners_file import write_new
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _LARGEST_FILE: Final = 10_000
@@ -85,25 +86,14 @@ def _ed25519() -> tuple[Any, Any]:
 
 
 def _write_new(path: Path, content: bytes) -> None:
-    """A file that nobody else could read at any moment: made with 0600, not changed to it."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        write_new(path, content)
     except FileExistsError:
         raise SignatureError(
             f"{path} exists already, and a key is never replaced", remedy="Choose another name"
         ) from None
     except OSError as problem:
         raise _unusable(path, "written", problem) from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException as problem:
-        path.unlink(missing_ok=True)
-        if isinstance(problem, OSError):
-            raise _unusable(path, "written", problem) from None
-        raise
 
 
 def _read(path: Path) -> bytes:
