@@ -1,6 +1,6 @@
 """Faults at every step of publishing: nothing spent without trace, no half release, clear errors, retries.
 
-python -m assurance.faults
+python -m assurance faults
 """
 
 from __future__ import annotations
@@ -120,9 +120,3 @@ def _finding(words: str, found: Scene) -> Finding:
 
 def _told(problems: Sequence[str]) -> str:
     return "no promise broken" if not problems else f"{len(problems)} broken, first: {problems[0]}"
-
-
-if __name__ == "__main__":
-    from assurance.page import table
-
-    print(table(examine()))

@@ -291,9 +291,3 @@ def examine() -> Part:
             ),
         ),
     )
-
-
-if __name__ == "__main__":
-    from assurance.page import table
-
-    print(table(examine()))

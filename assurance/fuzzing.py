@@ -1,6 +1,6 @@
 """Fuzzing of everything that comes from outside: release files, schemas, arguments, CSV and Parquet tables.
 
-python -m assurance.fuzzing
+python -m assurance fuzzing
 """
 
 from __future__ import annotations
@@ -145,9 +145,3 @@ def _last_words(text: str) -> str:
         line.strip() for line in text.splitlines() if re.match(r"\S*(Error|Exception|ERROR|ALARM)", line)
     ]
     return (lines[-1] if lines else text[-300:])[:300]
-
-
-if __name__ == "__main__":
-    from assurance.page import table
-
-    print(table(examine()))

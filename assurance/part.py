@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 
 @final
@@ -24,6 +25,13 @@ class Part:
     title: str
     how: str
     findings: tuple[Finding, ...]
+
+    @classmethod
+    def counted(cls, title: str, how: str, what: str, findings: Sequence[Finding]) -> Self:
+        """The findings, and first of all how many of them hold."""
+        held = sum(finding.holds for finding in findings)
+        whole = Finding(what=what, figure=f"{held} of {len(findings)}", holds=held == len(findings))
+        return cls(title=title, how=how, findings=(whole, *findings))
 
     @property
     def holds(self) -> bool:

@@ -61,9 +61,3 @@ def _cites(row: Row) -> bool:
         return row.anchor in references(row.code)
     except LookupError:
         return False
-
-
-if __name__ == "__main__":
-    from assurance.page import table
-
-    print(table(examine()))

@@ -166,9 +166,3 @@ def _unverified(release: Release, public_key: str) -> bool:
     except SignatureError:
         return True
     return False
-
-
-if __name__ == "__main__":
-    from assurance.page import table
-
-    print(table(examine()))

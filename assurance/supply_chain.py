@@ -123,9 +123,3 @@ def _foreign(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     return [name for name in names if not re.match(r"dpgram(-[\d.]+\.dist-info)?/", name)]
-
-
-if __name__ == "__main__":
-    from assurance.page import table
-
-    print(table(examine()))
