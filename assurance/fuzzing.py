@@ -140,8 +140,12 @@ def _finding(words: str, campaign: Campaign) -> Finding:
 
 
 def _last_words(text: str) -> str:
-    """The exception, or what the fuzzer itself reports."""
+    """The exception and where it was raised, or what the fuzzer itself reports."""
     lines = [
         line.strip() for line in text.splitlines() if re.match(r"\S*(Error|Exception|ERROR|ALARM)", line)
     ]
-    return (lines[-1] if lines else text[-300:])[:300]
+    if not lines:
+        return text[-300:]
+    raised = re.findall(r'File "[^"]*?([^/"]+)", line (\d+)', text)
+    place = " ({}, line {})".format(*raised[-1]) if raised else ""
+    return lines[-1][:300] + place

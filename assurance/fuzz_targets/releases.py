@@ -45,6 +45,8 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
         content = json.loads(data[1:])
     except (ValueError, RecursionError):
         return data
+    if not isinstance(content, dict | list):
+        return data
     for _ in range(dice.randint(1, 3)):
         places = list(_places(content))
         if not places:

@@ -57,6 +57,14 @@ def test_any_bytes(target: str, data: bytes) -> None:
     import_module(f"assurance.fuzz_targets.{target}").examine(data)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("data", [b"", b"R5", b"Snull", b"R[]", b'S"x"', b"\xff" * 9], ids=repr)
+def test_mutations_take_what_the_fuzzer_made(target: str, data: bytes) -> None:
+    module = import_module(f"assurance.fuzz_targets.{target}")
+    for seed in range(20):
+        assert isinstance(module.mutate(data, random.Random(seed)), bytes)
+
+
 @pytest.mark.skipif(why_not_guided() is not None, reason=str(why_not_guided()))
 @pytest.mark.parametrize(
     "target",
