@@ -108,6 +108,14 @@ def test_envelope_parameter_solves_its_equation(width: int) -> None:
     np.testing.assert_allclose(np.sum(1.0 / (b + 2.0 * spectrum)), 1.0, rtol=1e-6)
 
 
+def test_levels_that_are_zero_but_for_rounding_have_an_envelope() -> None:
+    """1/20 added twenty times is above 1 in floats: no bracket for a root, and no reason to fail."""
+    for width in range(2, 150):
+        for level in (0.0, 1e-18, 1e-13, 1e-9):
+            b = envelope_parameter(np.append(0.0, np.full(width - 1, level)))
+            assert width - 1e-6 <= b <= width
+
+
 def test_candidates_grow_no_faster_than_the_root_of_the_width() -> None:
     generator = simulation(8)
     for width in (5, 30, 100):

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, on_release_grid
-from dpgram.mechanisms.eigenvectors import NUMERICAL_DELTA, checked_rank, grid_laplace, with_float_error
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism
+from dpgram.mechanisms.eigenvectors import bounded, checked_rank
 from dpgram.noise import Deflation as DeflationLaw
 from dpgram.privacy.accountant import Event, PureEvent
+from dpgram.privacy.ball_directions import deflation_matrix
 from dpgram.privacy.curves import PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import ROWS_AT_MOST, rounding_slack, sample_deflation
+
+MOST_ROWS: Final = 1 << 33
+"""More than the exact sums can hold."""
 
 
 @final
@@ -25,14 +28,13 @@ from dpgram.privacy.spectral import ROWS_AT_MOST, rounding_slack, sample_deflati
 class Deflation(Mechanism):
     """k times: θ ∝ exp(c·uᵀRu), λ̂ = θᵀRθ + Laplace, R ← R − λ̂θθᵀ; the release is Σ λ̂θθᵀ.
 
-    k(ε_v + ε_λ)-DP with c = ε_v (add/remove) or ε_v/2 (replace-one) per row's trace and scale 1/ε_λ, plus
-    2⁻⁴⁰ a direction for floats. proofs/eigenvectors.md#eigenvectors-deflation
+    k(ε_v + ε_λ)-DP with c = ε_v (add/remove) or ε_v/2 (replace-one) per row's trace and scale 1/ε_λ.
+    proofs/eigenvectors.md#eigenvectors-deflation
     """
 
     name: ClassVar[str] = "deflation"
     psd: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
-    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     rank: int
@@ -47,42 +49,39 @@ class Deflation(Mechanism):
             range_per_unit=int(facts.adjacency.utility_range(1.0)),
         )
 
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁰ for each direction."""
-        del facts
-        return NUMERICAL_DELTA * self.rank
-
-    def law(self, width: int) -> DeflationLaw:
-        """The law of the release for `width` columns."""
+    def _law(self) -> DeflationLaw:
+        """θᵀRθ moves by one row's trace, rounded to lattice units or not."""
         share = 0.5 * self.epsilon / self.rank
         return DeflationLaw(
-            value_scale=up((1.0 + rounding_slack(width)) / share),
-            temperature=share * (1.0 - 1e-6) / self.range_per_unit,
+            value_scale=up(1.0 / share),
+            temperature=bounded(share * (1.0 - 1e-6) / self.range_per_unit, MOST_ROWS),
             rank=self.rank,
         )
 
     def expected(self, values: npt.NDArray[np.float64]) -> DeflationLaw:
-        """One law for every matrix of this width."""
-        return self.law(len(values))
+        """One law for every matrix."""
+        del values
+        return self._law()
 
     def curve(self, facts: Facts) -> PrivacyCurve:
-        """That of the worst ε-DP mechanism; the numerical δ is stated beside it."""
+        """That of the worst ε-DP mechanism."""
         del facts
         return PureCurve(self.epsilon)
 
     def event(self, facts: Facts) -> Event:
-        """Pure ε and the numerical δ."""
-        return with_float_error(PureEvent(epsilon=self.epsilon), self.numerical_delta(facts))
+        """Pure ε."""
+        del facts
+        return PureEvent(epsilon=self.epsilon)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Σ λ̂θθᵀ, rounded to the public grid of a release in floats."""
-        law = self.law(len(gram))
-        drawn = sample_deflation(
-            as_floats(gram) / ROW_NORM_SQUARED,
-            value_scale=law.value_scale,
-            temperature=law.temperature,
-            rank=law.rank,
-            value_noise=lambda scale, count: grid_laplace(entropy, scale, count),
-            generator=entropy.generator(),
+        """Σ λ̂θθᵀ, rounded to whole lattice units."""
+        law = self._law()
+        scale = up(law.value_scale * ROW_NORM_SQUARED)
+        cells = deflation_matrix(
+            gram,
+            law.temperature,
+            law.rank,
+            lambda: int(entropy.discrete_laplace(scale, 1)[0]),
+            entropy.random_bytes,
         )
-        return Drawn(cells=on_release_grid(drawn * ROW_NORM_SQUARED), noise=law)
+        return Drawn(cells=cells, noise=law)

@@ -12,21 +12,28 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, on_release_grid
+from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats
 from dpgram.noise import EigenvectorSampling
-from dpgram.privacy.accountant import ApproximateEvent, Event, PureEvent, ZcdpEvent, composed
+from dpgram.privacy.accountant import Event, PureEvent, ZcdpEvent
+from dpgram.privacy.ball_directions import frame_matrix
+from dpgram.privacy.ball_envelope import LARGEST_EXPONENT
 from dpgram.privacy.curves import ConcentratedCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee, rho_at_most
 from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import GRID, ROWS_AT_MOST, Split, rounding_slack, sample_eigenvectors
+from dpgram.privacy.spectral import (
+    ROWS_AT_MOST,
+    Split,
+    adaptive_floor,
+    falling,
+    rounding_slack,
+    temperatures,
+)
 
 VALUE_SHARE: Final = 0.15
 """The share of the budget that the eigenvalues get (the paper: a half). There are d numbers to tell and far
 more in the directions; a tenth is up to 4% better where signal is strong and worse where it is weak, a fifth
 the reverse (benchmarks/eigenvectors.py)."""
-NUMERICAL_DELTA: Final = 2.0**-40
-"""For each direction drawn in floats (proofs/eigenvectors.md)."""
 
 
 class _SpectralMechanism(Mechanism):
@@ -41,25 +48,21 @@ class _SpectralMechanism(Mechanism):
         del values
         return self._law()
 
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁰ for each direction."""
-        return NUMERICAL_DELTA * facts.width
-
     @final
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Σ λ̂_i θ_i θ_iᵀ, rounded to the public grid of a release in floats."""
-        law = self._law()
-        drawn = sample_eigenvectors(
-            as_floats(gram) / ROW_NORM_SQUARED,
-            value_scale=law.value_scale,
-            total=law.total,
-            rank=law.rank,
-            split=law.split,
-            norm=law.norm,
-            value_noise=lambda scale, count: grid_laplace(entropy, scale, count),
-            generator=entropy.generator(),
-        )
-        return Drawn(cells=on_release_grid(drawn * ROW_NORM_SQUARED), noise=law)
+        """Σ λ̂_i θ_i θ_iᵀ, rounded to whole lattice units.
+
+        Proof: proofs/eigenvectors.md#eigenvectors-sequence.
+        """
+        law, width = self._law(), len(gram)
+        exact = np.linalg.eigvalsh(as_floats(gram))[::-1][: law.rank]
+        noise = entropy.discrete_laplace(up(law.value_scale * ROW_NORM_SQUARED), law.rank)
+        noisy = [float(round(value) + one) for value, one in zip(exact.tolist(), noise, strict=True)]
+        values = falling(np.array(noisy) / ROW_NORM_SQUARED)
+        floor = adaptive_floor(law.value_scale, width)
+        coldness = temperatures(values, law.total, floor, split=law.split, norm=law.norm, width=width)
+        whole = [round(value) for value in (values * ROW_NORM_SQUARED).tolist()]
+        return Drawn(cells=frame_matrix(gram, coldness, whole, entropy.random_bytes), noise=law)
 
 
 @final
@@ -67,8 +70,8 @@ class _SpectralMechanism(Mechanism):
 class Eigenvectors(_SpectralMechanism):
     """Ĝ = Σ λ̂_i θ_i θ_iᵀ, λ̂ = λ(G) + Laplace(Δ/ε₀), θ_i ∝ exp(c_i uᵀGu) orthogonal to the earlier ones.
 
-    (ε₀ + Σ ε_i)-DP with c_i = ε_i (add/remove) or ε_i/2 (replace-one) per row's trace, plus 2⁻⁴⁰ a direction
-    for floats; ε_i of least forecast error given λ̂. proofs/eigenvectors.md#eigenvectors-direction
+    (ε₀ + Σ ε_i)-DP with c_i = ε_i (add/remove) or ε_i/2 (replace-one) per row's trace; ε_i of least forecast
+    error given λ̂. proofs/eigenvectors.md#eigenvectors-direction
     """
 
     name: ClassVar[str] = "eigenvectors"
@@ -96,20 +99,23 @@ class Eigenvectors(_SpectralMechanism):
     def _law(self) -> EigenvectorSampling:
         return EigenvectorSampling(
             value_scale=up(self.value_sensitivity / (VALUE_SHARE * self.epsilon)),
-            total=(1.0 - VALUE_SHARE) * self.epsilon * (1.0 - 1e-6) / self.range_per_unit,
+            total=bounded(
+                (1.0 - VALUE_SHARE) * self.epsilon * (1.0 - 1e-6) / self.range_per_unit, ROWS_AT_MOST
+            ),
             rank=self.rank,
             split=self.split,
             norm=1,
         )
 
     def curve(self, facts: Facts) -> PrivacyCurve:
-        """That of the worst ε-DP mechanism; the numerical δ is stated beside it."""
+        """That of the worst ε-DP mechanism."""
         del facts
         return PureCurve(self.epsilon)
 
     def event(self, facts: Facts) -> Event:
-        """Pure ε and the numerical δ."""
-        return with_float_error(PureEvent(epsilon=self.epsilon), self.numerical_delta(facts))
+        """Pure ε."""
+        del facts
+        return PureEvent(epsilon=self.epsilon)
 
 
 @final
@@ -117,7 +123,7 @@ class Eigenvectors(_SpectralMechanism):
 class EigenvectorsZcdp(_SpectralMechanism):
     """The same accounted by bounded range: ρ = ε₀²/2 + Σ c_i²/8 (add/remove) or + Σ c_i²/2 (replace-one).
 
-    (ε, δ)-DP through ρ-zCDP, plus 2⁻⁴⁰ a direction for floats; c_i of least forecast error.
+    (ε, δ)-DP through ρ-zCDP; c_i of least forecast error.
     proofs/eigenvectors.md#eigenvectors-sequence
     """
 
@@ -154,7 +160,7 @@ class EigenvectorsZcdp(_SpectralMechanism):
         vectors = math.sqrt(8.0 * (1.0 - VALUE_SHARE) * self.rho)
         return EigenvectorSampling(
             value_scale=up(self.value_sensitivity / value_epsilon),
-            total=vectors * (1.0 - 1e-6) / self.range_per_unit,
+            total=bounded(vectors * (1.0 - 1e-6) / self.range_per_unit, ROWS_AT_MOST),
             rank=self.rank,
             split=self.split,
             norm=2,
@@ -166,16 +172,17 @@ class EigenvectorsZcdp(_SpectralMechanism):
         return ConcentratedCurve(self.rho)
 
     def event(self, facts: Facts) -> Event:
-        """ρ and the numerical δ."""
-        return with_float_error(ZcdpEvent(rho=self.rho), self.numerical_delta(facts))
+        """ρ."""
+        del facts
+        return ZcdpEvent(rho=self.rho)
 
 
-def with_float_error(event: Event, delta: float) -> Event:
-    """The event and, beside it, what drawing in floats adds to δ.
+def bounded(temperature: float, rows: int) -> float:
+    """min(c, 2^40/n): c·λ(G) stays where floats find good candidates. Only an absurd ε allows more.
 
-    Proof: proofs/eigenvectors.md#eigenvectors-floats.
+    Proof: proofs/eigenvectors.md#eigenvectors-sampler.
     """
-    return composed([event, ApproximateEvent(epsilon=0.0, delta=delta)])
+    return min(temperature, LARGEST_EXPONENT / rows)
 
 
 def checked_rank(facts: Facts) -> int:
@@ -196,8 +203,3 @@ def value_sensitivity(facts: Facts) -> float:
     Proof: proofs/eigenvectors.md#eigenvectors-values.
     """
     return up(facts.adjacency.eigenvalue_l1(1.0) + facts.width * rounding_slack(facts.width))
-
-
-def grid_laplace(entropy: Entropy, scale: float, count: int) -> npt.NDArray[np.float64]:
-    """Discrete Laplace noise on the public grid."""
-    return entropy.discrete_laplace(up(scale / GRID), count).astype(np.float64) * GRID

@@ -1,4 +1,7 @@
-"""Directions drawn with density ∝ exp(uᵀ M u) on the unit sphere: the Bingham law, by exact rejection.
+"""Directions drawn with density ∝ exp(uᵀ M u) on the unit sphere, in floats: the Bingham law, by rejection.
+
+For simulation only: forecasts, redraws of a law, forms as printed. What is published is drawn exactly, from
+the same envelope, by `dpgram.privacy.ball_directions`.
 
 With A = λ_max(M)·I − M ⪰ 0 the target is ∝ exp(−uᵀAu). Candidates come from the angular central Gaussian
 law of Ω = I + 2A/b (z ~ N(0, Ω⁻¹), u = z/|z|) and are accepted with probability
@@ -9,8 +12,9 @@ K is the largest value of the numerator for *every* b in (0, d], so the law is r
 of Σ 1/(b + 2λ_i(A)) = 1, which lies in [1, d], makes acceptance likely (Kent, Ganeiber and Mardia 2013). Amin
 et al. 2019 print the sum equal to 0 and divide by the power: another law (proofs/eigenvectors.md).
 
-How likely acceptance is depends on M, hence on the data, so candidates are drawn in a number that is enough
-for every M: whoever counts the rounds, by the clock or by the bits drawn, sees one round (docs/limits.md).
+How likely acceptance is depends on M, so candidates are drawn in a number that is enough for every M, here as
+in the exact sampler. There, whoever counts the rounds, by the clock or by the bits drawn, sees one round
+(docs/limits.md).
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ FloatArray = npt.NDArray[np.float64]
 LEAST_DENSITY: Final = math.exp(-0.5) / math.sqrt(2.0 * math.pi)
 """φ(1), the density of χ²₁ at its mean: that of Σ w_i χ²₁ with Σ w_i = 1 is no less."""
 FAILURE_BITS: Final = 40
-"""A round without an accepted candidate has probability at most 2^−40, the numerical δ of a direction."""
+"""A round without an accepted candidate has probability at most 2^−40."""
 
 
 @final
@@ -48,9 +52,14 @@ def envelope_parameter(spectrum: FloatArray) -> float:
     """
     width = len(spectrum)
     levels = 2.0 * np.maximum(spectrum - spectrum.min(), 0.0)
-    if width == 1 or not levels.any():
+
+    def excess(b: float) -> float:
+        return float(np.sum(1.0 / (b + levels))) - 1.0
+
+    # For levels that are zero but for rounding the root is d, and rounding may put the sum there above 1.
+    if width == 1 or excess(float(width)) >= 0.0:
         return float(width)
-    return float(brentq(lambda b: float(np.sum(1.0 / (b + levels))) - 1.0, 1.0, float(width), xtol=1e-9))
+    return float(brentq(excess, 1.0, float(width), xtol=1e-9))
 
 
 def candidates_at_once(width: int) -> int:
@@ -63,10 +72,7 @@ def candidates_at_once(width: int) -> int:
 
 
 def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> BinghamDraw:
-    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`.
-
-    Proofs: proofs/eigenvectors.md#eigenvectors-direction, proofs/eigenvectors.md#eigenvectors-sampler.
-    """
+    """One unit vector u with density ∝ exp(uᵀ M u), M symmetric = `exponent`, to the precision of floats."""
     width = exponent.shape[0]
     if width == 1:
         return BinghamDraw(direction=np.ones(1), candidates=1)

@@ -88,7 +88,7 @@ def temperatures(
     elif split == "forecast":
         known = np.append(largest, np.zeros(width - rank))
         gaps = np.triu(np.maximum(np.subtract.outer(known, known), 0.0), 1)[:paid]
-        # Averages of what noise has mixed up are ties, but for rounding; noise itself lives on the grid.
+        # Averages of what noise has mixed up are ties, but for rounding.
         gaps[gaps < TIE * max(known[0], GRID)] = 0.0
         if gaps.any():
             best = _least_error(gaps.sum(axis=1), (gaps**2).sum(axis=1), total, norm)
@@ -205,13 +205,9 @@ def sample_eigenvectors(
     value_noise: ValueNoise,
     generator: np.random.Generator,
 ) -> FloatArray:
-    """Ĉ for C = `matrix` in units of one row's trace, with ‖c‖_norm = `total`.
-
-    Proof: proofs/eigenvectors.md#eigenvectors-sequence.
-    """
+    """Ĉ for C = `matrix` in units of one row's trace, with ‖c‖_norm = `total`: in floats, for simulation."""
     width = matrix.shape[0]
-    exact = on_grid(np.asarray(np.linalg.eigvalsh(matrix)[::-1][:rank], dtype=np.float64))
-    values = falling(exact + value_noise(value_scale, rank))
+    values = falling(np.linalg.eigvalsh(matrix)[::-1][:rank] + value_noise(value_scale, rank))
     floor = adaptive_floor(value_scale, width)
     frame = draw_frame(
         matrix, temperatures(values, total, floor, split=split, norm=norm, width=width), generator
@@ -231,13 +227,13 @@ def sample_deflation(
 ) -> FloatArray:
     """Kapralov and Talwar's form: draw θ, read off λ̂ = θᵀCθ + Laplace, subtract λ̂θθᵀ, and go on.
 
-    Proof: proofs/eigenvectors.md#eigenvectors-deflation.
+    In floats, for simulation.
     """
     rest = np.array(matrix, dtype=np.float64)
     rebuilt = np.zeros_like(rest)
     for _ in range(rank):
         direction = draw_direction(temperature * rest, generator).direction
-        value = on_grid(np.array([direction @ rest @ direction])) + value_noise(value_scale, 1)
+        value = direction @ rest @ direction + value_noise(value_scale, 1)
         part = value[0] * np.outer(direction, direction)
         rest -= part
         rebuilt += part
