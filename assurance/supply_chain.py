@@ -18,7 +18,7 @@ from distribution.clean_install import Tried, try_out
 
 from assurance.part import Finding, Part
 
-DEPENDENCIES_AT_MOST: Final = 13
+DEPENDENCIES_AT_MOST: Final = 12
 _HEAVY: Final = (
     "pyarrow",
     "polars",

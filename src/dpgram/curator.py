@@ -348,7 +348,7 @@ def _refuse_too_many_rows(mechanism: Mechanism, rows: int) -> None:
     """Like the overflow of the sums: a limit of the arithmetic, public and far away (docs/limits.md)."""
     if mechanism.rows_at_most is not None and rows > mechanism.rows_at_most:
         raise MechanismError(
-            f"{mechanism.name} draws in floats, whose rounding is bounded for fewer rows only",
+            f"{mechanism.name} needs eigenvalues or an inverse, whose error is bounded for fewer rows only",
             limit=f"{mechanism.rows_at_most:,} rows",
-            remedy="Use gaussian or matrix-laplace, which draw integers",
+            remedy="Use gaussian or matrix-laplace, which need neither",
         )

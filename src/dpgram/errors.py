@@ -28,7 +28,14 @@ class DpgramError(Exception):
         if self.limit is not None:
             parts.append(f"limit: {self.limit}")
         message = "; ".join(parts)
-        return message if self.remedy is None else f"{message}. {self.remedy}"
+        return _on_one_line(message if self.remedy is None else f"{message}. {self.remedy}")
+
+
+def _on_one_line(text: str) -> str:
+    """Line ends and whatever else does not print, shown as escapes: some of it comes from files of others."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class SchemaError(DpgramError):

@@ -42,6 +42,7 @@ class StatedGuarantee(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     epsilon: Positive
     delta: Probability
     numerical_delta: Probability = 0.0
+    """What drawing in floats added to δ: nothing since every draw is exact, more in earlier releases."""
     """What a sampler in floating point adds to δ; 0 for exact samplers."""
     mu: Positive | None = None
     """The exact Gaussian-DP parameter, where the mechanism has one."""

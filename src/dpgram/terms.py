@@ -96,28 +96,20 @@ class Terms:
     def stated(self) -> StatedGuarantee:
         """The guarantee as the release records it, in numbers and words."""
         gaussian = GaussianDP(self.event.mu) if isinstance(self.event, GaussianEvent) else None
-        return _stated(
-            self.guarantee, self.facts, self.unit, gaussian, self.mechanism.numerical_delta(self.facts)
-        )
+        return _stated(self.guarantee, self.facts, self.unit, gaussian)
 
 
 def _stated(
-    promised: Guarantee,
-    facts: Facts,
-    unit: str | None,
-    gaussian: GaussianDP | None,
-    numerical_delta: float = 0.0,
+    promised: Guarantee, facts: Facts, unit: str | None, gaussian: GaussianDP | None
 ) -> StatedGuarantee:
     return StatedGuarantee(
         epsilon=promised.epsilon,
         delta=promised.delta,
-        numerical_delta=numerical_delta,
         mu=None if gaussian is None else gaussian.mu,
         rho=None if gaussian is None else gaussian.rho_at_least(),
         statement=in_words(
             epsilon=promised.epsilon,
             delta=promised.delta,
-            numerical_delta=numerical_delta,
             adjacency=facts.adjacency.name,
             unit=unit,
         ),

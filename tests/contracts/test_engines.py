@@ -261,7 +261,7 @@ def test_spark_tasks_that_always_fail_are_a_clear_error(spark: Any, tmp_path: Pa
 
 
 ABSENT = (
-    "scipy", "sklearn", "polars", "pandas", "opendp", "flint", "randomgen", "threadpoolctl", "typer", "rich",
+    "scipy", "sklearn", "polars", "pandas", "opendp", "flint", "threadpoolctl", "typer", "rich",
     "dask", "duckdb",
 )  # fmt: skip
 WORKER = """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from assurance.fuzz_targets.releases import sealed
 
 from dpgram import cli
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
@@ -143,3 +145,14 @@ def test_a_partial_that_cannot_be_written_whole_leaves_nothing(
 def test_a_folder_is_no_partial(tmp_path: Path) -> None:
     with pytest.raises(DpgramError, match="cannot be read"):
         Partial.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "\u2028", "\u202eb", "\x1b[31m"])
+def test_a_refusal_is_one_line_of_plain_text_whatever_the_file_says(name: str) -> None:
+    """A forged field name broke the message into two lines, and could have turned or coloured it."""
+    content = json.loads(GOLDEN.read_bytes())
+    content["noise"][name] = 1
+    with pytest.raises(ReleaseError, match="unknown field") as refusal:
+        Release.from_json(sealed(json.dumps(content).encode()))
+    assert str(refusal.value).isprintable()
+    assert "b" not in name or "b`" in str(refusal.value)

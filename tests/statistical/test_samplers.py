@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from dpgram.noise import MatrixLaplace
+from dpgram.privacy.balls import ChiSquared
 from dpgram.privacy.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
 
 Floats = npt.NDArray[np.float64]
@@ -234,8 +235,90 @@ def test_matrix_laplace_of_the_system(factor: float, accepted: bool) -> None:
 
 @pytest.mark.parametrize("factor", [0.95, 1.0, 1.05])
 def test_generators_make_uniform_and_normal_floats(factor: float) -> None:
-    """ChaCha20 under a fresh key, α = 10⁻¹²."""
+    """Under a fresh seed, α = 10⁻¹²."""
     generator = SystemEntropy().generator()
     normals = factor * generator.standard_normal(200_000)
     assert (stats.kstest(normals, "norm").pvalue > 1e-12) == (factor == 1.0)
     assert stats.kstest(generator.random(200_000), "uniform").pvalue > 1e-12
+
+
+def wishart_inputs() -> tuple[npt.NDArray[np.int64], Floats]:
+    """A Gram matrix of three correlated columns, and it with a ridge of 2^26."""
+    rows = np.array([[5, 1, 0], [4, 3, 1], [-2, 6, 5], [1, -7, 2]], dtype=np.int64) * 3000
+    return rows.T @ rows, rows.T @ rows + 2.0**26 * np.eye(3)
+
+
+def forms(matrices: list[Floats], scale: Floats) -> tuple[Floats, Floats]:
+    """aᵀWa/aᵀΣa ~ χ²_r for a fixed a, and tr(Σ⁻¹W) ~ χ²_{dr}."""
+    a = np.array([1.0, -2.0, 0.5])
+    inverse = np.linalg.inv(scale)
+    return (
+        np.array([a @ w @ a for w in matrices]) / (a @ scale @ a),
+        np.array([np.trace(inverse @ w) for w in matrices]),
+    )
+
+
+def fits(values: Floats, degrees: int, factor: float) -> bool:
+    """Whether values/factor look like χ²; α = 10⁻⁴."""
+    return bool(stats.kstest(values / factor, stats.chi2(degrees).cdf).pvalue > 1e-4)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 9, 60])
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.8, False), (1.2, False)])
+def test_chi_squared_numbers(degrees: int, factor: float, right: bool) -> None:
+    entropy = SeededEntropy(degrees)
+    found = np.array([float(ChiSquared(degrees, entropy.random_bytes).ball()) for _ in range(3000)])
+    assert fits(found, degrees, factor) is right
+
+
+@pytest.mark.parametrize(("shift", "right"), [(0.0, True), (0.15, False), (-0.15, False)])
+def test_a_chi_squared_number_of_very_many_degrees_is_nearly_normal(shift: float, right: bool) -> None:
+    entropy, degrees = SeededEntropy(7), 10**12
+    found = np.array([float(ChiSquared(degrees, entropy.random_bytes).ball() - degrees) for _ in range(3000)])
+    standard = found / math.sqrt(2.0 * degrees) + shift
+    assert bool(stats.kstest(standard, stats.norm.cdf).pvalue > 1e-4) is right
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 20])
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.85, False), (1.15, False)])
+def test_wishart_forms(rows: int, factor: float, right: bool) -> None:
+    """Also for fewer rows than columns."""
+    gram, scale = wishart_inputs()
+    entropy = SeededEntropy(rows)
+    drawn = [entropy.wishart(gram, 2.0**26, rows).astype(float) * rows for _ in range(1500)]
+    one, trace = forms(drawn, scale)
+    # One form of one row says too little to tell 15% apart; the trace has three times the degrees.
+    assert fits(trace, 3 * rows, factor) is right
+    assert fits(one, rows, 1.0)
+
+
+@pytest.mark.parametrize("degrees", [5, 30])
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.85, False), (1.15, False)])
+def test_inverse_wishart_forms(degrees: int, factor: float, right: bool) -> None:
+    """S⁻¹ ~ Wishart(Σ⁻¹, ν)."""
+    gram, scale = wishart_inputs()
+    entropy = SeededEntropy(degrees)
+    drawn = [entropy.inverse_wishart(gram, 2.0**26, degrees).astype(float) for _ in range(1500)]
+    one, trace = forms([np.linalg.inv(s / (degrees - 4.0)) for s in drawn], np.linalg.inv(scale))
+    assert fits(trace, 3 * degrees, factor) is right
+    assert fits(one, degrees, 1.0)
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.85, False), (1.15, False)])
+def test_added_rows_forms(factor: float, right: bool) -> None:
+    entropy = SeededEntropy(11)
+    drawn = [entropy.added_rows(3, 2.0**30, 8).astype(float) for _ in range(1500)]
+    one, trace = forms(drawn, 2.0**30 * np.eye(3))
+    assert fits(trace, 24, factor) is right
+    assert fits(one, 8, 1.0)
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.85, False), (1.15, False)])
+def test_norm_laplace_lengths_and_directions(factor: float, right: bool) -> None:
+    entropy = SeededEntropy(12)
+    drawn = np.array([entropy.norm_laplace(3, 1e9) for _ in range(2000)], dtype=float)
+    lengths = np.linalg.norm(drawn, axis=1)
+    assert fits(2e-9 * lengths, 6, factor) is right
+    # By Archimedes, a coordinate of a uniform direction in three dimensions is uniform.
+    assert stats.kstest(drawn[:, 1] / lengths, stats.uniform(-1.0, 2.0).cdf).pvalue > 1e-4
+    assert abs(stats.spearmanr(drawn[:, 1] / lengths, lengths).statistic) < 4.0 / math.sqrt(len(drawn))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from dpgram.mechanisms.base import Facts
 from dpgram.mechanisms.inverse_noise import GRID_BITS, grid_exponent
 from dpgram.mechanisms.inverse_noise import _sensitivity as inverse_sensitivity
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
-from dpgram.mechanisms.wishart_family import FLOAT_SLACK, ratio_of, ridge_for
+from dpgram.mechanisms.wishart_family import ratio_of, ridge_for
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.spectral import ROWS_AT_MOST, on_grid, rounding_slack
+from dpgram.privacy.spectral import on_grid, rounding_slack
 
 SEEDS = range(6)
 
@@ -140,19 +141,11 @@ def test_float_inverses_stay_within_the_slack(width: int, seed: int) -> None:
     assert allowed < plain * 2.0 ** (12 - GRID_BITS // 2)  # and the slack is small against the sensitivity
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("width", [2, 10, 30])
-def test_float_factors_stay_within_the_slack(width: int, seed: int) -> None:
-    """|Σ − LLᵀ|₂ ≤ 2.5·10⁻⁵·s for the Cholesky factor, by exact integers: proofs/sketch.md#sketch-floats."""
-    ridge = ridge_for(0.01)
-    assert ratio_of(ridge) <= 0.01
-    assert ratio_of(ridge) >= 0.01 * (1 - 1e-6)
-    shifted = lattice_gram(seed, width, 500) + np.diag([int(ridge)] * width).astype(object)
-    factor = np.linalg.cholesky(shifted.astype(np.float64))
-    # Products of 53-bit numbers as exact rationals: the residual is not blurred by more floats.
-    rational = fmpq_mat(width, width, [fmpq(*float(cell).as_integer_ratio()) for cell in factor.ravel()])
-    residual = rational * rational.transpose() - fmpq_mat(fmpz_mat(shifted.tolist()))
-    size = math.sqrt(sum((int(cell.p) / int(cell.q)) ** 2 for cell in residual.entries()))
-    assert size <= 0.25 * FLOAT_SLACK * ROW_NORM_SQUARED
-    # And at the public limit of rows, where the norm is 2^27 rows, the proven constant leaves room.
-    assert width * 2.0**-53 * (ROWS_AT_MOST + 1.0 / ratio_of(ridge)) <= 0.25 * FLOAT_SLACK
+@given(ratio=st.floats(1e-9, 1e3))
+def test_no_row_is_longer_than_the_calibrated_share_of_its_ridge(ratio: float) -> None:
+    """s ≤ ratio·w² exactly, and no ridge far above it: proofs/sketch.md#sketch-exact."""
+    ridge = ridge_for(ratio)
+    assert ridge == int(ridge)
+    assert Fraction(ratio) * int(ridge) >= ROW_NORM_SQUARED
+    assert Fraction(ratio) * Fraction(ridge * (1 - 1e-12) - 1.0) < ROW_NORM_SQUARED
+    assert Fraction(ROW_NORM_SQUARED, int(ridge)) <= Fraction(ratio_of(ridge)) <= Fraction(ratio)

@@ -22,7 +22,7 @@ CURATOR_SIDE = (
     "dpgram.privacy.ledger", "dpgram.reading", "dpgram.signing", "dpgram.sources",
 )  # fmt: skip
 HEAVY = (
-    "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "randomgen", "matplotlib", "dask", "pyspark",
+    "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "matplotlib", "dask", "pyspark",
     "duckdb", "sqlite3", "typer", "rich", "dp_accounting", "cryptography", "sklearn",
 )  # fmt: skip
 """Packages an analyst's work must not load by itself."""

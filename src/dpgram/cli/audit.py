@@ -214,12 +214,11 @@ def _draws(wish: _Wish, name: str, rows: int, tell: Tell | None) -> _Audited:
         scores=wish.output,
         tell=tell,
     )
-    promised = Guarantee(asked.epsilon, asked.delta + mechanism.numerical_delta(facts))
     who = "one row" if wish.person is None else f"a person of up to {wish.person} rows"
     return _Audited(
         subject=f"draws of {mechanism.name}, {wish.columns} columns, {wish.adjacency} of {who}",
-        claims=(promised, mechanism.curve(facts)),
-        promised=promised,
+        claims=(asked, mechanism.curve(facts)),
+        promised=asked,
         found=found,
     )
 

@@ -242,16 +242,12 @@ class PrivateEstimator(BaseEstimator, ABC):
         delta: float,
         mu: float | None = None,
         rho: float | None = None,
-        numerical_delta: float = 0.0,
     ) -> StatedGuarantee:
         """The guarantee of one fit, in numbers and words."""
-        statement = in_words(
-            epsilon=epsilon, delta=delta, numerical_delta=numerical_delta, adjacency=self.adjacency, unit=None
-        )
+        statement = in_words(epsilon=epsilon, delta=delta, adjacency=self.adjacency, unit=None)
         return StatedGuarantee(
             epsilon=epsilon,
             delta=delta,
-            numerical_delta=numerical_delta,
             mu=mu,
             rho=rho,
             statement=statement,

@@ -159,8 +159,7 @@ def event_of(plan: Plan) -> Event:
 
 def _by_steps(plan: Plan, epsilon: float, delta: float) -> IterationNoise:
     """Every step (ε', δ')-DP, the pure ones ε'-DP."""
-    share = _without_numerical(plan, delta) if plan.second == "wishart" else delta
-    mechanism = SECOND[plan.second].calibrated(Guarantee(epsilon, share), plan.facts)
+    mechanism = SECOND[plan.second].calibrated(Guarantee(epsilon, delta), plan.facts)
     if plan.first == "gaussian":
         sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=plan.first_l2)
         return _with_gaussian_vector(plan, mechanism, sigma)
@@ -219,7 +218,7 @@ def _zcdp(plan: Plan) -> IterationNoise:
     if plan.second == "gaussian":
         mechanism: Mechanism = _gaussian(plan, each)
     else:
-        leak = _without_numerical(plan, down(delta / plan.iterations)) if wishart else 0.0
+        leak = down(delta / plan.iterations) if wishart else 0.0
         mechanism = SECOND[plan.second].calibrated(Guarantee(pure, leak), plan.facts)
     if plan.first == "gaussian":
         return _with_gaussian_vector(plan, mechanism, up(plan.first_l2 / math.sqrt(2.0 * each)))
@@ -241,19 +240,6 @@ def _proven(sigma: float) -> float:
             remedy="Ask for a smaller epsilon or delta.",
         )
     return sigma
-
-
-def _without_numerical(plan: Plan, delta: float) -> float:
-    """δ' less what drawing in floats adds to it; refused where nothing is left."""
-    numerical = Wishart(epsilon=1.0, delta=0.5, scale=1.0, degrees=plan.width + 3).numerical_delta(plan.facts)
-    if delta <= 2.0 * numerical:
-        raise GuaranteeError(
-            "delta is too small for Wishart noise, which is drawn in floats",
-            got=f"{delta:g} for each step",
-            limit=f"above {2.0 * numerical:.3g}",
-            remedy="Use second='gaussian' or 'matrix-laplace', which draw integers.",
-        )
-    return delta - numerical
 
 
 def _gdp(plan: Plan) -> IterationNoise:

@@ -60,8 +60,6 @@ class Deal:
     """What is truly guaranteed."""
     caution: str | None = None
     """Why it must not be used on data that need protection."""
-    numerical_delta: float = 0.0
-    """What sampling in floats adds to δ."""
 
 
 class NormBoundedRegressor(PrivateRegressor, ABC):
@@ -118,7 +116,6 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
             epsilon=deal.guarantee.epsilon,
             delta=deal.guarantee.delta,
             mu=deal.event.mu if isinstance(deal.event, GaussianEvent) else None,
-            numerical_delta=deal.numerical_delta,
         )
         if deal.event is not None:
             return stated

@@ -14,8 +14,7 @@ from dpgram.estimators.bounded_rows import BoundedRows, Floats
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, public_bound
 from dpgram.estimators.ridge_minimiser import on_grid
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.wishart_family import NUMERICAL_DELTA
-from dpgram.privacy.accountant import ApproximateEvent, GaussianEvent
+from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
@@ -52,8 +51,8 @@ class OutputPerturbation(NormBoundedRegressor):
     `alpha` > 0 is public and decides the noise as well as the shrinkage. The minimum is taken over
     ‖θ‖ ≤ `theta_bound` (default y_bound/x_norm), without which a squared loss has no bounded slope: one row
     then moves it by at most x_norm(y_bound + x_norm·theta_bound)/alpha, twice that under replace-one.
-    `noise`: "gamma", density ∝ e^{−ε‖v‖/Δ}, pure ε but drawn in floats, whose numerical δ is stated;
-    "gaussian", on the exact curve, drawn in integers; "auto" takes "gaussian" where δ > 0.
+    `noise`: "gamma", density ∝ e^{−ε‖v‖/Δ}, pure ε;
+    "gaussian", on the exact curve; both drawn exactly, in integers. "auto" takes "gaussian" where δ > 0.
     proofs/output-perturbation.md#output-perturbation-noise
     """
 
@@ -87,12 +86,7 @@ class OutputPerturbation(NormBoundedRegressor):
         if self._law(agreed) == "gaussian":
             sigma = _sigma(scale, asked)
             return Deal(event=GaussianEvent(mu=up(scale.widened / sigma)), guarantee=asked)
-        numerical = NUMERICAL_DELTA * (agreed.width + 1)
-        return Deal(
-            event=ApproximateEvent(epsilon=asked.epsilon, delta=numerical),
-            guarantee=Guarantee(asked.epsilon),
-            numerical_delta=numerical,
-        )
+        return Deal(event=PureEvent(epsilon=asked.epsilon), guarantee=Guarantee(asked.epsilon))
 
     def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
         scale = self._scale(agreed)
@@ -103,11 +97,9 @@ class OutputPerturbation(NormBoundedRegressor):
         if self._law(agreed) == "gaussian":
             noisy = exact + entropy.discrete_gaussian(_sigma(scale, agreed.guarantee), agreed.width)
         else:
-            generator = entropy.generator()
-            direction = generator.standard_normal(agreed.width)
-            length = up(scale.widened / agreed.guarantee.epsilon) * generator.gamma(agreed.width)
             # Rounded noise on integers is rounding after noise.
-            noisy = exact + np.rint(length * direction / np.linalg.norm(direction)).astype(object)
+            noise_scale = up(scale.widened / agreed.guarantee.epsilon)
+            noisy = exact + entropy.norm_laplace(agreed.width, noise_scale)
         unit = agreed.y_bound / agreed.x_norm / scale.steps
         return np.asarray(noisy.astype(np.float64) * unit, dtype=np.float64)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Self, final
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -48,23 +48,6 @@ def rounded(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
     cells: IntegerMatrix = np.empty(lower.shape, dtype=object)
     cells[...] = [[int(cell) for cell in row] for row in (lower + np.tril(lower, -1).T).tolist()]
     return cells
-
-
-FLOAT_GRID_BITS: Final = 20
-"""What is drawn in floats is published in steps of 2^20 lattice units: 2^-10 of a full row.
-
-At 2^27 rows a float cell itself has steps of 2^4 units, and which of them can be reached depends on the last
-bits of the data's factors: a finer grid would publish that. This one has ten thousand floats or more in each
-step, and adds less than a thousandth of a row to an error of one row or so.
-"""
-
-
-def on_release_grid(matrix: npt.NDArray[np.float64] | IntegerMatrix) -> IntegerMatrix:
-    """The nearest multiples of 2^20 of a symmetric matrix drawn in floats, or with such noise in it."""
-    step = 1 << FLOAT_GRID_BITS
-    if matrix.dtype == object:
-        return np.asarray((matrix + step // 2) // step * step, dtype=object)
-    return np.asarray(rounded(np.ldexp(matrix, -FLOAT_GRID_BITS)) * step, dtype=object)
 
 
 @final
@@ -116,7 +99,7 @@ class Mechanism(ABC):
     psd: ClassVar[bool]
     """Whether every published matrix is positive semidefinite."""
     rows_at_most: ClassVar[int | None] = None
-    """A public limit on the number of rows, where the rounding bounds of a draw in floats need one."""
+    """A public limit on the number of rows, where the error bound of an eigenvalue or inverse needs one."""
 
     @classmethod
     @abstractmethod
@@ -134,11 +117,6 @@ class Mechanism(ABC):
     @abstractmethod
     def expected(self, values: npt.NDArray[np.float64]) -> Law:
         """The law of a release of a Gram matrix with these eigenvalues, in lattice units: for forecasts."""
-
-    def numerical_delta(self, facts: Facts) -> float:
-        """What sampling in floats adds to δ: nothing, where the sampler is exact."""
-        del facts
-        return 0.0
 
     @abstractmethod
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.errors import MechanismError
-from dpgram.mechanisms.base import Drawn, Facts, on_release_grid
+from dpgram.mechanisms.base import Drawn, Facts
 from dpgram.mechanisms.sketch import adapted_ridge, look
 from dpgram.mechanisms.wishart_family import (
     WishartFamily,
@@ -20,10 +20,8 @@ from dpgram.mechanisms.wishart_family import (
     ratio_of,
     refuse_pure,
     ridge_for,
-    ridged,
 )
 from dpgram.noise import InverseWishart as InverseWishartLaw
-from dpgram.noise.sampled import inverse_wishart
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
@@ -38,15 +36,14 @@ from dpgram.privacy.wishart_curves import AdaptiveCurve, InverseWishartCurve
 class InverseWishart(WishartFamily):
     """M = (ν − d − 1)·Σ, Σ ~ InvWishart_d(G + ψI, ν): positive definite, with mean G + ψI.
 
-    (ε, δ)-DP by the exact curve of t = s/ψ, s = 2^30 a row's trace, plus a numerical δ for floats. ν must not
-    depend on private data: n + d under replace-one, where n is public, else a number that is given.
+    (ε, δ)-DP by the exact curve of t = s/ψ, s = 2^30 a row's trace, drawn exactly. ν must not depend on
+    private data: n + d under replace-one, where n is public, else a number that is given.
     proofs/inverse-wishart.md#inverse-wishart-claim
     """
 
     name: ClassVar[str] = "inverse-wishart"
     psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
-    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     delta: float
@@ -73,14 +70,14 @@ class InverseWishart(WishartFamily):
         return _curve(facts.adjacency, self.degrees, ratio_of(self.prior))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """One inverse-Wishart matrix, rounded to the public grid of a release in floats."""
+        """One inverse-Wishart matrix, rounded to whole lattice units."""
         return _drawn(gram, self.prior, self.degrees, entropy)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InverseWishartAdaptive(WishartFamily):
-    """A private lower bound b ≤ λ_min(G), then the draw with ψ = min(s/T, max(0, s/T + s − b)).
+    """A private lower bound b ≤ λ_min(G), then the draw with ψ = min(s/T, max(1, s/T + s − b)).
 
     (ε, δ)-DP with the look at λ_min and its failure probability inside, as for the adaptive sketch.
     proofs/inverse-wishart.md#inverse-wishart-adaptive
@@ -157,5 +154,5 @@ def _curve(adjacency: Adjacency, degrees: int, ratio: float) -> InverseWishartCu
 
 
 def _drawn(gram: npt.NDArray[np.int64], prior: float, degrees: int, entropy: Entropy) -> Drawn:
-    drawn = inverse_wishart(ridged(gram, prior), degrees, entropy.generator())
-    return Drawn(cells=on_release_grid(drawn), noise=InverseWishartLaw(prior=prior, degrees=degrees))
+    cells = entropy.inverse_wishart(gram, prior, degrees)
+    return Drawn(cells=cells, noise=InverseWishartLaw(prior=prior, degrees=degrees))

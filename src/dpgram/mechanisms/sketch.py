@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, on_release_grid
+from dpgram.mechanisms.base import Drawn, Facts
 from dpgram.mechanisms.wishart_family import (
     WishartFamily,
     checked_degrees,
@@ -20,14 +20,13 @@ from dpgram.mechanisms.wishart_family import (
     ratio_of,
     refuse_pure,
     ridge_for,
-    ridged,
 )
 from dpgram.noise import WishartSketch
-from dpgram.noise.sampled import wishart
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
+from dpgram.privacy.rounding import up
 from dpgram.privacy.spectral import ROWS_AT_MOST
 from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.wishart_curves import AdaptiveCurve, SketchCurve
@@ -43,14 +42,13 @@ FAILURE_SHARE: Final = 0.25
 class Sketch(WishartFamily):
     """M ~ Wishart_d(G + w²I, r)/r, by Bartlett's decomposition; positive semidefinite.
 
-    (ε, δ)-DP by the exact curve of t = s/w², s = 2^30 a row's trace, plus a numerical δ for floats. The ridge
-    w² is 7 to 14 times below the printed one. proofs/sketch.md#sketch-added
+    (ε, δ)-DP by the exact curve of t = s/w², s = 2^30 a row's trace, drawn exactly. The ridge w² is 7 to
+    14 times below the printed one. proofs/sketch.md#sketch-added
     """
 
     name: ClassVar[str] = "sketch"
     psd: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
-    rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 
     epsilon: float
     delta: float
@@ -77,14 +75,14 @@ class Sketch(WishartFamily):
         return _curve(facts.adjacency, self.rows, ratio_of(self.ridge))
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """One Wishart matrix, rounded to the public grid of a release in floats."""
+        """One Wishart matrix, rounded to whole lattice units."""
         return _drawn(gram, self.ridge, self.rows, entropy)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SketchAdaptive(WishartFamily):
-    """A private lower bound b ≤ λ_min(G), then the sketch with w² = min(s/T, max(0, s/T + s − b)).
+    """A private lower bound b ≤ λ_min(G), then the sketch with w² = min(s/T, max(1, s/T + s − b)).
 
     Where the data is spread out, hardly any ridge is needed. (ε, δ)-DP with the look at λ_min and its failure
     probability β inside: T is the largest ratio with β + E δ_{r,T}(ε − l) ≤ δ.
@@ -137,11 +135,12 @@ class SketchAdaptive(WishartFamily):
 
 
 def adapted_ridge(largest: float, bound: float) -> float:
-    """min(s/T, max(0, s/T + s − b)): with b ≤ λ_min(G) both neighbours then have λ_min + ridge ≥ s/T.
+    """min(s/T, max(1, s/T + s − b)): with b ≤ λ_min(G) both neighbours then have λ_min + ridge ≥ s/T.
 
+    One lattice unit at least, so that there is a factor whatever the look found.
     Proof: proofs/sketch.md#sketch-adaptive.
     """
-    return min(largest, max(0.0, largest + ROW_NORM_SQUARED - bound))
+    return min(largest, max(1.0, up(largest + ROW_NORM_SQUARED - bound)))
 
 
 def look(guarantee: Guarantee) -> tuple[float, float]:
@@ -163,5 +162,4 @@ def _curve(adjacency: Adjacency, rows: int, ratio: float) -> SketchCurve:
 
 
 def _drawn(gram: npt.NDArray[np.int64], ridge: float, rows: int, entropy: Entropy) -> Drawn:
-    drawn = wishart(ridged(gram, ridge), rows, entropy.generator()) / rows
-    return Drawn(cells=on_release_grid(drawn), noise=WishartSketch(ridge=ridge, rows=rows))
+    return Drawn(cells=entropy.wishart(gram, ridge, rows), noise=WishartSketch(ridge=ridge, rows=rows))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, on_release_grid, rounded
+from dpgram.mechanisms.base import Drawn, Facts
 from dpgram.mechanisms.wishart_family import WishartFamily, checked_degrees, refuse_pure
 from dpgram.noise import AdditiveWishart
 from dpgram.privacy.adjacency import AddRemove, Adjacency
@@ -34,8 +34,8 @@ TOLERANCE: Final = 1e-3
 class Wishart(WishartFamily):
     """M = G + W, W ~ Wishart_d(s²I, k): as if k random rows had been added; positive semidefinite.
 
-    (ε, δ)-DP by the exact curve of m = k − d + 1 and τ = 2^30/s², its infinite losses included, plus a
-    numerical δ for floats. E M = G + k·s²·I, which analysts subtract.
+    (ε, δ)-DP by the exact curve of m = k − d + 1 and τ = 2^30/s², its infinite losses included, drawn
+    exactly. E M = G + k·s²·I, which analysts subtract.
     proofs/additive-wishart.md#additive-wishart-added
     """
 
@@ -73,12 +73,11 @@ class Wishart(WishartFamily):
         return _curve(facts.adjacency, self.degrees - facts.width + 1, ROW_NORM_SQUARED / self.scale)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        """Rounded noise on integers is rounding after noise; then the sum goes to the grid for floats."""
+        """Rounded noise on integers is rounding after noise."""
         width = len(gram)
-        law = self.law(width)
-        noise = rounded(law.sample(width, entropy.generator()))
+        noise = entropy.added_rows(width, self.scale, self.degrees)
         lower = np.tril(gram).astype(object)
-        return Drawn(cells=on_release_grid(lower + np.tril(lower, -1).T + noise), noise=law)
+        return Drawn(cells=lower + np.tril(lower, -1).T + noise, noise=self.law(width))
 
 
 def _curve(adjacency: Adjacency, spare: int, ratio: float) -> AdditiveWishartCurve:

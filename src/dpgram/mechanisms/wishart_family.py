@@ -20,27 +20,19 @@ from dpgram.privacy.wishart_curves import DEGREES_AT_MOST
 
 ROWS_GUESSED: Final = 100_000
 """Stands in for the number of rows in forecasts where none is given."""
-FLOAT_SLACK: Final = 1e-4
-"""A row is taken this much longer against the ridge, for what floats do to G + w²I (proofs/sketch.md)."""
-NUMERICAL_DELTA: Final = 2.0**-46
-"""For each number drawn in floats."""
 
 
 class WishartFamily(Mechanism):
-    """Known to be (ε, δ)-DP and no more, and drawn in floats by Bartlett's decomposition."""
+    """Known to be (ε, δ)-DP and no more; drawn exactly, by Bartlett's decomposition (proofs/entropy.md)."""
 
     epsilon: float
     delta: float
 
     @final
     def event(self, facts: Facts) -> Event:
-        """The guarantee it was calibrated for, numerical δ included."""
-        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta + self.numerical_delta(facts))
-
-    @final
-    def numerical_delta(self, facts: Facts) -> float:
-        """2⁻⁴⁶ for each of the d(d+1)/2 numbers of a Bartlett factor."""
-        return NUMERICAL_DELTA * facts.width * (facts.width + 1) / 2
+        """The guarantee it was calibrated for."""
+        del facts
+        return ApproximateEvent(epsilon=self.epsilon, delta=self.delta)
 
 
 def refuse_pure(name: str, guarantee: Guarantee) -> None:
@@ -57,17 +49,14 @@ def refuse_pure(name: str, guarantee: Guarantee) -> None:
 def ridge_for(ratio: float) -> float:
     """The least whole ridge, in lattice units, of which a row of squared length s is at most `ratio`.
 
-    Proof: proofs/sketch.md#sketch-floats.
+    Proof: proofs/sketch.md#sketch-exact.
     """
-    return float(math.ceil(up(ROW_NORM_SQUARED * (1.0 + FLOAT_SLACK) / ratio)))
+    return float(math.ceil(up(up(ROW_NORM_SQUARED / ratio))))
 
 
 def ratio_of(ridge: float) -> float:
-    """t = s/ridge with the slack for floats, the inverse of `ridge_for`.
-
-    Proof: proofs/sketch.md#sketch-floats.
-    """
-    return ROW_NORM_SQUARED * (1.0 + FLOAT_SLACK) / ridge
+    """t = s/ridge, the inverse of `ridge_for`. Proof: proofs/sketch.md#sketch-exact."""
+    return up(ROW_NORM_SQUARED / ridge)
 
 
 def forecast_degrees(facts: Facts, noise_rows: float) -> int:
@@ -90,13 +79,6 @@ def checked_degrees(facts: Facts, least: int) -> int | None:
             limit=f"{least} ≤ degrees ≤ {DEGREES_AT_MOST:g}",
         )
     return facts.degrees
-
-
-def ridged(gram: npt.NDArray[np.int64], ridge: float) -> npt.NDArray[np.float64]:
-    """G + ridge·I in floats."""
-    shifted = as_floats(gram)
-    shifted.flat[:: len(gram) + 1] += ridge
-    return shifted
 
 
 def least_eigenvalue_sensitivity(width: int) -> float:

@@ -1,4 +1,4 @@
-"""The only module that touches randomness: exact integer noise, and generators keyed by the operating system.
+"""The only module that touches randomness: noise exact in law, from bits of the operating system.
 
 `SystemEntropy` draws what is published. `SeededEntropy` follows the same laws from a seed, for tests and
 experiments; whatever it made is labelled "seeded". `simulation` is for post-processing (bootstrap and
@@ -43,7 +43,7 @@ class Entropy(ABC):
 
     @abstractmethod
     def generator(self) -> np.random.Generator:
-        """A generator with a fresh key, for samplers that work in floats and state their numerical δ."""
+        """A freshly seeded generator of floats, for baselines as printed: never for a release."""
 
     @abstractmethod
     def split(self, count: int) -> list[Entropy]:
@@ -64,10 +64,38 @@ class Entropy(ABC):
 
         return matrix_laplace(width, theta, self.random_bytes)
 
+    @final
+    def wishart(self, gram: npt.NDArray[np.int64], ridge: float, degrees: int) -> Integers:
+        """round(W/r), W ~ Wishart_d(G + ridge·I, r): exact in law, symmetric."""
+        from dpgram.privacy.ball_wishart import wishart
+
+        return wishart(gram, ridge, degrees, self.random_bytes)
+
+    @final
+    def inverse_wishart(self, gram: npt.NDArray[np.int64], prior: float, degrees: int) -> Integers:
+        """round((ν − d − 1)·S), S ~ InvWishart_d(G + prior·I, ν): exact in law, symmetric."""
+        from dpgram.privacy.ball_wishart import inverse_wishart
+
+        return inverse_wishart(gram, prior, degrees, self.random_bytes)
+
+    @final
+    def added_rows(self, width: int, scale: float, degrees: int) -> Integers:
+        """round(W), W ~ Wishart_d(scale·I, k): exact in law, symmetric."""
+        from dpgram.privacy.ball_wishart import added_rows
+
+        return added_rows(width, scale, degrees, self.random_bytes)
+
+    @final
+    def norm_laplace(self, width: int, scale: float) -> Integers:
+        """round(v), v with density ∝ exp(−|v|/scale) in `width` dimensions: exact in law."""
+        from dpgram.privacy.ball_sampler import norm_laplace
+
+        return norm_laplace(width, scale, self.random_bytes)
+
 
 @final
 class SystemEntropy(Entropy):
-    """Keyed by the operating system: OpenDP's exact samplers for integers, ChaCha20 for floats.
+    """Bits of the operating system, through OpenDP's exact samplers or bit by bit in balls.
 
     Proof: proofs/entropy.md#entropy-integers.
     """
@@ -110,13 +138,10 @@ class SystemEntropy(Entropy):
         self.discrete_gaussian(1.0, 1)
         self.discrete_laplace(1.0, 1)
         self.matrix_laplace(1, 1.0)
-        self.generator()
 
     def generator(self) -> np.random.Generator:
-        """ChaCha20 under 256 fresh bits of the operating system."""
-        from randomgen import ChaCha
-
-        return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+        """PCG64 under 256 fresh bits of the operating system; nothing that is published hangs on it."""
+        return np.random.Generator(np.random.PCG64(secrets.randbits(256)))
 
     def split(self, count: int) -> list[Entropy]:
         """Sources that ask the operating system themselves."""
