@@ -40,7 +40,7 @@ def examine_apart(module: str, limit: float = LIMIT) -> Outcome:
         answer = Path(folder) / "part.json"
         command = [sys.executable, "-m", "assurance.isolated", module, str(answer)]
         # A session of its own, so that what the examination started ends with it.
-        child = subprocess.Popen(command, cwd=PROJECT, start_new_session=True)
+        child = subprocess.Popen(command, cwd=PROJECT, env=_surroundings(), start_new_session=True)
         try:
             code = child.wait(limit)
             trouble = f"ended with exit code {code}, without a result"
@@ -54,6 +54,11 @@ def examine_apart(module: str, limit: float = LIMIT) -> Outcome:
     name = module.removeprefix("assurance.").replace("_", " ")
     failure = Finding(what=f"the examination `{module}` runs to its end", figure=trouble, holds=False)
     return Outcome(part=Part(title=name.capitalize(), how="No result.", findings=(failure,)), seconds=seconds)
+
+
+def _surroundings() -> dict[str, str]:
+    """One BLAS thread a process: examinations run two processes at once, and the matrices are small."""
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ}
 
 
 def _end_session(child: subprocess.Popen[bytes]) -> None:

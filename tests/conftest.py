@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Several workers that each start a BLAS thread for every core wait for one another most of the time. Before
+# numpy is loaded, which reads it once.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 PROJECT = Path(__file__).resolve().parents[1]
 
 # The same examples on every run: a test that failed once fails again, and none fails by chance.

@@ -197,13 +197,22 @@ def _split(
 
 def _in_parallel(jobs: dict[Key, _Job], workers: int, keep: Callable[[Key, Scores], None]) -> None:
     # A fresh interpreter, not a fork: a copied process would share the state of its random generators.
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        min(workers, len(jobs)), mp_context=get_context("spawn"), initializer=_one_thread_each
+    )
     try:
         pending: dict[Future[Scores], Key] = {pool.submit(_chunk, *job): key for key, job in jobs.items()}
         for future in as_completed(pending):
             keep(pending[future], future.result())
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _one_thread_each() -> None:
+    """Workers that each start a BLAS thread for every core wait for one another most of the time."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=1, user_api="blas")
 
 
 def _joined(done: dict[Key, Scores], wanted: dict[Key, int], name: str, side: Input) -> Scores:
