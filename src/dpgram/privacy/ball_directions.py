@@ -17,7 +17,15 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.ball_envelope import Candidate, Envelope, Near
-from dpgram.privacy.balls import START_BITS, RandomBytes, Revealed, Uniforms, decided, nearest_integers
+from dpgram.privacy.balls import (
+    START_BITS,
+    RandomBytes,
+    Revealed,
+    Uniforms,
+    decided,
+    nearest_integer,
+    nearest_integers,
+)
 
 if TYPE_CHECKING:
     from flint import arb, arb_mat
@@ -214,9 +222,7 @@ class Deflated(Directions):
         from flint import arb
 
         direction = self.drawn[-1].ball
-        form = _form(direction, self.rest.mid * direction) + arb(0, self.rest.error)
-        whole = (form + arb(0.5)).floor().unique_fmpz()
-        return None if whole is None else int(whole)
+        return nearest_integer(_form(direction, self.rest.mid * direction) + arb(0, self.rest.error))
 
     def _reduced(self, rest: Near, place: int) -> Near:
         """R − λ̂uuᵀ."""

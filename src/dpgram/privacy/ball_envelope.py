@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
-SLACK_AT_MOST: Final = 2.0**-7
-"""Of k·x: what the bound x costs is then less than 2^−8 of all acceptances."""
+SLACK_AT_MOST: Final = 2.0**-10
+"""Of k·x: what the bound x costs is then less than 2^−11 of all acceptances."""
 
 LARGEST_EXPONENT: Final = 2.0**40
 """Of c·λ_max(R): up to here eigenvalues in floats are good enough for m (proofs/eigenvectors.md)."""
@@ -130,16 +130,22 @@ class Envelope:
         width = len(exponent)
         spectrum = np.linalg.eigvalsh(exponent)
         level = float(spectrum[-1] + 0.5 * envelope_parameter(spectrum[-1] - spectrum))
+        floats = _float_root(level, exponent)
+        unknown = 2.0 * temperature * float(rest.error)
+        slack = _float_distance(floats, level, exponent) + unknown * float(np.linalg.norm(floats)) ** 2
+        root = arb_mat(floats.tolist())
+        if slack * width < SLACK_AT_MOST:
+            return cls(temperature=temperature, level=level, root=root, slack=slack, floats=floats)
+        # Too close to singular for floats to tell how good W is: balls do, and mend it.
         inverse = _plus_identity(rest.mid * arb(-temperature), arb(level))
-        root = _float_root(level, exponent)
         residual, distance = _residual(root, inverse)
         if not distance < 0.5:
-            # So close to singular that floats see nothing: start from afar, the steps go the whole way.
+            # So close that floats see nothing: start from afar, the steps go the whole way.
             root = _plus_identity(arb_mat(width, width), arb(_norm_above(inverse) ** -0.5))
             residual, distance = _residual(root, inverse)
         for _ in range(_MOST_STEPS):
             floats = _as_floats(root)
-            slack = distance + 2.0 * temperature * float(rest.error) * float(np.linalg.norm(floats)) ** 2
+            slack = distance + unknown * float(np.linalg.norm(floats)) ** 2
             if slack * width < SLACK_AT_MOST:
                 return cls(temperature=temperature, level=level, root=root, slack=slack, floats=floats)
             # WᵀSW = I − X becomes I − (3/4)X² − (1/4)X³.
@@ -212,17 +218,29 @@ class Envelope:
         return False if coin > height else None
 
 
-def _float_root(level: float, exponent: FloatArray) -> arb_mat:
+def _float_root(level: float, exponent: FloatArray) -> FloatArray:
     """L⁻ᵀ with L Lᵀ = mI − cR in floats, or zero where that is not positive definite to floats."""
-    from flint import arb_mat
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
     identity = np.eye(len(exponent))
     try:
         factor = cholesky(level * identity - exponent, lower=True)
     except LinAlgError:
-        return arb_mat(len(exponent), len(exponent))
-    return arb_mat(solve_triangular(factor, identity, lower=True, trans="T").tolist())
+        return 0.0 * identity
+    return np.asarray(solve_triangular(factor, identity, lower=True, trans="T"))
+
+
+def _float_distance(root: FloatArray, level: float, exponent: FloatArray) -> float:
+    """At least |I − WᵀSW|_F for S = mI − cM: what floats find, and what they can have lost, twice.
+
+    Proof: proofs/eigenvectors.md#eigenvectors-residual.
+    """
+    width = len(root)
+    inverse = level * np.eye(width) - exponent
+    found = float(np.linalg.norm(np.eye(width) - root.T @ (inverse @ root)))
+    size = float(np.linalg.norm(inverse)) + abs(level) * width
+    lost = (width + 8.0) * 2.0**-50 * size * float(np.linalg.norm(root)) ** 2
+    return 2.0 * (found + lost + width * 2.0**-50)
 
 
 def _residual(root: arb_mat, inverse: arb_mat) -> tuple[arb_mat, float]:

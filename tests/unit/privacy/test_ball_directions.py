@@ -188,13 +188,47 @@ def test_a_matrix_that_floats_take_for_singular_has_an_envelope_too(monkeypatch:
     temperature = LARGEST_EXPONENT * 2.0**-27
     usual = envelope_of(gram, temperature)
     for start in (np.zeros((6, 6)), np.full((6, 6), 3.0)):
-        monkeypatch.setattr(ball_envelope, "_float_root", lambda *_, s=start: arb_mat(s.tolist()))
+        monkeypatch.setattr(ball_envelope, "_float_root", lambda *_, s=start: s)
         found = envelope_of(gram, temperature)
         assert found.slack * 6 < SLACK_AT_MOST
         assert found.level == usual.level
     monkeypatch.undo()
     zero = ball_envelope._float_root(1.0, np.eye(3))  # I − I
-    assert zero.entries() == [0] * 9
+    assert not zero.any()
+
+
+@pytest.mark.parametrize(("exponent", "in_balls"), [(1e-3, False), (1e6, False), (1e12, True)])
+def test_floats_bound_the_slack_where_they_can(
+    exponent: float, in_balls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+    residual = ball_envelope._residual
+
+    def noted(root: arb_mat, inverse: arb_mat) -> tuple[arb_mat, float]:
+        used.append(root.nrows())
+        return residual(root, inverse)
+
+    monkeypatch.setattr(ball_envelope, "_residual", noted)
+    envelope_of(some_gram(5, 6), exponent / 1e4)
+    assert bool(used) is in_balls
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.floats(-3.0, 9.0), st.floats(0.0, 1e-3))
+@settings(deadline=None, max_examples=40, derandomize=True)
+def test_the_distance_in_floats_is_a_bound(seed: int, width: int, logarithm: float, wrong: float) -> None:
+    """|I − WᵀSW|_F with 2,000 bits, also for a W that is not quite the root."""
+    gram = some_gram(seed, width)
+    temperature = 10.0 ** (logarithm - 4.0) / ROW_NORM_SQUARED
+    exponent = temperature * gram.astype(np.float64)
+    level = float(np.linalg.eigvalsh(exponent)[-1]) + 0.5
+    root = ball_envelope._float_root(level, exponent) * (1.0 + wrong)
+    with ctx.workprec(2000):
+        identity = arb_mat(np.eye(width, dtype=int).tolist())
+        form = identity * arb(level) - arb_mat(gram.tolist()) * arb(temperature)
+        exact = arb_mat(root.tolist())
+        off = identity - exact.transpose() * form * exact
+        norm = sum((x * x for x in off.entries()), arb(0)).sqrt()
+        assert norm < ball_envelope._float_distance(root, level, exponent)
 
 
 def test_what_is_not_known_well_enough_has_no_envelope() -> None:
