@@ -179,6 +179,32 @@ class TestCurator:
         assert "Nothing was spent" in over.err
         assert len(ledger.history()) == 1
 
+    @pytest.mark.parametrize("charged", [True, False])
+    def test_an_interrupt_after_the_charge_is_told_with_its_entry(
+        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charged: bool
+    ) -> None:
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
+        where = "dpgram.curator.published_matrix" if charged else "dpgram.curator._aggregate"
+        monkeypatch.setattr(where, interrupt)
+        call = (
+            "publish",
+            made / "people.parquet",
+            "-s",
+            made / "people.toml",
+            "--epsilon",
+            1,
+            "--delta",
+            1e-6,
+        )
+        result = run(*call, "--ledger", ledger.path, "-o", tmp_path / "a.json")
+        assert result.code == 130
+        assert len(ledger.history()) == charged
+        assert ("entry 1 of the ledger was charged" in result.err) == charged
+        assert not (tmp_path / "a.json").exists()
+
     def test_publish_without_a_ledger_says_so(self, run: Any, made: Path, tmp_path: Path) -> None:
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
         result = run(*call, "-o", tmp_path / "pure.json")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -30,6 +32,7 @@ from dpgram.errors import DpgramError, ReleaseError
 if TYPE_CHECKING:
     from dpgram.curator import Report
     from dpgram.encoding import PolicyCounts
+    from dpgram.privacy.ledger import Ledger
     from dpgram.release import Release
     from dpgram.schema import Schema
 
@@ -260,15 +263,16 @@ def publish(
         raise DpgramError("a table is split into groups or into blocks, not both", remedy="Leave one out")
     table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
     releases: list[Release] = []
-    if by is not None:
-        releases += run(table, declared, epsilon=epsilon, delta=delta, by=by, **options).values()
-    elif columns is not None:
-        releases += run(table, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
-    else:
-        releases.append(run(table, declared, epsilon=epsilon, delta=delta, **options))
-    if key is not None:
-        releases = [release.sign(key) for release in releases]
-    saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
+    with _telling_of_a_charge(book):
+        if by is not None:
+            releases += run(table, declared, epsilon=epsilon, delta=delta, by=by, **options).values()
+        elif columns is not None:
+            releases += run(table, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
+        else:
+            releases.append(run(table, declared, epsilon=epsilon, delta=delta, **options))
+        if key is not None:
+            releases = [release.sign(key) for release in releases]
+        saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
     reports = reports[-len(releases) :]  # where something is learnt there is an early one too
     if as_json:
         found = [_as_json(*one) for one in zip(releases, saved, reports, strict=True)]
@@ -282,6 +286,22 @@ def publish(
     say(f"wrote {listed(saved)}" + ("" if book is None else f"; {book.left()}"))
     if book is None:
         say("no ledger was given: nothing keeps count of what this data set has spent", err=True)
+
+
+@contextmanager
+def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
+    """Interrupted after the charge, a release is lost: that must be said, with the entry that paid for it."""
+    before = 0 if book is None else len(book.history())
+    try:
+        yield
+    except KeyboardInterrupt:
+        if book is not None and len(book.history()) > before:
+            say(
+                f"dpgram: entry {book.history()[-1].number} of the ledger was charged before the interrupt. "
+                "Unless its file was written, the release is lost: publishing again is charged again",
+                err=True,
+            )
+        raise
 
 
 def _clip(text: str | None) -> float | Literal["private"] | None:
