@@ -51,7 +51,11 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
             limit="text, integers, floats, booleans, dates, timestamps, decimals or bytes",
             remedy="Convert the column before",
         )
-    return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.large_string()), texts)
+    empty = pc.equal(pc.binary_length(texts), 0).fill_null(False).to_numpy(zero_copy_only=False)
+    if not empty.any():
+        return texts
+    # Not if_else: on a slice of texts Arrow 18 to 21 return broken ones, and one person becomes several.
+    return texts.take(pa.array(np.arange(len(texts)), mask=empty))
 
 
 def _texts(cells: pa.Array) -> pa.LargeStringArray:

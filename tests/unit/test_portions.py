@@ -265,6 +265,21 @@ def test_ids_of_every_type(cells: pa.Array, texts: list[str | None]) -> None:
     assert unit_ids(cells, "id").to_pylist() == texts
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("values", [["a", "a", "a"], ["aa", "", None, "b", "aa"], ["", ""], [None, "ccc"]])
+def test_ids_of_a_slice_are_a_slice_of_the_ids(kind: pa.DataType, values: list[str | None]) -> None:
+    """Arrow 18 to 21 broke texts there, which made several persons of one."""
+    cells = pa.array([None if v is None else v.encode() for v in values], pa.binary()).cast(kind)
+    whole = unit_ids(cells, "id")
+    hashes = id_hashes(whole.fill_null("none")).tolist()
+    for first in range(len(values)):
+        for size in range(1, len(values) - first + 1):
+            part = unit_ids(cells.slice(first, size), "id")
+            part.validate(full=True)
+            assert part.to_pylist() == whole.to_pylist()[first : first + size]
+            assert id_hashes(part.fill_null("none")).tolist() == hashes[first : first + size]
+
+
 def test_lists_are_no_ids() -> None:
     with pytest.raises(SourceError, match="cannot tell units apart"):
         unit_ids(pa.array([[1], [2]]), "id")
