@@ -51,7 +51,7 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
             limit="text, integers, floats, booleans, dates, timestamps, decimals or bytes",
             remedy="Convert the column before",
         )
-    empty = pc.equal(pc.binary_length(texts), 0).fill_null(False).to_numpy(zero_copy_only=False)
+    empty = pc.binary_length(texts).fill_null(-1).to_numpy(zero_copy_only=False) == 0
     if not empty.any():
         return texts
     # Not if_else: on a slice of texts Arrow 18 to 21 return broken ones, and one person becomes several.
