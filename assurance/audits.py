@@ -64,6 +64,7 @@ SETTINGS: Final[dict[str, Setting]] = {
 def _mechanism(name: str, relation: str, person: int) -> Finding:
     """One mechanism under one relation, for rows or for persons of several rows."""
     setting = SETTINGS[name]
+    promised = setting.guarantee
     facts = Facts(
         width=WIDTH if person == 1 else PERSON,
         adjacency=adjacency(relation),
@@ -71,18 +72,17 @@ def _mechanism(name: str, relation: str, person: int) -> Finding:
         degrees=setting.degrees,
         unit_rows=person,
     )
-    made = MECHANISMS[name].calibrated(setting.guarantee, facts)
+    made = MECHANISMS[name].calibrated(promised, facts)
     common = np.zeros((facts.width, facts.width), dtype=np.int64)
     common[0, 0] = setting.rows * ROW_NORM_SQUARED
     runs = setting.runs if person == 1 else setting.runs // 3
     found = audit_mechanism(
-        made, facts, runs=runs, delta=setting.guarantee.delta, confidence=CONFIDENCE, common=common
+        made, facts, runs=runs, delta=promised.delta, confidence=CONFIDENCE, common=common
     )
-    promised = Guarantee(setting.guarantee.epsilon, setting.guarantee.delta + made.numerical_delta(facts))
     holds = found.passes(promised) and (not setting.curve or found.passes(made.curve(facts)))
     who = "a row" if person == 1 else f"a person of {person} rows"
     return Finding(
-        what=f"{name}, {relation} of {who}: ε = {promised.epsilon:g}, δ = {setting.guarantee.delta:g}",
+        what=f"{name}, {relation} of {who}: ε = {promised.epsilon:g}, δ = {promised.delta:g}",
         figure=f"{runs:,} runs: ε ≥ {found.epsilon_lower:.2f}, μ ≥ {found.mu_lower:.2f}",
         holds=holds,
     )

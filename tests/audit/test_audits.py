@@ -1,0 +1,30 @@
+"""The audits of the assurance page, with few runs: that they work, and that a claim too good is refuted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from assurance import audits
+
+from dpgram.mechanisms import MECHANISMS
+from dpgram.privacy.guarantee import Guarantee
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_has_a_setting_and_holds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(audits.SETTINGS, name, replace(audits.SETTINGS[name], runs=100, curve=False))
+    found = audits._mechanism(name, "add-remove", 1)
+    assert found.holds
+    assert name in found.what
+    assert "100 runs" in found.figure
+
+
+def test_a_promise_that_is_too_good_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise for ε = 60 is no noise for ε = 1."""
+    loud, quiet = Guarantee(60.0), Guarantee(1.0)
+    monkeypatch.setitem(audits.SETTINGS, "laplace", audits.Setting(guarantee=quiet, runs=300, curve=False))
+    assert audits._mechanism("laplace", "add-remove", 1).holds
+    made = MECHANISMS["laplace"].calibrated
+    monkeypatch.setattr(MECHANISMS["laplace"], "calibrated", lambda _, facts: made(loud, facts))
+    assert not audits._mechanism("laplace", "add-remove", 1).holds
