@@ -93,25 +93,24 @@ SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1), constant=False)
 
 def _pipelines() -> dict[str, Pipeline]:
     """Rows, persons, groups and blocks through the whole of publish."""
-    ask: dict[str, Any] = {"clip": 1.0}
     whole = partial(Pipeline, schema=SCHEMA)
     found = {}
+    options: Any
     for relation in ADJACENCIES:
         for unit, who in ((None, "a row"), ("id", f"a person of {PERSON} rows")):
             for mechanism, guarantee in (("gaussian", LOOSE), ("matrix-laplace", Guarantee(3.0))):
+                options = {"clip": 1.0, "adjacency": relation, "unit": unit, "mechanism": mechanism}
                 found[f"publish with {mechanism}, {relation} of {who}"] = whole(
-                    epsilon=guarantee.epsilon,
-                    delta=guarantee.delta,
-                    options={**ask, "adjacency": relation, "unit": unit, "mechanism": mechanism},
+                    epsilon=guarantee.epsilon, delta=guarantee.delta, options=options
                 )
     found["publish for two groups, add-remove of a person in both"] = whole(
         epsilon=8.0,
         delta=1e-4,
         by=categorical("g", ["u", "v"]),
-        options={**ask, "mechanism": "gaussian", "unit": "id"},
+        options={"clip": 1.0, "mechanism": "gaussian", "unit": "id"},
     )
     found["publish in two blocks, add-remove of a row"] = whole(
-        epsilon=8.0, delta=1e-4, blocks=(("x",), ("y",)), options={**ask, "mechanism": "gaussian"}
+        epsilon=8.0, delta=1e-4, blocks=(("x",), ("y",)), options={"clip": 1.0, "mechanism": "gaussian"}
     )
     return found
 

@@ -20,6 +20,7 @@ from dpgram.engines.local import gram
 from dpgram.gram_audit import Cells, Neighbours, experiment
 from dpgram.lattice import ROW_NORM
 from dpgram.mechanisms import Drawn, Facts, Gaussian
+from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
@@ -58,11 +59,12 @@ def by_hand(
 
 
 def _pipeline(publisher: Publisher = publish, **options: Any) -> Pipeline:
+    asked: Any = {"clip": CLIP, "mechanism": "gaussian", **options}
     return Pipeline(
         schema=SCHEMA,
         epsilon=PROMISE.epsilon,
         delta=PROMISE.delta,
-        options={"clip": CLIP, "mechanism": "gaussian", **options},
+        options=asked,
         publisher=publisher,
     )
 
@@ -128,12 +130,13 @@ def _asked(**more: Any) -> dict[str, Any]:
     return {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "threads": 1, "progress": False, **more}
 
 
-def _released(table: pa.Table) -> Release:
-    return publish(table, COUNTING, **_asked())
+def _released(table: pa.Table, **more: Any) -> Release:
+    released: Release = publish(table, COUNTING, **_asked(**more))
+    return released
 
 
 def _seeded(table: pa.Table) -> Release:
-    return publish(table, COUNTING, **_asked(entropy=SeededEntropy(11)))
+    return _released(table, entropy=SeededEntropy(11))
 
 
 def _twice(publisher: Any, _: bool) -> Outcome:
@@ -159,13 +162,13 @@ def same_seed() -> Trial:
 GROUP: Final = categorical("g", ["u", "v"])
 
 
-def _groups_by_hand(table: pa.Table) -> list[Cells]:
+def _groups_by_hand(table: pa.Table) -> list[IntegerMatrix]:
     """One seed for both groups."""
     terms = agree(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian")
     return [terms.mechanism.draw(exact, SeededEntropy(11)).cells for exact in _exact_groups(table)]
 
 
-def _groups(table: pa.Table) -> list[Cells]:
+def _groups(table: pa.Table) -> list[IntegerMatrix]:
     found = publish(table, COUNTING, by=GROUP, **_asked())
     return [release.lattice_matrix for release in found.values()]
 
@@ -233,7 +236,7 @@ def leaks() -> tuple[Trial, ...]:
 
 
 def _paid(ledger: Ledger, entropy: Entropy) -> Release:
-    return publish(_rows(6), COUNTING, **_asked(ledger=ledger, entropy=entropy))
+    return _released(_rows(6), ledger=ledger, entropy=entropy)
 
 
 def _charged_after(ledger: Ledger, entropy: Entropy) -> Drawn:

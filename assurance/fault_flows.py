@@ -199,7 +199,8 @@ def _play(flow: Flow, template: Path, folder: Path, fate: Fate, at: int) -> _Pla
 
 def _tell_of_draws(sign: Path) -> None:
     """In the child only: the first noise that meets data leaves a sign outside the folder."""
-    for kind in (Gaussian, CountNoise):
+    kinds: tuple[Any, ...] = (Gaussian, CountNoise)
+    for kind in kinds:
         honest = kind.draw
 
         def draw(self: Any, *arguments: Any, honest: Any = honest) -> Any:
