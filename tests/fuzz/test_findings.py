@@ -156,3 +156,20 @@ def test_a_refusal_is_one_line_of_plain_text_whatever_the_file_says(name: str) -
         Release.from_json(sealed(json.dumps(content).encode()))
     assert str(refusal.value).isprintable()
     assert "b" not in name or "b`" in str(refusal.value)
+
+
+@pytest.mark.parametrize("header", [b"t\r,b,t", b"t\rb", b"a,t\r1,x"])
+def test_a_carriage_return_within_the_header_is_refused(header: bytes, tmp_path: Path) -> None:
+    """The check of names took it for the end of the line, and the reader of rows did not."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(header + b"\ne25\n")
+    with pytest.raises(SourceError):
+        list(open_source(path, ("t",), kinds={"t": "text"}).batches())
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_header_may_hold_quoted_line_ends(end: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b'"two\nlines",t' + end + b"1,x" + end)
+    (batch,) = open_source(path, ("two\nlines", "t"), kinds={"two\nlines": "number", "t": "text"}).batches()
+    assert batch.to_pylist() == [{"two\nlines": 1.0, "t": "x"}]

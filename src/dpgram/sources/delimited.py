@@ -76,10 +76,12 @@ def separator_of(path: Path) -> str:
 
 
 def _header(path: Path) -> list[str]:
-    """The names in the first line."""
+    """The names in the first line, which a line feed ends and nothing else, as for every other line."""
 
     def read() -> list[str]:
-        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="") as lines:
+        with io.TextIOWrapper(
+            open_bytes(path), encoding="utf-8-sig", errors="replace", newline="\n"
+        ) as lines:
             return next(csv.reader(lines, delimiter=separator_of(path)), [])
 
     names = attempt(read, (*UNPACKING_FAILURES, csv.Error, ValueError), unreadable(path))
