@@ -11,13 +11,14 @@ import pytest
 from assurance.fuzz_targets.releases import sealed
 
 from dpgram import cli
+from dpgram.curator import publish
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
 from dpgram.federated import Partial, partial_gram
 from dpgram.planning.planner import plan
 from dpgram.privacy import ledger_file
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release, load
-from dpgram.schema import Schema, numeric
+from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import open_source
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1.dpgram.json"
@@ -173,3 +174,16 @@ def test_a_header_may_hold_quoted_line_ends(end: bytes, tmp_path: Path) -> None:
     path.write_bytes(b'"two\nlines",t' + end + b"1,x" + end)
     (batch,) = open_source(path, ("two\nlines", "t"), kinds={"two\nlines": "number", "t": "text"}).batches()
     assert batch.to_pylist() == [{"two\nlines": 1.0, "t": "x"}]
+
+
+@pytest.mark.parametrize("index", [-1, 4, 127])
+@pytest.mark.parametrize("unit", [None, "t"])
+def test_a_damaged_dictionary_is_refused_by_the_name_of_its_column(index: int, unit: str | None) -> None:
+    """A Parquet file with one byte changed gave such indices, and a traceback."""
+    indices = pa.Array.from_buffers(pa.int8(), 3, [None, pa.py_buffer(bytes([0, index % 256, 1]))])
+    cells = pa.DictionaryArray.from_arrays(indices, pa.array(["x", "y", "z", "w"]), safe=False)
+    table = pa.table({"a": [0.1, 0.2, 0.3], "t": cells})
+    texts = [categorical("t", ["x", "y"], other="z")] if unit is None else []
+    schema = Schema(numeric("a", 0, 1), *texts)
+    with pytest.raises(SourceError, match="'t' is damaged"):
+        publish(table, schema, epsilon=1.0, delta=1e-6, unit=unit, progress=False)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpgram.errors import SourceError
 from dpgram.sources.base import Kind
 
 TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
@@ -47,6 +48,9 @@ def from_objects(cells: Iterable[object], kind: Kind | None) -> pa.Array:
 
 def plain(batch: pa.RecordBatch, kinds: Mapping[str, Kind]) -> pa.RecordBatch:
     """`batch` with extension, run-end, view and null columns made plain, and declared text parsed."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            _refuse_dangling(name, column)
     changed = {
         index: mended
         for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True))
@@ -56,6 +60,17 @@ def plain(batch: pa.RecordBatch, kinds: Mapping[str, Kind]) -> pa.RecordBatch:
         return batch
     arrays = [changed.get(index, column) for index, column in enumerate(batch.columns)]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
+    """Readers pass on the indices of a damaged file as they find them."""
+    ends = pc.min_max(column.indices)
+    least, most = ends["min"].as_py(), ends["max"].as_py()
+    if least is not None and (least < 0 or most >= len(column.dictionary)):
+        raise SourceError(
+            f"column {name!r} is damaged: it points outside of its own list of values",
+            remedy="Write the file again from where it came",
+        )
 
 
 def _plain(column: pa.Array, kind: Kind | None) -> pa.Array:
