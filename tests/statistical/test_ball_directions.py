@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
+from tests.statistical.sphere import sphere_cells
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.ball_directions import Deflated, Directions, Frame
@@ -59,31 +60,21 @@ def test_the_circle(kappa: float) -> None:
     assert stats.binomtest(int(right.sum()), len(right)).pvalue > ALPHA
 
 
-def heights(factor: float, draws: int) -> tuple[Floats, Floats]:
-    """|u_3| of draws at `factor`·c, and the probabilities of its twenty bands at c = 0.1 by quadrature."""
+def heights(factor: float, draws: int) -> list[float]:
+    """|u_3| of draws at `factor` times c = 0.1."""
     entropy, found = SeededEntropy(11), []
     for _ in range(draws):
         frame = Frame(GRAM, entropy.random_bytes)
         frame.next(0.1 * factor)
         found.append(abs(floats_of(frame)[2]))
-    nodes, weights = np.polynomial.legendre.leggauss(400)
-    angles = np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False)
-    ring = np.sqrt(1.0 - nodes**2)
-    points = np.stack(
-        [np.outer(ring, np.cos(angles)), np.outer(ring, np.sin(angles)), np.outer(nodes, np.ones(400))],
-        axis=-1,
-    )
-    exponent = 0.1 * GRAM / ROW_NORM_SQUARED
-    mass = np.exp(np.einsum("abi,ij,abj->ab", points, exponent, points)).sum(axis=1) * weights
-    bands = np.bincount(np.minimum((20 * np.abs(nodes)).astype(int), 19), mass, minlength=20)
-    return np.array(found), bands / bands.sum()
+    return found
 
 
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.8, False), (1.25, False)])
 def test_the_sphere(factor: float, accepted: bool) -> None:
     draws = 2500
-    found, mass = heights(factor, draws)
-    counts = np.histogram(found, np.linspace(0.0, 1.0, 21))[0]
+    edges, mass = sphere_cells(0.1 * GRAM / ROW_NORM_SQUARED, 20)
+    counts = np.histogram(heights(factor, draws), edges)[0]
     keep = mass * draws > 5
     observed = np.append(counts[keep], counts[~keep].sum())
     expected = np.append(mass[keep], mass[~keep].sum()) * draws

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.statistical.sphere import sphere_cells
 
 from dpgram.privacy.bingham import (
     FAILURE_BITS,
@@ -23,22 +24,6 @@ from dpgram.privacy.entropy import simulation
 DRAWS = 3000
 ALPHA = 1e-4
 NODES, LENGTHS = np.polynomial.legendre.leggauss(400)
-
-
-def sphere_cells(exponent: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """Exact probabilities, under ∝ exp(uᵀMu) on S², of equal bands of the third coordinate squared."""
-    heights, weights = np.polynomial.legendre.leggauss(400)
-    angles = np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False)
-    ring = np.sqrt(1.0 - heights**2)
-    points = np.stack(
-        [np.outer(ring, np.cos(angles)), np.outer(ring, np.sin(angles)), np.outer(heights, np.ones(400))],
-        axis=-1,
-    )
-    density = np.exp(np.einsum("abi,ij,abj->ab", points, exponent, points)).sum(axis=1) * weights
-    edges = np.linspace(0.0, 1.0, cells + 1)
-    band = np.clip(np.digitize(np.abs(heights), edges) - 1, 0, cells - 1)
-    mass = np.bincount(band, density, minlength=cells)
-    return edges, mass / mass.sum()
 
 
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.8, False), (1.25, False)])

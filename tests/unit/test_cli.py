@@ -128,6 +128,11 @@ class TestDocumentation:
         assert done.stdout.split() == ["ledger"]
 
 
+def publishing(made: Path) -> tuple[object, ...]:
+    """The command that publishes the table in `made` at (1, 10⁻⁶), without its ledger and output."""
+    return ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1, "--delta", 1e-6)
+
+
 class TestCurator:
     def test_schema_to_the_screen_and_to_a_file(self, run: Any, made: Path, tmp_path: Path) -> None:
         shown = run("schema", made / "people.parquet")
@@ -154,16 +159,7 @@ class TestCurator:
     def test_publish_charges_and_writes(self, run: Any, made: Path, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
         output = tmp_path / "a.dpgram.json"
-        call = (
-            "publish",
-            made / "people.parquet",
-            "-s",
-            made / "people.toml",
-            "--epsilon",
-            1,
-            "--delta",
-            1e-6,
-        )
+        call = publishing(made)
         result = run(*call, "--ledger", ledger.path, "-o", output, "--note", "march")
         assert result.code == 0, result.err
         assert f"wrote {output}" in result.out
@@ -189,16 +185,7 @@ class TestCurator:
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
         where = "dpgram.curator.published_matrix" if charged else "dpgram.curator._aggregate"
         monkeypatch.setattr(where, interrupt)
-        call = (
-            "publish",
-            made / "people.parquet",
-            "-s",
-            made / "people.toml",
-            "--epsilon",
-            1,
-            "--delta",
-            1e-6,
-        )
+        call = publishing(made)
         result = run(*call, "--ledger", ledger.path, "-o", tmp_path / "a.json")
         assert result.code == 130
         assert len(ledger.history()) == charged

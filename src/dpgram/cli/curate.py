@@ -291,13 +291,13 @@ def publish(
 @contextmanager
 def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
     """Interrupted after the charge, a release is lost: that must be said, with the entry that paid for it."""
-    before = 0 if book is None else len(book.history())
+    before = 0 if book is None else book.entries
     try:
         yield
     except KeyboardInterrupt:
-        if book is not None and len(book.history()) > before:
+        if charged := () if book is None else book.history()[before:]:
             say(
-                f"dpgram: entry {book.history()[-1].number} of the ledger was charged before the interrupt. "
+                f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
                 "Unless its file was written, the release is lost: publishing again is charged again",
                 err=True,
             )

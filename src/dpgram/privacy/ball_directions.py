@@ -20,11 +20,11 @@ from dpgram.privacy.ball_envelope import Candidate, Envelope, Near
 from dpgram.privacy.balls import (
     START_BITS,
     RandomBytes,
-    Revealed,
     Uniforms,
     decided,
     nearest_integer,
     nearest_integers,
+    reveal,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Direction:
 
     def reveal(self, bits: int) -> None:
         """Read until so many bits are known."""
-        _reveal(self._uniforms, bits)
+        reveal(self._uniforms, bits)
         self.ball = self._envelope.direction(self._uniforms)
 
     def reflector(self) -> arb_mat:
@@ -131,7 +131,7 @@ class _Judged:
 
     def __init__(self, before: Directions, candidate: Candidate) -> None:
         self._before, self._candidate = before, candidate
-        _reveal(candidate, before.bits)
+        reveal(candidate, before.bits)
 
     @property
     def bits(self) -> int:
@@ -141,7 +141,7 @@ class _Judged:
     def extend(self) -> None:
         """Twice as many of all."""
         self._before.extend()
-        _reveal(self._candidate, self._before.bits)
+        reveal(self._candidate, self._before.bits)
 
 
 @final
@@ -277,9 +277,3 @@ def deflation_matrix(
 def _form(left: arb_mat, right: arb_mat | None = None) -> arb:
     """leftᵀ·right of two columns, or |left|²."""
     return (left.transpose() * (left if right is None else right))[0, 0]
-
-
-def _reveal(numbers: Revealed, bits: int) -> None:
-    """Read until at least so many bits are known."""
-    while numbers.bits < bits:
-        numbers.extend()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.balls import RandomBytes, Uniforms
+from dpgram.privacy.balls import RandomBytes, Uniforms, below
 from dpgram.privacy.bingham import candidates_at_once, envelope_parameter
 
 if TYPE_CHECKING:
@@ -212,10 +212,7 @@ class Envelope:
         form = (point.transpose() * (rest.mid * point))[0, 0] / squared + arb(0, rest.error)
         ratio = 2 * (1 - arb(self.slack)) * normals_squared / (squared * self.width)
         height = arb(self.temperature) * form - arb(self.level) + (1 + ratio.log()) * self.width / 2
-        coin = candidate.coin()
-        if coin < height:
-            return True
-        return False if coin > height else None
+        return below(candidate.coin(), height)
 
 
 def _float_root(level: float, exponent: FloatArray) -> FloatArray:

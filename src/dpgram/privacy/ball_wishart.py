@@ -6,6 +6,7 @@ With Σ = L Lᵀ, L T Tᵀ Lᵀ ~ Wishart_d(Σ, r) and L (T Tᵀ)⁻¹ Lᵀ ~ In
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -74,16 +75,11 @@ def wishart(
     """
     from flint import arb
 
-    sketch = BartlettFactor(len(gram), degrees, random_bytes, start_bits)
+    def drawn(root: arb_mat, factor: arb_mat) -> arb_mat:
+        half = root * factor
+        return half * half.transpose() * (1 / arb(degrees))
 
-    def cells() -> Integers | None:
-        root = _cholesky(gram, ridge)
-        if root is None:
-            return None
-        factor = root * sketch.ball()
-        return nearest_integers(factor * factor.transpose() * (1 / arb(degrees)))
-
-    return decided(sketch.revealed, cells)
+    return _around(gram, ridge, BartlettFactor(len(gram), degrees, random_bytes, start_bits), drawn)
 
 
 def inverse_wishart(
@@ -99,16 +95,12 @@ def inverse_wishart(
     Proof: proofs/entropy.md#entropy-wishart.
     """
     width = len(gram)
-    drawn = BartlettFactor(width, degrees, random_bytes, start_bits)
 
-    def cells() -> Integers | None:
-        root = _cholesky(gram, prior)
-        if root is None:
-            return None
-        half = _solved(drawn.ball(), root.transpose())
-        return None if half is None else nearest_integers(half.transpose() * half * (degrees - width - 1))
+    def drawn(root: arb_mat, factor: arb_mat) -> arb_mat | None:
+        half = _solved(factor, root.transpose())
+        return None if half is None else half.transpose() * half * (degrees - width - 1)
 
-    return decided(drawn.revealed, cells)
+    return _around(gram, prior, BartlettFactor(width, degrees, random_bytes, start_bits), drawn)
 
 
 def added_rows(
@@ -127,6 +119,22 @@ def added_rows(
         return nearest_integers(factor * factor.transpose() * arb(scale))
 
     return decided(rows.revealed, cells)
+
+
+def _around(
+    gram: npt.NDArray[np.int64],
+    ridge: float,
+    factor: BartlettFactor,
+    drawn: Callable[[arb_mat, arb_mat], arb_mat | None],
+) -> Integers:
+    """The integers nearest to what `drawn` makes of L, L Lᵀ = G + ridge·I, and of the random factor T."""
+
+    def cells() -> Integers | None:
+        root = _cholesky(gram, ridge)
+        found = None if root is None else drawn(root, factor.ball())
+        return None if found is None else nearest_integers(found)
+
+    return decided(factor.revealed, cells)
 
 
 def _cholesky(gram: npt.NDArray[np.int64], ridge: float) -> arb_mat | None:

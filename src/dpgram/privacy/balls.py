@@ -87,7 +87,7 @@ class Uniforms:
         balls = self.balls()
         found: list[arb] = []
         for u, v in zip(balls[::2], balls[1::2], strict=True):
-            length = (u.log() * -2).sqrt()
+            length = _length(u)
             sine, cosine = (v + v).sin_cos_pi()
             found.append(length * sine)
             found.append(length * cosine)
@@ -130,30 +130,26 @@ class ChiSquared:
 
     def ball(self) -> arb:
         """The χ² number."""
-        base, scale = self._base()
+        base, scale, _ = self._base()
         return 2 * scale * base**3
 
-    def _base(self) -> tuple[arb, arb]:
-        """1 + cx, and a."""
+    def _base(self) -> tuple[arb, arb, arb]:
+        """1 + cx, a, and the uniform number of the test."""
         from flint import arb
 
-        u, v, _ = self._uniforms.balls()
-        normal = (u.log() * -2).sqrt() * (v + v).sin_pi()
+        u, v, coin = self._uniforms.balls()
+        normal = _length(u) * (v + v).sin_pi()
         scale = arb(3 * self._degrees - 2) / 6
-        return 1 + normal / (3 * scale.sqrt()), scale
+        return 1 + normal / (3 * scale.sqrt()), scale, coin
 
     def _passes(self) -> bool | None:
         """ln U < a(3 ln y − y³ + 1 + (9/2)(y − 1)²) for y = 1 + cx > 0."""
-        base, scale = self._base()
+        base, scale, coin = self._base()
         if base < 0:
             return False
         if not base > 0:
             return None
-        height = scale * (3 * base.log() - base**3 + 1 + 4.5 * (base - 1) ** 2)
-        coin = self._uniforms.balls()[2].log()
-        if coin < height:
-            return True
-        return False if coin > height else None
+        return below(coin.log(), scale * (3 * base.log() - base**3 + 1 + 4.5 * (base - 1) ** 2))
 
 
 @final
@@ -172,8 +168,25 @@ class Together:
         """At least twice as many bits of each."""
         wanted = 2 * self.bits
         for part in self._parts:
-            while part.bits < wanted:
-                part.extend()
+            reveal(part, wanted)
+
+
+def reveal(numbers: Revealed, bits: int) -> None:
+    """Read until at least so many bits are known."""
+    while numbers.bits < bits:
+        numbers.extend()
+
+
+def below(one: arb, other: arb) -> bool | None:
+    """Whether one < other, for all points of two balls; None while they overlap."""
+    if one < other:
+        return True
+    return False if one > other else None
+
+
+def _length(u: arb) -> arb:
+    """√(−2 ln U), that of a pair of normals."""
+    return (u.log() * -2).sqrt()
 
 
 def nearest_integer(ball: arb) -> int | None:

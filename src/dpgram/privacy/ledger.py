@@ -179,6 +179,12 @@ class Ledger:
         """What has been charged so far, by anybody."""
         return self._read()[1].amount
 
+    @property
+    def entries(self) -> int:
+        """How many charges this object has seen so far, without looking again."""
+        with self._lock:
+            return self._tip.entries
+
     def left(self) -> Left:
         """What can still be charged."""
         return self._left(self._balance(self._read()[1]))

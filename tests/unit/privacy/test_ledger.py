@@ -138,6 +138,15 @@ class TestCharging:
         assert len({r.receipt_id for r in receipts}) == 3
         assert Ledger.open(ledger.path).history() == history
 
+    def test_entries_are_those_this_object_has_seen(self, ledger: Ledger) -> None:
+        assert ledger.entries == 0
+        other = Ledger.open(ledger.path)
+        pay(other, GaussianEvent(0.05))
+        assert (other.entries, ledger.entries) == (1, 0)
+        pay(ledger, GaussianEvent(0.05))
+        assert (other.entries, ledger.entries) == (1, 2)
+        assert Ledger.open(ledger.path).entries == 2
+
     def test_nine_gaussians_and_no_tenth(self, ledger: Ledger) -> None:
         event = GaussianEvent(discrete_mu_at_most(1.0, 1e-6))
         for _ in range(9):
