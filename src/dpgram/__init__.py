@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from dpgram.curator import Report, publish
+    from dpgram.publishing import Report, publish
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Plan, plan
     from dpgram.privacy.ledger import Ledger
@@ -45,7 +45,7 @@ _HOMES: Final = {
     "Ledger": "dpgram.privacy.ledger",
     "Plan": "dpgram.planning",
     "Release": "dpgram.release",
-    "Report": "dpgram.curator",
+    "Report": "dpgram.publishing",
     "Schema": "dpgram.schema",
     "boolean": "dpgram.schema",
     "categorical": "dpgram.schema",
@@ -55,7 +55,7 @@ _HOMES: Final = {
     "ordinal": "dpgram.schema",
     "plan": "dpgram.planning",
     "product": "dpgram.schema",
-    "publish": "dpgram.curator",
+    "publish": "dpgram.publishing",
 }
 
 

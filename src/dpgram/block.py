@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram import kernel
-from dpgram.columns import Boolean, Categorical, DerivedColumn, Legendre, Numeric, Product
+from dpgram.columns import Boolean, Categorical, Column, DerivedColumn, Legendre, Numeric, Product
 from dpgram.encoding import LINE_GROUP, Block, Encoder, PolicyCounts
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.kernel import Floats, Integers
@@ -18,7 +18,7 @@ from dpgram.lattice import ROW_NORM
 from dpgram.ordered import Ordinal
 from dpgram.reading import read_column
 from dpgram.schema import Schema
-from dpgram.sources import declared_kinds
+from dpgram.sources import Kind, declared_kinds
 from dpgram.sources.cells import plain
 
 
@@ -72,15 +72,8 @@ class BlockEncoder:
 
     def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
         """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
-        absent = [column.name for column in self._declared if batch.schema.get_field_index(column.name) < 0]
-        if absent:
-            raise SourceError(
-                f"the data has no column {absent[0]!r}, or several of that name",
-                remedy="Name the columns of the schema as the data does",
-            )
-        mended = plain(batch.select([column.name for column in self._declared]), self._kinds)
         return [
-            read_column(cells, column) for cells, column in zip(mended.columns, self._declared, strict=True)
+            read_column(cells, column) for cells, column in read_lines(batch, self._declared, self._kinds)
         ]
 
     def usable(self, raw: Floats) -> Mask:
@@ -113,7 +106,7 @@ class BlockEncoder:
         )
         clamped, missing, unknown, clipped = counts.tolist()
         if self._encoder.strict and clamped + missing + unknown:
-            self.refuse_breaches(rows.T if len(rows) else self._raw[:, :size], first_row)
+            refuse_breaches(rows.T if len(rows) else self._raw[:, :size], self._declared, first_row)
         return Block(
             lines=self._out[:, :kept],
             counts=PolicyCounts(
@@ -125,25 +118,6 @@ class BlockEncoder:
                 cells_unknown=unknown,
                 rows_clipped=clipped,
             ),
-        )
-
-    def refuse_breaches(self, raw: Floats, first_row: int) -> None:
-        """Raise for the first row of these lines that breaks the schema, and its first column that does."""
-        found = [
-            (int(np.argmax(broken)), index, what)
-            for index, (line, declared) in enumerate(zip(raw, self._declared, strict=True))
-            for what, test in _BREACHES
-            if (broken := test(line, declared)).any()
-        ]
-        if not found:
-            return
-        row, column, what = min(found)
-        raise DataError(
-            what,
-            column=self._declared[column].name,
-            row=first_row + row,
-            limit="strict mode allows none (rows are counted from 0)",
-            remedy="Mend the data, or leave strict out to apply the policies",
         )
 
 
@@ -170,6 +144,40 @@ _BREACHES: Final[tuple[tuple[str, Callable[[Floats, object], Mask]], ...]] = (
     ("a value outside the declared bounds", _is_outside),
     ("a value that is none of the declared levels", _is_unknown),
 )
+
+def read_lines(
+    batch: pa.RecordBatch, declared: Sequence[Column], kinds: Mapping[str, Kind]
+) -> Iterator[tuple[pa.Array, Column]]:
+    """The cells of each declared column, made plain as every source makes them."""
+    absent = [column.name for column in declared if batch.schema.get_field_index(column.name) < 0]
+    if absent:
+        raise SourceError(
+            f"the data has no column {absent[0]!r}, or several of that name",
+            remedy="Name the columns of the schema as the data does",
+        )
+    mended = plain(batch.select([column.name for column in declared]), kinds)
+    return zip(mended.columns, declared, strict=True)
+
+
+def refuse_breaches(raw: Floats, declared: Sequence[Column], first_row: int) -> None:
+    """Raise for the first row of these lines that breaks the schema, and its first column that does."""
+    found = [
+        (int(np.argmax(broken)), index, what)
+        for index, (line, column) in enumerate(zip(raw, declared, strict=True))
+        for what, test in _BREACHES
+        if (broken := test(line, column)).any()
+    ]
+    if not found:
+        return
+    row, place, what = min(found)
+    raise DataError(
+        what,
+        column=declared[place].name,
+        row=first_row + row,
+        limit="strict mode allows none (rows are counted from 0)",
+        remedy="Mend the data, or leave strict out to apply the policies",
+    )
+
 
 _NO_UNITS: Final[Integers] = np.empty(0, np.int64)
 _NO_WEIGHTS: Final[Floats] = np.empty(0)

@@ -11,23 +11,17 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
-from typing import Final, final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.looks import BINS
+from dpgram.octaves import LEAST_EXPONENT, OCTAVES, ZERO, Coarse
 from dpgram.privacy.counts import CountNoise, projected
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-LEAST_EXPONENT: Final = -1074
-GREATEST_EXPONENT: Final = 1023
-ZERO: Final = GREATEST_EXPONENT - LEAST_EXPONENT + 1
-"""The place of the cell that counts zeros; 2^k ≤ x < 2^(k+1) is k − LEAST_EXPONENT + 1 above it."""
-OCTAVES: Final = 2 * ZERO + 1
 
 USUAL: Final = 40
 """Exponents in ±40 (10⁻¹² to 10¹²) are searched at a lower threshold than the other two thousand."""
@@ -46,48 +40,11 @@ LEAST_REACH: Final = 1.5
 GREATEST_REACH: Final = 5.0
 _UNCLIPPED: Final = 2.0
 """Noise counts this much more against clamping where no private clip keeps long rows from adding to it."""
-_LEAST_HALF_WIDTH: Final = 1e-294
-
-
-def octave_counts(values: Floats) -> Integers:
-    """How many finite values lie in each signed octave. Proof: proofs/bounds.md#bounds-parts."""
-    finite = values[np.isfinite(values)]
-    _, exponents = np.frexp(np.abs(finite))
-    steps = exponents.astype(np.int64) - LEAST_EXPONENT
-    return np.bincount(ZERO + np.sign(finite).astype(np.int64) * steps, minlength=OCTAVES)
-
-
-def octave_edges(place: int) -> tuple[float, float]:
-    """The least and greatest value of an octave."""
-    if place == ZERO:
-        return 0.0, 0.0
-    exponent = abs(place - ZERO) + LEAST_EXPONENT - 1
-    low = math.ldexp(1.0, exponent)
-    high = math.nextafter(math.inf, 0.0) if exponent == GREATEST_EXPONENT else math.ldexp(1.0, exponent + 1)
-    return (low, high) if place > ZERO else (-high, -low)
 
 
 def rows_needed(noise: CountNoise, columns: int) -> float:
     """From how many rows on a column with a quarter of them in one octave is found."""
     return _alarm(noise, columns, usual=True) / _FULLEST
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coarse:
-    """The run of octaves found, as places of the histogram, and the bounds it stands for."""
-
-    first: int
-    last: int
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """From the least value of the first to the greatest of the last octave; never a single point."""
-        low, high = octave_edges(self.first)[0], octave_edges(self.last)[1]
-        if low == high:
-            return -1.0, 1.0  # zeros only: any scale will do
-        spread = _LEAST_HALF_WIDTH if high - low < 2 * _LEAST_HALF_WIDTH else 0.0
-        return low - spread, high + spread
 
 
 def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | None:

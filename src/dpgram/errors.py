@@ -73,12 +73,16 @@ class MechanismError(DpgramError):
     """A mechanism is unknown, or cannot serve the asked guarantee, adjacency or options."""
 
 
+class OptionsError(DpgramError):
+    """Two options that do not go together (`dpgram.publishing.compatibility` has the table)."""
+
+
 class LearningError(DpgramError):
     """Bounds cannot be learnt: too few rows, or the table went away between two readings.
 
     `spent` is the event that was paid for; None: nothing was.
 
-    `cost` says in words what that event was worth.
+    `cost` says in words what that event was worth. `final`: what was drawn cannot be gone on with.
     """
 
     def __init__(
@@ -90,9 +94,11 @@ class LearningError(DpgramError):
         remedy: str | None = None,
         spent: object = None,
         cost: str = "",
+        final: bool = True,
     ) -> None:
         self.spent = spent
         self.cost = cost
+        self.final = final
         paid = f"the budget was spent: {cost}. No matrix was drawn, and there is no refund"
         told = "nothing was spent" if spent is None else paid
         super().__init__(f"{what} ({told})", got=got, limit=limit, remedy=remedy)

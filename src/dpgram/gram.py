@@ -6,7 +6,7 @@ import hashlib
 import json
 import struct
 from dataclasses import asdict, dataclass, field
-from typing import Final, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ EXACT_ROWS: Final = 1 << 22
 MAX_ROWS: Final = (1 << 33) - 1
 """Most rows of a Gram matrix in 64-bit integers: a cell is at most rows · 2^30 < 2^63."""
 
-_MAGIC: Final = b"dpgram exact gram, not private, 1\n"
 _LENGTH: Final = struct.Struct("<I")
 _DIGEST_BYTES: Final = 32
 
@@ -34,6 +33,8 @@ class ExactGram:
     A monoid: `ExactGram.zero(d)` is its neutral element and `a | b` its sum, which neither order nor grouping
     can change. Engines ship it between workers as bytes.
     """
+
+    MAGIC: ClassVar[bytes] = b"dpgram exact gram, not private, 1\n"
 
     cells: npt.NDArray[np.int64] = field(repr=False)
     rows: int = field(repr=False)
@@ -113,19 +114,19 @@ class ExactGram:
         """A self-checking form for shipping between workers; as sensitive as the table itself."""
         head = json.dumps({"width": self.width, "rows": self.rows, "counts": asdict(self.counts)}).encode()
         triangle = self.cells[np.tril_indices(self.width)].astype("<i8").tobytes()
-        body = _MAGIC + _LENGTH.pack(len(head)) + head + triangle
+        body = self.MAGIC + _LENGTH.pack(len(head)) + head + triangle
         return body + hashlib.sha256(body).digest()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read the form written by `to_bytes`; refuses anything cut, altered or foreign."""
         body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-        if not body.startswith(_MAGIC):
+        if not body.startswith(cls.MAGIC):
             raise DpgramError("these bytes are not an exact Gram matrix of this version")
         if hashlib.sha256(body).digest() != digest:
             raise DpgramError("these bytes of a Gram matrix are cut or altered", remedy="Make them again")
-        start = len(_MAGIC) + _LENGTH.size
-        (length,) = _LENGTH.unpack(body[len(_MAGIC) : start])
+        start = len(cls.MAGIC) + _LENGTH.size
+        (length,) = _LENGTH.unpack(body[len(cls.MAGIC) : start])
         head = json.loads(body[start : start + length])
         lower = np.tril_indices(head["width"])
         cells = np.zeros((head["width"], head["width"]), np.int64)

@@ -1,50 +1,34 @@
-"""Frequent levels of a categorical column: only levels that are there are counted, few enough stay hidden.
-
-Each level's count gets noise, and a level is published when its noisy count reaches T. One row can bring one
-new level to each of m columns, so T = 1 + (what noise exceeds with probability δ/m) keeps the chance that any
-level of one row alone is published at most δ. Everything else goes to `other`. proofs/levels.md
-"""
+"""Levels that nobody listed: their texts, the same from every source, and from which count on one is told."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.counts import CountNoise
-from dpgram.release_parts import LearntLevels
-
-if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy
 
 LONGEST_LEVEL: Final = 200
 """Longer texts are never levels: they go to `other`."""
 
 
-@final
-class LevelCounts:
-    """How many rows have each level of one column. Exact, hence not private."""
+def level_texts(cells: pa.Array, column: str) -> pa.LargeStringArray:
+    """The level of each row as text, the same from every source; null where there is none.
 
-    def __init__(self, column: str) -> None:
-        self.column = column
-        self.counts: Counter[str] = Counter()
-
-    def add(self, cells: pa.Array) -> None:
-        """Count one batch; nulls and NaN count as no level."""
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
-        write = _writer(cells.type, self.column)
-        for entry in cells.value_counts():
-            value = entry["values"].as_py()
-            text = None if value is None else write(value)
-            if text is not None and text and len(text) <= LONGEST_LEVEL:
-                self.counts[text] += entry["counts"].as_py()
+    Which types can be levels is decided by the type alone, so no value can make reading fail.
+    """
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    write = _writer(kind, column)
+    encoded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+    words = pa.array(
+        [None if value is None else write(value) or None for value in encoded.dictionary.to_pylist()],
+        pa.large_string(),
+    )
+    return words.take(encoded.indices.cast(pa.int64()))
 
 
 def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
@@ -53,34 +37,6 @@ def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
     Proof: proofs/levels.md#levels-claim.
     """
     return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.exceeded(delta / columns)))
-
-
-def kept_levels(
-    counts: LevelCounts, noise: CountNoise, threshold: int, entropy: Entropy, *, at_most: int
-) -> LearntLevels:
-    """The levels whose noisy counts reach the threshold, the fullest first, at most so many.
-
-    Proof: proofs/levels.md#levels-claim.
-    """
-    # In sorted order: the order of the rows must not show in what a seeded draw gives to whom.
-    names = sorted(counts.counts)
-    exact = np.array([counts.counts[name] for name in names], np.int64)
-    cells = noise.draw(exact, entropy)
-    found = sorted(
-        ((int(cell), name) for cell, name in zip(cells, names, strict=True) if cell >= threshold),
-        key=lambda pair: (-pair[0], pair[1]),
-    )[:at_most]
-    return LearntLevels(
-        column=counts.column,
-        threshold=str(threshold),
-        levels=tuple(name for _, name in found),
-        counts=tuple(str(cell) for cell, _ in found),
-    )
-
-
-def refuse_no_levels(kind: pa.DataType, column: str) -> None:
-    """Refuse a type whose values cannot be levels."""
-    _writer(kind.value_type if pa.types.is_dictionary(kind) else kind, column)
 
 
 def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:

@@ -34,14 +34,14 @@ def looks_for(law: CountLaw) -> int:
     return LOOKS if law == "discrete-gaussian" else 1
 
 
-def finest_counts(values: Floats, low: float, high: float) -> Integers:
-    """How many finite values lie in each of the finest bins; those outside count in the bin at the end.
+def finest_places(values: Floats, low: float, high: float) -> Integers:
+    """The finest bin of each value, the bin at the end for what lies outside; −1 where it is not finite.
 
     Proof: proofs/bounds.md#bounds-parts.
     """
-    finite = values[np.isfinite(values)]
-    share = (np.clip(finite, low, high) / 2 - low / 2) / (high / 2 - low / 2)
-    return np.bincount(np.minimum((share * FINEST).astype(np.int64), FINEST - 1), minlength=FINEST)
+    finite = np.isfinite(values)
+    share = (np.clip(np.where(finite, values, low), low, high) / 2 - low / 2) / (high / 2 - low / 2)
+    return np.where(finite, np.minimum((share * FINEST).astype(np.int64), FINEST - 1), -1)
 
 
 @final

@@ -16,24 +16,24 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.counts import projected
+from dpgram.release_measurements import LENGTHS
 
 Floats = npt.NDArray[np.float64]
 
-LENGTHS: Final = 64
-"""Bins of the squared length, from 0 to the largest the schema allows."""
 _LOST: Final = 1.0 / 8.0
 """λ: rows that are scaled down still tell the same slopes, so lost weight counts little against noise."""
 _LEAST_SPREAD: Final = 0.02
 _SHIFT: Final = (ROW_NORM_SQUARED // LENGTHS).bit_length() - 1
 
 
-def length_counts(lines: Floats) -> npt.NDArray[np.int64]:
-    """How many lattice rows (held by columns) have a squared length in each bin.
+def length_places(lines: Floats) -> npt.NDArray[np.int64]:
+    """The bin of each lattice row's squared length; rows are held by columns.
 
     Proof: proofs/bounds.md#bounds-parts.
     """
+    # Integers below 2^53: every order of adding gives the same squares.
     squares = np.einsum("ij,ij->j", lines, lines).astype(np.int64)
-    return np.bincount(np.minimum(squares >> _SHIFT, LENGTHS - 1), minlength=LENGTHS)
+    return np.minimum(squares >> _SHIFT, LENGTHS - 1)
 
 
 def chosen_radius(

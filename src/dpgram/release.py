@@ -24,17 +24,18 @@ from dpgram import descriptive
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, cell_unit
-from dpgram.learnt_checks import learnt_agrees
 from dpgram.noise import Law, NoisyInverse
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.receipt import Receipt
 from dpgram.release_checks import one_story, paid_for, portion_of_one_table, well_formed
+from dpgram.release_measurements import consistent, of_first_edition
 from dpgram.release_display import as_html, as_text
 from dpgram.release_parts import (
     AdjacencyName,
     Block,
     Group,
     Learnt,
+    Measurements,
     MechanismUsed,
     Policy,
     PublishedMatrix,
@@ -56,7 +57,18 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "dpgram-release"
 VERSION: Final = 1
-OPTIONAL_FIELDS: Final = frozenset({"unit_rule", "group", "block", "survey_weight", "learnt", "signature"})
+OPTIONAL_FIELDS: Final = frozenset(
+    {
+        "unit_rule",
+        "group",
+        "block",
+        "survey_weight",
+        "learnt",
+        "measurements",
+        "first_receipt",
+        "signature",
+    }
+)
 """Left out of the file where they are None: files from before these fields keep their bytes and digests."""
 LARGEST_FILE: Final = 1 << 27
 """Bytes. Twice what the widest schema can need; whatever is larger is not a release."""
@@ -95,6 +107,11 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     block: Block | None = None
     survey_weight: SurveyWeight | None = None
     learnt: Learnt | None = None
+    """Only in files of the first edition: `measured` has it in the form of today."""
+    measurements: Measurements | None = None
+    """What was measured before the matrix, in order, inside the same guarantee."""
+    first_receipt: Receipt | None = None
+    """Where the charge was in two parts: that of the measurements which could have stopped it."""
     signature: Signature | None = None
 
     def __post_init__(self) -> None:
@@ -115,18 +132,30 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             raise ReleaseError(
                 "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )
-        if not learnt_agrees(self):
-            raise ReleaseError("what was learnt contradicts the schema or its own parts", remedy=_DAMAGED)
+        if (self.learnt is not None and self.measurements is not None) or not consistent(self):
+            raise ReleaseError("what was measured contradicts the schema or itself", remedy=_DAMAGED)
         if not one_story(self):
             raise ReleaseError(
                 "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
             )
-        if self.receipt is not None and not well_formed(self.receipt):
+        if not all(map(well_formed, self.receipts)):
             raise ReleaseError("the ledger receipt is not well formed", remedy=_DAMAGED)
         if self.receipt is not None and self.entropy != "system":
             raise ReleaseError("no ledger pays for seeded noise, but a receipt is there", remedy=_DAMAGED)
         if not paid_for(self):
             raise ReleaseError("the ledger was charged for less than this release", remedy=_DAMAGED)
+
+    @cached_property
+    def measured(self) -> Measurements:
+        """What was measured before the matrix, in order: noisy counts with their laws."""
+        if self.learnt is not None:
+            return of_first_edition(self.learnt)
+        return self.measurements or ()
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Every charge that paid for this release, in order."""
+        return tuple(each for each in (self.first_receipt, self.receipt) if each is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learnt_checks import learnt_delta, learnt_price
 from dpgram.noise import (
     AdditiveWishart,
     Deflation,
@@ -23,6 +22,7 @@ from dpgram.noise import (
     WishartSketch,
 )
 from dpgram.privacy.events import ApproximateEvent, ComposedEvent, GaussianEvent, PureEvent, parts_of
+from dpgram.release_measurements import measured_delta, measured_price
 
 if TYPE_CHECKING:
     from dpgram.privacy.receipt import Receipt
@@ -63,24 +63,27 @@ def well_formed(receipt: Receipt) -> bool:
 
 
 def paid_for(release: Release) -> bool:
-    """Whether the event on the receipt is as large as what the release says of itself."""
+    """Whether the events on the receipts are as large as what the release says of itself."""
     told, block = release.guarantee, release.block
-    event = None if release.receipt is None else release.receipt.event
-    if block is not None and isinstance(event, ComposedEvent):
-        if len(event.parts) != block.of:
+    events = [receipt.event for receipt in release.receipts]
+    if not events:
+        return release.first_receipt is None
+    if block is not None and len(events) == 1 and isinstance(events[0], ComposedEvent):
+        if len(events[0].parts) != block.of:
             return False
-        event = event.parts[block.number - 1]
-    if learnt_delta(release) and event is not None:
+        events = [events[0].parts[block.number - 1]]
+    parts = [part for event in events for part in parts_of(event)]
+    if measured_delta(release):
         # The guarantee was checked against the noise itself; here, that the δ of the levels was paid too.
-        leak = sum(part.delta for part in parts_of(event) if isinstance(part, ApproximateEvent))
-        return leak >= learnt_delta(release) * (1 - _ROUNDING)
-    match event:
-        case GaussianEvent(mu=mu):
-            return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
-        case PureEvent(epsilon=epsilon):
-            return told.mu is None and epsilon >= told.epsilon * (1 - _ROUNDING)
-        case _:
-            return True
+        leak = sum(part.delta for part in parts if isinstance(part, ApproximateEvent))
+        return leak >= measured_delta(release) * (1 - _ROUNDING)
+    if all(isinstance(part, GaussianEvent) for part in parts):
+        mu = math.sqrt(sum(part.mu**2 for part in parts if isinstance(part, GaussianEvent)))
+        return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
+    if all(isinstance(part, PureEvent) for part in parts):
+        epsilon = sum(part.epsilon for part in parts if isinstance(part, PureEvent))
+        return told.mu is None and epsilon >= told.epsilon * (1 - _ROUNDING)
+    return True
 
 
 def _gaussian(release: Release) -> bool:
@@ -91,14 +94,14 @@ def _gaussian(release: Release) -> bool:
     if not law.sigma > 0 or told.delta == 0 or not _plain_gram(release):
         return False
     own = _steps(release) * (ROW_NORM_SQUARED / law.sigma) ** 2
-    return _gaussian_promise(release, math.sqrt(own + float(learnt_price(release, _steps(release)))))
+    return _gaussian_promise(release, math.sqrt(own + float(measured_price(release, _steps(release)))))
 
 
 def _gaussian_promise(release: Release, mu: float) -> bool:
     """Whether μ, ρ and (ε, δ) promise no more than noise that is `mu`-GDP gives."""
     from dpgram.privacy.curves import GaussianCurve  # brings scipy, which is slow to load
 
-    told, leak = release.guarantee, learnt_delta(release)
+    told, leak = release.guarantee, measured_delta(release)
     if leak:  # learnt levels have a δ of their own, so there is no μ for the whole
         rest = told.delta * (1 + _ROUNDING) - leak
         met = rest > 0 and GaussianCurve(mu).within(told.epsilon * (1 + _ROUNDING), rest)
@@ -115,11 +118,11 @@ def _matrix_laplace(release: Release) -> bool:
     law, told = release.noise, release.guarantee
     if not isinstance(law, MatrixLaplace) or release.mechanism.parameters != {"theta": law.theta}:
         return False
-    whole = law.width == release.schema.width and told.delta == learnt_delta(release)
+    whole = law.width == release.schema.width and told.delta == measured_delta(release)
     if not law.theta > 0 or not whole or not _plain_gram(release):
         return False
     own = _steps(release) * ROW_NORM_SQUARED * law.theta
-    return told.epsilon >= (own + float(learnt_price(release, _steps(release)))) * (1 - _ROUNDING)
+    return told.epsilon >= (own + float(measured_price(release, _steps(release)))) * (1 - _ROUNDING)
 
 
 def _laplace(release: Release) -> bool:

@@ -7,8 +7,10 @@ import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from dpgram.columns import Numeric
 from dpgram.lattice import cell_unit
 from dpgram.noise import SampledLaw
+from dpgram.release_measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.terminal import printable
 
 if TYPE_CHECKING:
@@ -108,7 +110,9 @@ def facts(release: Release, *, verified: bool = False) -> list[tuple[str, str]]:
     ]
     found += [*_learnt(release), *_portion(release)]
     if release.receipt is not None:
-        found.append(("ledger", f"{release.receipt.ledger_name}, entry {release.receipt.entry}"))
+        entries = " and ".join(str(each.entry) for each in release.receipts)
+        number = "entries" if len(release.receipts) > 1 else "entry"
+        found.append(("ledger", f"{release.receipt.ledger_name}, {number} {entries}"))
     if release.signature is not None:
         state = "verified" if verified else "signed but not verified here; a forger could name this key too"
         found.append(("signature", f"{state}: Ed25519, public key {release.signature.public_key}"))
@@ -117,18 +121,16 @@ def facts(release: Release, *, verified: bool = False) -> list[tuple[str, str]]:
 
 def _learnt(release: Release) -> list[tuple[str, str]]:
     """What was learnt privately, inside the stated guarantee."""
-    learnt = release.learnt
-    if learnt is None:
-        return []
-    facts = []
-    if learnt.bounds:
-        bounds = [f"{each.column} in [{each.low:.4g}, {each.high:.4g}]" for each in learnt.bounds]
+    facts: list[tuple[str, str]] = []
+    if names := learnt_bounds(release):
+        ends = {column.name: column.bounds for column in release.schema.columns if isinstance(column, Numeric)}
+        bounds = [f"{name} in [{ends[name][0]:.4g}, {ends[name][1]:.4g}]" for name in names if name in ends]
         facts.append(("learnt bounds", ", ".join(bounds) + "; values outside were moved to them"))
     facts += [
-        ("learnt levels", f"{each.column}: {', '.join(each.levels) or 'none'}; the rest is other")
-        for each in learnt.levels
+        ("learnt levels", f"{column}: {', '.join(levels) or 'none'}; the rest is other")
+        for column, levels in learnt_levels(release).items()
     ]
-    if learnt.radius is not None:
+    if learnt_radius(release):
         facts.append(("learnt radius", f"{release.radius:.4g}"))
     return facts
 

@@ -142,9 +142,79 @@ class LearntRadius(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     lengths: tuple[Cell, ...]
 
 
+class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """One measurement before the matrix: noisy counts, of which 2^30 are one row, and the law of their noise."""
+
+    law: Literal["discrete-gaussian", "discrete-laplace"]
+    scale: Positive
+    """Of the noise on every cell, in lattice units."""
+    share: Annotated[float, Meta(gt=0, lt=1)]
+    """Of the event's currency: μ² with Gaussian noise, else ε."""
+
+
+@final
+class MeasuredRows(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rows"):
+    """The noisy number of rows, where that is not public."""
+
+    cell: Cell
+
+
+@final
+class MeasuredLevels(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="levels"):
+    """Levels whose noisy counts reached a threshold; `delta` pays for a level of one row alone."""
+
+    delta: Annotated[float, Meta(gt=0, lt=1)]
+    columns: tuple[LearntLevels, ...]
+
+
+@final
+class ColumnOctaves(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The powers of two that hold one column; none where noise hid them all."""
+
+    column: Annotated[str, Meta(max_length=4000)]
+    first: Annotated[int, Meta(ge=0, le=4196)]
+    """The place of the first one among the 4197: negative ones from the largest, zero, positive."""
+    cells: tuple[Cell, ...]
+
+
+@final
+class MeasuredOctaves(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="octaves"):
+    """Noisy counts of signed powers of two, from which coarse bounds follow."""
+
+    columns: tuple[ColumnOctaves, ...]
+
+
+@final
+class ColumnBins(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One column between its coarse bounds, each look closer than the one before or at the same bins again."""
+
+    column: Annotated[str, Meta(max_length=4000)]
+    looks: Annotated[tuple[LearntLook, ...], Meta(min_length=1)]
+
+
+@final
+class MeasuredBins(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bins"):
+    """Noisy counts of equal bins, from which bounds follow."""
+
+    columns: tuple[ColumnBins, ...]
+
+
+@final
+class MeasuredLengths(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lengths"):
+    """Noisy counts of squared row lengths in equal bins, from which the radius was chosen."""
+
+    cells: tuple[Cell, ...]
+
+
+Measurements: TypeAlias = tuple[
+    MeasuredRows | MeasuredLevels | MeasuredOctaves | MeasuredBins | MeasuredLengths, ...
+]
+"""Everything that was measured before the matrix, in order."""
+
+
 @final
 class Learnt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that was learnt privately inside this release's event, and the noise of each part.
+    """What was measured before the matrix as the first edition wrote it; `Measurements` since then.
 
     Scales are in lattice units, of which 2^30 are one row. The guarantee covers all parts and the matrix.
     """

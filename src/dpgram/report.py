@@ -159,7 +159,7 @@ def _released(release: Release) -> str:
 
 
 def _learnt(release: Release) -> str:
-    learnt = release.learnt
+    learnt = release.measured or None
     return (
         "" if learnt is None else ", except what was learnt privately, at the expense of the same guarantee"
     )

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import cell_unit
-from dpgram.learnt_checks import unresolved
+from dpgram.release_measurements import learnt_bounds, unresolved
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
 from dpgram.privacy.entropy import simulation
@@ -149,9 +149,7 @@ class Moments:
             public_rows=source.public_rows,
             unit=source.unit,
             wide_bounds=frozenset(unresolved(source)),
-            learnt_bounds=frozenset(
-                () if source.learnt is None else (each.column for each in source.learnt.bounds)
-            ),
+            learnt_bounds=frozenset(learnt_bounds(source)),
         )
 
     @property

@@ -11,24 +11,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+from typing import Any, ClassVar, Final, Literal, final
 
-from dpgram.encoding import Missing
 from dpgram.engines.threads import Progress, display
-from dpgram.engines.work import Lot, Outcome, Sums, Work, WorkEngine, merge, numbered, settled
+from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, finished, merge, numbered
 from dpgram.errors import DpgramError, MissingExtra, SourceError
-from dpgram.gram import ExactGram
-from dpgram.schema import Schema
 
-if TYPE_CHECKING:
-    from dpgram.portions import Portions
-
-__all__ = ["DaskEngine", "gram", "portions"]
+__all__ = ["DaskEngine"]
 
 FAN_IN: Final = 8
 """Sums merged by one task: few, so that no worker gathers many matrices."""
-MOST_LOTS: Final = 64
-"""Most lots that rows are brought into by unit: each part of the table is cut into that many pieces."""
+MOST_BUCKETS: Final = 64
+"""Most buckets that rows are brought into by unit: each part of the table is cut into that many pieces."""
 
 _COLLECTIONS: Final = {
     "dask.dataframe": "DataFrame",
@@ -38,66 +32,45 @@ _COLLECTIONS: Final = {
 }
 
 
-def gram(
-    data: object,
-    schema: Schema,
-    clip: float | None = None,
-    *,
-    missing: Missing = "drop",
-    strict: bool = False,
-    scheduler: object = None,
-    retries: int = 3,
-    progress: Progress = None,
-) -> ExactGram:
-    """The exact Gram matrix of the encoded table. **Not private.** The same bits as `engines.local.gram`."""
-    engine = DaskEngine(scheduler=scheduler, retries=retries)
-    return engine.gram(data, schema, clip, missing=missing, strict=strict, progress=progress)
-
-
-def portions(
-    data: object, plan: Portions, *, scheduler: object = None, retries: int = 3, progress: Progress = None
-) -> tuple[ExactGram, ...]:
-    """The matrices of every block and group. **Not private.** The same bits as `engines.local.portions`."""
-    return DaskEngine(scheduler=scheduler, retries=retries).portions(data, plan, progress=progress)
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DaskEngine(WorkEngine):
+class DaskEngine:
     """For `publish(..., engine=DaskEngine(scheduler="processes"))`.
 
     `scheduler`: "threads", "processes", or a `distributed.Client`; by default the client that is active, else
-    threads. `retries`: how often a cluster repeats a task that failed for a reason of the machine's. `lots`:
+    threads. `retries`: how often a cluster repeats a task that failed for a reason of the machine's. `buckets`:
     into how many pieces rows are brought by unit, each of which must fit into a worker's memory.
     """
 
     scheduler: object = None
     retries: int = 3
-    lots: int | None = None
+    buckets: int | None = None
     name: ClassVar[str] = "dask"
+    passes: ClassVar[int | None] = None
 
     def accepts(self, data: object) -> bool:
         """Dask's own collections; nobody can have one without having loaded Dask."""
         return is_collection(data)
 
-    def _run(self, data: object, work: Work, progress: Progress) -> Sums:
+    def add_up(self, data: object, work: Pass, *, progress: Progress = None) -> Sums:
+        """The sums of all parts of the table. **Not private.** The same bits as those of the local engine."""
         runner = _runner(self.scheduler, self.retries)
         delayed = _dask().delayed
         shared = delayed(work, traverse=False)
         parts = _parts(data, work)
         if not parts:
-            return settled(work.zero(), strict=work.encoder.strict)
+            return finished(work.zero(), work)
         if work.by_unit:
-            lots = self.lots or min(len(parts), MOST_LOTS)
-            cut = [delayed(_split)(shared, lots, number, *part) for number, part in enumerate(parts)]
+            buckets = self.buckets or min(len(parts), MOST_BUCKETS)
+            cut = [delayed(_split)(shared, buckets, number, *part) for number, part in enumerate(parts)]
             outcomes = [
-                delayed(_settle)(shared, [delayed(_lot)(piece, lot) for piece in cut]) for lot in range(lots)
+                delayed(_join)(shared, [delayed(_bucket)(piece, bucket) for piece in cut]) for bucket in range(buckets)
             ]
         else:
             outcomes = [delayed(_sums)(shared, number, *part) for number, part in enumerate(parts)]
         with display(progress, None) as show:
             outcome = runner(outcomes, _tree(outcomes, delayed), shared, work, show)
-        return settled(outcome, strict=work.encoder.strict)
+        return finished(outcome, work)
 
 
 def is_collection(data: object) -> bool:
@@ -106,7 +79,7 @@ def is_collection(data: object) -> bool:
     return any(isinstance(kind, type) and isinstance(data, kind) for kind in kinds)
 
 
-def _parts(data: Any, work: Work) -> list[tuple[Any, int | None, Any]]:
+def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
     """For each part: how it is read, the number of its first row where that is known, and what is read."""
     delayed = _dask().delayed
     if hasattr(data, "__dask_graph__") and hasattr(data, "chunks"):
@@ -144,28 +117,28 @@ def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:
     return [(None, start, block) for start, block in zip(starts, blocks, strict=True)]
 
 
-def _batches(work: Work, read: Callable[[Any], Any] | None, start: int | None, part: Any) -> Iterator[Any]:
+def _batches(work: Pass, read: Callable[[Any], Any] | None, start: int | None, part: Any) -> Iterator[Any]:
     """The batches of a part: a generator, so that opening it fails where the work looks for errors."""
     yield from numbered(work.open(part).in_turn() if read is None else read(part), start or 0)
 
 
-def _sums(work: Work, number: int, read: Any, start: int | None, part: Any) -> Outcome:
+def _sums(work: Pass, number: int, read: Any, start: int | None, part: Any) -> Outcome:
     return work.sums(_batches(work, read, start, part), number if start is None else None)
 
 
-def _split(work: Work, lots: int, number: int, read: Any, start: int | None, part: Any) -> list[Lot]:
-    return work.split(_batches(work, read, start, part), lots, number if start is None else None)
+def _split(work: Pass, buckets: int, number: int, read: Any, start: int | None, part: Any) -> list[Bucket]:
+    return work.split(_batches(work, read, start, part), buckets, number if start is None else None)
 
 
-def _lot(lots: list[Lot], number: int) -> Lot:
-    return lots[number]
+def _bucket(buckets: list[Bucket], number: int) -> Bucket:
+    return buckets[number]
 
 
-def _settle(work: Work, lots: list[Lot]) -> Outcome:
-    return work.settle(lots)
+def _join(work: Pass, buckets: list[Bucket]) -> Outcome:
+    return work.join(buckets)
 
 
-def _rows_read(work: Work, outcome: Outcome) -> int:
+def _rows_read(work: Pass, outcome: Outcome) -> int:
     return work.rows_read(outcome)
 
 
@@ -180,7 +153,7 @@ def _tree(outcomes: Sequence[Any], delayed: Any) -> Any:
 Show = Callable[[int], None] | None
 
 
-def _runner(scheduler: object, retries: int) -> Callable[[list[Any], Any, Any, Work, Show], Outcome]:
+def _runner(scheduler: object, retries: int) -> Callable[[list[Any], Any, Any, Pass, Show], Outcome]:
     """How the graph is run."""
     client = _client(scheduler)
     if client is not None:
@@ -218,7 +191,7 @@ class _Machine:
 
     scheduler: Literal["threads", "processes"]
 
-    def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Work, show: Show) -> Outcome:
+    def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Pass, show: Show) -> Outcome:
         from concurrent.futures.process import BrokenProcessPool
 
         from threadpoolctl import threadpool_limits
@@ -235,7 +208,7 @@ class _Machine:
 
 
 @contextmanager
-def _counting(outcomes: list[Any], work: Work, show: Show) -> Iterator[None]:
+def _counting(outcomes: list[Any], work: Pass, show: Show) -> Iterator[None]:
     from dask.callbacks import Callback
 
     if show is None:
@@ -262,7 +235,7 @@ class _Cluster:
     client: Any
     retries: int
 
-    def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Work, show: Show) -> Outcome:
+    def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Pass, show: Show) -> Outcome:
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 

@@ -29,7 +29,7 @@ def find_engine(engine: object, data: object, *, threads: int | None = None) -> 
     """
     if isinstance(engine, str):
         found = _detected(data) if engine == "auto" else _named(engine)
-    elif all(callable(getattr(engine, method, None)) for method in ("gram", "portions", "accepts")):
+    elif all(callable(getattr(engine, method, None)) for method in ("add_up", "accepts")):
         found = cast("Engine", engine)
     else:
         raise DpgramError(

@@ -1,22 +1,22 @@
-"""Threads of this machine: each encodes and sums its own batches in memory of fixed size."""
+"""Threads of this machine: each reads and adds up its own batches in memory of fixed size."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from numbers import Integral
 from operator import or_
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.columns import Boolean, Numeric
 from dpgram.encoding import Block, Encoder, Missing, PolicyCounts
-from dpgram.engines.base import BATCH_BLOCKS, batch_rows, finished, some_row_used
+from dpgram.engines.passes import BATCH_BLOCKS, Pass, Sums, finished, gram_pass, merge
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
 from dpgram.gram import ExactGram, GramSum
@@ -25,14 +25,13 @@ from dpgram.schema import Schema
 if TYPE_CHECKING:
     from dpgram.block import BlockEncoder
     from dpgram.engines.spill import Spill
-    from dpgram.portions import Portions, Reader, Settler
-    from dpgram.sources import Kind, Source
+    from dpgram.sources import Source
 
-__all__ = ["LocalEngine", "Progress", "gram", "portions"]
+__all__ = ["LocalEngine", "Progress", "add_up", "gram"]
 
-LOTS: Final = 128
+BUCKETS: Final = 128
 """Most parts that rows are sorted into by unit: one is in memory at a time for each worker."""
-LOT_BYTES: Final = 1 << 22
+BUCKET_BYTES: Final = 1 << 22
 """The size of a part below which there need not be another."""
 
 
@@ -46,34 +45,31 @@ def gram(
     threads: int | None = None,
     progress: Progress = None,
 ) -> ExactGram:
-    """The exact Gram matrix of the encoded table. **Not private.**
+    """The exact Gram matrix of the encoded table, every row counted alike. **Not private.**"""
+    work = gram_pass(Encoder(schema, clip=clip, missing=missing, strict=strict))
+    (found,) = add_up(data, work, threads=threads, progress=progress)
+    return cast("ExactGram", found)
+
+
+def add_up(data: object, work: Pass, *, threads: int | None = None, progress: Progress = None) -> Sums:
+    """The exact sums of one pass. **Not private.**
 
     `data` is anything `dpgram.sources.open_source` reads. The result has the same bits for any number of
-    threads (default: one for each core this process may use), any batch size and any kind of source.
+    threads (default: one for each core this process may use), any batch size, order of the rows and kind of
+    source.
     """
-    encoder = Encoder(schema, clip=clip, missing=missing, strict=strict)
     workers = _workers(threads)
-    if _is_plain_array(data, schema):
-        run = _over_array(np.asarray(data), encoder, workers)
+    if work.by_unit:
+        return finished(_by_unit(work.open(data), work, workers, progress), work)
+    if (encoder := work.plain_encoder) is None:
+        source = work.open(data)
+        run: Run[Sums] = Run(feeds=source.feeds(workers), start=lambda: _Adding(work), total=source.rows)
+        return finished(merge(run.finish(progress)), work)
+    if _is_plain_array(data, encoder.schema):
+        plain = _over_array(np.asarray(data), encoder, workers)
     else:
-        run = _over_source(data, encoder, workers)
-    return finished(reduce(or_, run.finish(progress)), strict=strict)
-
-
-def portions(
-    data: object, plan: Portions, *, threads: int | None = None, progress: Progress = None
-) -> tuple[ExactGram, ...]:
-    """The exact matrix of every block and, in it, of every group, from one pass. **Not private.**
-
-    The same bits for any number of threads, batch size, order of the rows and kind of source.
-    """
-    workers = _workers(threads)
-    source = _source(data, plan.whole, plan.columns, plan.kinds)
-    sums = (
-        _by_unit(source, plan, workers, progress) if plan.rule else _at_once(source, plan, workers, progress)
-    )
-    some_row_used(sums, strict=plan.whole.strict)
-    return sums
+        plain = _over_source(work.open(data), encoder, workers)
+    return finished((reduce(or_, plain.finish(progress)),), work)
 
 
 @final
@@ -83,63 +79,47 @@ class LocalEngine:
 
     threads: int | None = None
     name: ClassVar[str] = "local"
+    passes: ClassVar[int | None] = None
 
     def accepts(self, data: object) -> bool:
         """Whatever no other engine asks for."""
         del data
         return True
 
-    def gram(
-        self,
-        data: object,
-        schema: Schema,
-        clip: float | None = None,
-        *,
-        missing: Missing = "drop",
-        strict: bool = False,
-        progress: Progress = None,
-    ) -> ExactGram:
-        """See `gram`."""
-        return gram(
-            data, schema, clip, missing=missing, strict=strict, threads=self.threads, progress=progress
-        )
-
-    def portions(self, data: object, plan: Portions, *, progress: Progress = None) -> tuple[ExactGram, ...]:
-        """See `portions`."""
-        return portions(data, plan, threads=self.threads, progress=progress)
+    def add_up(self, data: object, work: Pass, *, progress: Progress = None) -> Sums:
+        """See `add_up`."""
+        return add_up(data, work, threads=self.threads, progress=progress)
 
 
-def _at_once(source: Source, plan: Portions, workers: int, progress: Progress) -> tuple[ExactGram, ...]:
-    from dpgram.portions import total
-
-    run = Run(feeds=source.feeds(workers), start=lambda: _Settling(plan), total=source.rows)
-    return total(run.finish(progress))
-
-
-def _by_unit(source: Source, plan: Portions, workers: int, progress: Progress) -> tuple[ExactGram, ...]:
-    """Sort rows into lots by unit, in files where they are many; then settle lot after lot."""
+def _by_unit(source: Source, work: Pass, workers: int, progress: Progress) -> Sums:
+    """Sort rows into buckets by unit, in files where they are many; then add up bucket after bucket."""
     from dpgram.engines.spill import Spill
-    from dpgram.portions import total
 
-    lots = _lots(source, plan)
-    with Spill(lots) as spill:
-        read = Run(feeds=source.feeds(workers), start=lambda: _Sorting(plan, spill), total=source.rows)
-        nameless = sum(read.finish(progress))
-        numbers = _Numbers(lots)
-        settle = Run(feeds=[numbers] * workers, start=lambda: _SettlingLots(plan, spill), total=None)
-        sums = total(settle.finish(progress=False))
-    unseen = PolicyCounts(rows_read=nameless, rows_dropped=nameless, rows_without_unit=nameless)
-    return tuple(
-        ExactGram(found.cells, found.rows, found.counts + unseen) if number % len(plan.groups) == 0 else found
-        for number, found in enumerate(sums)
-    )
+    buckets = _buckets(source, work)
+    with Spill(buckets) as spill:
+        read = Run(feeds=source.feeds(workers), start=lambda: _Sorting(work, spill), total=source.rows)
+        without = sum(read.finish(progress))
+        numbers = _Numbers(buckets)
+        adding = Run(feeds=[numbers] * workers, start=lambda: _AddingBuckets(work, spill), total=None)
+        sums = merge(adding.finish(progress=False))
+    return cast("Sums", merge([_without_unit(work, without), sums]))
 
 
-def _lots(source: Source, plan: Portions) -> int:
+def _without_unit(work: Pass, rows: int) -> Sums:
+    """The sums of rows that have no unit: nothing, but they were read."""
+    from dpgram.rows.batch import Rows
+
+    adder = work.adder()
+    if rows:
+        adder.add(Rows.none(work.rules, without_unit=rows))
+    return adder.result()
+
+
+def _buckets(source: Source, work: Pass) -> int:
     """As many as there are, unless the table is known to be small: no sum depends on it."""
     if source.rows is None:
-        return LOTS
-    return min(LOTS, 1 + 8 * len(plan.columns) * source.rows // LOT_BYTES)
+        return BUCKETS
+    return min(BUCKETS, 1 + 8 * len(work.columns) * source.rows // BUCKET_BYTES)
 
 
 def _workers(threads: object) -> int:
@@ -181,11 +161,7 @@ def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -
     )
 
 
-def _over_source(data: object, encoder: Encoder, workers: int) -> Run[ExactGram]:
-    from dpgram.sources import declared_kinds
-
-    schema = encoder.schema
-    source = _source(data, encoder, schema.source_columns, declared_kinds(schema))
+def _over_source(source: Source, encoder: Encoder, workers: int) -> Run[ExactGram]:
     return Run(
         feeds=source.feeds(workers),
         start=partial(
@@ -193,12 +169,6 @@ def _over_source(data: object, encoder: Encoder, workers: int) -> Run[ExactGram]
         ),
         total=source.rows,
     )
-
-
-def _source(data: object, encoder: Encoder, columns: tuple[str, ...], kinds: Mapping[str, Kind]) -> Source:
-    from dpgram.sources import open_source
-
-    return open_source(data, columns, kinds=kinds, batch_rows=batch_rows(encoder, len(columns)))
 
 
 @final
@@ -253,55 +223,53 @@ class _Summing:
 
 
 @final
-class _Settling:
-    """Reads batches and settles each by itself: there are no units."""
+class _Adding:
+    """Reads batches and adds each up by itself: there are no units."""
 
-    def __init__(self, plan: Portions) -> None:
-        self._reader: Reader = plan.reader()
-        self._settler: Settler = plan.settler()
+    def __init__(self, work: Pass) -> None:
+        self._reader, self._adder = work.reader(), work.adder()
 
     def add(self, first_row: int, piece: Any) -> int:
-        self._settler.add(self._reader.read(piece, first_row=first_row))
+        self._adder.add(self._reader.read(piece, first_row=first_row))
         return len(piece)
 
-    def result(self) -> tuple[ExactGram, ...]:
-        return self._settler.result()
+    def result(self) -> Sums:
+        return self._adder.result()
 
 
 @final
 class _Sorting:
-    """Reads batches into lots by unit; counts the rows that have none."""
+    """Reads batches into buckets by unit; counts the rows that have none."""
 
-    def __init__(self, plan: Portions, spill: Spill) -> None:
-        self._reader: Reader = plan.reader()
-        self._spill, self._nameless = spill, 0
+    def __init__(self, work: Pass, spill: Spill) -> None:
+        self._reader = work.reader()
+        self._spill, self._without = spill, 0
 
     def add(self, first_row: int, piece: Any) -> int:
         rows = self._reader.read(piece, first_row=first_row)
-        self._nameless += rows.nameless
-        self._spill.add([lot.to_batch() for lot in rows.split(len(self._spill))])
+        self._without += rows.without_unit
+        self._spill.add([bucket.to_batch() for bucket in rows.split(len(self._spill))])
         return len(piece)
 
     def result(self) -> int:
-        return self._nameless
+        return self._without
 
 
 @final
-class _SettlingLots:
-    """Settles whole lots, each with all rows of its units."""
+class _AddingBuckets:
+    """Adds up whole buckets, each with all rows of its units."""
 
-    def __init__(self, plan: Portions, spill: Spill) -> None:
-        self._settler: Settler = plan.settler()
-        self._spill = spill
+    def __init__(self, work: Pass, spill: Spill) -> None:
+        self._adder, self._spill = work.adder(), spill
 
     def add(self, first_row: int, piece: int) -> int:
-        from dpgram.portions import Rows
+        from dpgram.rows.batch import Rows
 
         del first_row
         batches = self._spill.take(piece)
         if batches:
-            self._settler.add(Rows.from_batches(batches))
+            self._adder.add(Rows.from_batches(batches))
         return 0
 
-    def result(self) -> tuple[ExactGram, ...]:
-        return self._settler.result()
+    def result(self) -> Sums:
+        return self._adder.result()

@@ -14,70 +14,49 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
-from dpgram.encoding import Missing
 from dpgram.engines.threads import Progress, display
-from dpgram.engines.work import Failed, Outcome, Sums, Work, WorkEngine, merge, numbered, settled
+from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, finished, merge, numbered
 from dpgram.errors import DpgramError, MissingExtra, SourceError
-from dpgram.gram import ExactGram
-from dpgram.schema import Schema
+from dpgram.sums.packing import unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dpgram.portions import Portions
+    from dpgram.rows.batch import Rows
     from dpgram.sources.base import Pieces
 
-__all__ = ["SparkEngine", "gram", "portions"]
+__all__ = ["SparkEngine"]
 
 FAN_IN: Final = 32
 """Sums that the driver merges itself."""
 MERGERS: Final = 8
 """Tasks that merge the sums of many partitions before."""
 _SUMS: Final = "sums array<binary>, failed string"
-_ROWS: Final = "unit string, numbers array<double>, nameless long, failed string"
+_ROWS: Final = "unit string, numbers array<double>, texts array<string>, without_unit long, failed string"
+_ROW_NAMES: Final = ["unit", "numbers", "texts", "without_unit", "failed"]
 _FRAMES: Final = {"pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe", "pyspark.sql.dataframe"}
-
-
-def gram(
-    data: object,
-    schema: Schema,
-    clip: float | None = None,
-    *,
-    missing: Missing = "drop",
-    strict: bool = False,
-    session: object = None,
-    progress: Progress = None,
-) -> ExactGram:
-    """The exact Gram matrix of the encoded table. **Not private.** The same bits as `engines.local.gram`."""
-    engine = SparkEngine(session=session)
-    return engine.gram(data, schema, clip, missing=missing, strict=strict, progress=progress)
-
-
-def portions(
-    data: object, plan: Portions, *, session: object = None, progress: Progress = None
-) -> tuple[ExactGram, ...]:
-    """The matrices of every block and group. **Not private.** The same bits as `engines.local.portions`."""
-    return SparkEngine(session=session).portions(data, plan, progress=progress)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkEngine(WorkEngine):
+class SparkEngine:
     """For `publish(..., engine=SparkEngine(session=spark))`.
 
-    `session`: for paths; by default the one that is active, else a new one by Spark's own settings. `lots`:
+    `session`: for paths; by default the one that is active, else a new one by Spark's own settings. `buckets`:
     the number of tasks that rows are brought to by unit (default: Spark's own number of shuffle partitions).
     """
 
     session: object = None
-    lots: int | None = None
+    buckets: int | None = None
     name: ClassVar[str] = "spark"
+    passes: ClassVar[int | None] = None
 
     def accepts(self, data: object) -> bool:
         """Spark's own frames; nobody can have one without having loaded Spark."""
         return is_frame(data)
 
-    def _run(self, data: Any, work: Work, progress: Progress) -> Sums:
+    def add_up(self, data: Any, work: Pass, *, progress: Progress = None) -> Sums:
+        """The sums of all partitions. **Not private.** The same bits as those of the local engine."""
         if is_frame(data):
             from dpgram.sources.base import Request
 
@@ -87,12 +66,12 @@ class SparkEngine(WorkEngine):
             pieces = _pieces(data, work)
             tasks = len(pieces.pieces)
             if tasks == 0:
-                return settled(work.zero(), strict=work.encoder.strict)
+                return finished(work.zero(), work)
             rows, read = self._session().range(0, tasks, 1, tasks), partial(_piece_batches, pieces)
         if work.by_unit:
             read_rows = rows.mapInArrow(partial(_read_rows, work, read), _ROWS)
-            lots = read_rows.repartition(*([] if self.lots is None else [self.lots]), "unit")
-            sums = lots.mapInArrow(partial(_settle_rows, work), _SUMS)
+            buckets = read_rows.repartition(*([] if self.buckets is None else [self.buckets]), "unit")
+            sums = buckets.mapInArrow(partial(_join_rows, work), _SUMS)
         else:
             sums = rows.mapInArrow(partial(_sum_batches, work, read, numbered_parts=tasks is not None), _SUMS)
         if work.by_unit or tasks is None or tasks > FAN_IN:
@@ -102,7 +81,7 @@ class SparkEngine(WorkEngine):
             outcome = merge([work.zero(), *map(_outcome, _collected(sums))])
             if show is not None:
                 show(work.rows_read(outcome))
-        return settled(outcome, strict=work.encoder.strict)
+        return finished(outcome, work)
 
     def _session(self) -> Any:
         if self.session is not None:
@@ -124,7 +103,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _pieces(data: object, work: Work) -> Pieces:
+def _pieces(data: object, work: Pass) -> Pieces:
     found = work.open(data).pieces()
     if found is None:
         raise SourceError(
@@ -158,10 +137,10 @@ def _collected(sums: Any) -> list[Any]:
     )
 
 
-Read = Callable[[Work, Iterator[Any]], Iterator[tuple[int, Any]]]
+Read = Callable[[Pass, Iterator[Any]], Iterator[tuple[int, Any]]]
 
 
-def _frame_batches(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _frame_batches(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """What Spark sends of its own partition, made plain as every source makes it."""
     from dpgram.sources.cells import plain
 
@@ -170,7 +149,7 @@ def _frame_batches(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[tu
 
 
 def _piece_batches(
-    pieces: Pieces, _work: Work, batches: Iterator[pa.RecordBatch]
+    pieces: Pieces, _work: Pass, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The row groups whose numbers Spark sends."""
     for batch in batches:
@@ -186,7 +165,7 @@ def _part() -> int:
 
 
 def _sum_batches(
-    work: Work, read: Read, batches: Iterator[pa.RecordBatch], *, numbered_parts: bool
+    work: Pass, read: Read, batches: Iterator[pa.RecordBatch], *, numbered_parts: bool
 ) -> Iterator[pa.RecordBatch]:
     yield _packed(work.sums(read(work, batches), None if numbered_parts else _part()))
 
@@ -201,71 +180,103 @@ def _merge_sums(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _packed(total)
 
 
-def _read_rows(work: Work, read: Read, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read_rows(work: Pass, read: Read, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows as numbers with their units; an error, or the rows without a unit, in a line of their own."""
     import pyarrow as pa
 
-    nameless, failed = 0, None
+    without, failed = 0, None
     stream = work.rows(read(work, batches), _part())
     for rows in stream:
         if isinstance(rows, Failed):
             failed = json.dumps(asdict(rows))
             break
-        nameless += rows.nameless
+        without += rows.without_unit
         if rows.ids is not None and len(rows):
-            cells = pa.array(rows.numbers.reshape(-1))
-            offsets = pa.array(range(0, len(cells) + 1, rows.numbers.shape[1]), pa.int32())
-            yield _row_batch(rows.ids.cast(pa.string()), pa.ListArray.from_arrays(offsets, cells), len(rows))
+            yield _shipped(rows)
     yield pa.record_batch(
         [
             pa.array([None], pa.string()),
             pa.array([[]], pa.list_(pa.float64())),
-            pa.array([nameless], pa.int64()),
+            pa.array([[]], pa.list_(pa.string())),
+            pa.array([without], pa.int64()),
             pa.array([failed], pa.string()),
         ],
-        names=["unit", "numbers", "nameless", "failed"],
+        names=_ROW_NAMES,
     )
 
 
-def _row_batch(ids: pa.Array, numbers: pa.Array, rows: int) -> pa.RecordBatch:
+def _shipped(rows: Rows) -> pa.RecordBatch:
+    """Rows in Spark's own types, a line for each."""
+    import numpy as np
     import pyarrow as pa
 
+    count, width, lines = len(rows), rows.numbers.shape[1], len(rows.texts)
+    numbers = pa.array(rows.numbers.reshape(-1))
+    # Line after line, so that the texts of one row lie side by side.
+    texts = pa.concat_arrays([line.cast(pa.string()) for line in rows.texts]) if lines else pa.nulls(0, pa.string())
+    order = pa.array(np.arange(lines * count).reshape(lines, count).T.reshape(-1))
     return pa.record_batch(
-        [ids, numbers, pa.nulls(rows, pa.int64()), pa.nulls(rows, pa.string())],
-        names=["unit", "numbers", "nameless", "failed"],
+        [
+            pa.array(rows.ids).cast(pa.string()),
+            pa.ListArray.from_arrays(_every(width, count), numbers),
+            pa.ListArray.from_arrays(_every(lines, count), texts.take(order)),
+            pa.nulls(count, pa.int64()),
+            pa.nulls(count, pa.string()),
+        ],
+        names=_ROW_NAMES,
     )
 
 
-def _settle_rows(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """All rows of the units that Spark brought here."""
+def _received(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What `_shipped` sent, as `Rows.to_batch` writes it."""
+    import numpy as np
     import pyarrow as pa
+
+    from dpgram.rows.batch import Rows
+
+    count = batch.num_rows
+    numbers = batch.column("numbers").flatten().to_numpy(zero_copy_only=False)
+    texts = batch.column("texts").flatten().cast(pa.large_string())
+    lines = len(texts) // count
+    rows = Rows(
+        numbers=numbers.reshape(count, -1),
+        ids=batch.column("unit").cast(pa.large_string()),
+        texts=tuple(texts.take(pa.array(np.arange(count) * lines + line)) for line in range(lines)),
+    )
+    return rows.to_batch()
+
+
+def _every(step: int, count: int) -> pa.Array:
+    """Where the lists of `count` rows begin and end, if each has `step` entries."""
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.array(np.arange(count + 1) * step, pa.int32())
+
+
+def _join_rows(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows of the units that Spark brought here."""
     import pyarrow.compute as pc
 
-    from dpgram.engines.work import Lot
-    from dpgram.portions import Rows
-
-    nameless, found = 0, []
+    without, found = 0, []
     for batch in batches:
         failed = pc.drop_null(batch.column("failed")).to_pylist()
         if failed:
             yield _packed(_failure(failed[0]))
             return
-        nameless += pc.sum(batch.column("nameless")).as_py() or 0
+        without += pc.sum(batch.column("without_unit")).as_py() or 0
         named = batch.filter(pc.is_valid(batch.column("unit")))
         if named.num_rows:
-            numbers = named.column("numbers").flatten().to_numpy(zero_copy_only=False)
-            ids = named.column("unit").cast(pa.large_string())
-            rows = Rows(numbers=numbers.reshape(named.num_rows, -1), ids=ids)
-            found.append(rows.to_batch())
-    if found or nameless:
-        yield _packed(work.settle([Lot(tuple(found), nameless)]))
+            found.append(_received(named))
+    if found or without:
+        yield _packed(work.join([Bucket(tuple(found), without)]))
 
 
 def _packed(outcome: Outcome) -> pa.RecordBatch:
     import pyarrow as pa
 
     failed = json.dumps(asdict(outcome)) if isinstance(outcome, Failed) else None
-    sums = [] if isinstance(outcome, Failed) else [gram.to_bytes() for gram in outcome]
+    sums = [] if isinstance(outcome, Failed) else [found.to_bytes() for found in outcome]
     return pa.record_batch(
         [pa.array([sums], pa.list_(pa.binary())), pa.array([failed], pa.string())], names=["sums", "failed"]
     )
@@ -282,4 +293,4 @@ def _failure(text: str) -> Failed:
 
 
 def _unpacked(sums: Iterable[bytes]) -> Sums:
-    return tuple(ExactGram.from_bytes(bytes(found)) for found in sums)
+    return tuple(unpacked(bytes(found)) for found in sums)

@@ -98,6 +98,17 @@ class Mechanism(ABC):
     """Those of `ridge`, `rank` and `degrees` that this mechanism takes."""
     psd: ClassVar[bool]
     """Whether every published matrix is positive semidefinite."""
+    pure: ClassVar[bool] = False
+    """Whether it needs no δ."""
+    several_rows: ClassVar[bool] = True
+    """Whether its guarantee is proven for units of several rows, which change the matrix by more than rank 1.
+
+    Proofs: proofs/sketch.md#sketch-several, proofs/units.md#units-mechanisms.
+    """
+    joint_groups: ClassVar[bool] = False
+    """Whether it may serve several groups at the price of one where a unit has rows in several of them."""
+    in_blocks: ClassVar[bool] = False
+    """Whether blocks of columns can share a budget under it."""
     rows_at_most: ClassVar[int | None] = None
     """A public limit on the number of rows, where the error bound of an eigenvalue or inverse needs one."""
 

@@ -34,6 +34,7 @@ class Deflation(Mechanism):
 
     name: ClassVar[str] = "deflation"
     psd: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
 
     epsilon: float

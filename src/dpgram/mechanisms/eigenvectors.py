@@ -76,6 +76,7 @@ class Eigenvectors(_SpectralMechanism):
 
     name: ClassVar[str] = "eigenvectors"
     psd: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
     options: ClassVar[frozenset[str]] = frozenset({"rank"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 

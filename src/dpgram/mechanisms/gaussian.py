@@ -32,6 +32,8 @@ class Gaussian(Mechanism):
 
     name: ClassVar[str] = "gaussian"
     psd: ClassVar[bool] = False
+    joint_groups: ClassVar[bool] = True
+    in_blocks: ClassVar[bool] = True
 
     sigma: float
     """The scale of a diagonal cell, in lattice units."""

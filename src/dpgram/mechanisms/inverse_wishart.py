@@ -43,6 +43,7 @@ class InverseWishart(WishartFamily):
 
     name: ClassVar[str] = "inverse-wishart"
     psd: ClassVar[bool] = True
+    several_rows: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
 
     epsilon: float
@@ -85,6 +86,7 @@ class InverseWishartAdaptive(WishartFamily):
 
     name: ClassVar[str] = "inverse-wishart-adaptive"
     psd: ClassVar[bool] = True
+    several_rows: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 

@@ -33,6 +33,8 @@ class Laplace(Mechanism):
 
     name: ClassVar[str] = "laplace"
     psd: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+    joint_groups: ClassVar[bool] = True
 
     scale: float
     """b, in lattice units."""

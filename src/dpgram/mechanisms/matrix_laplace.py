@@ -32,6 +32,9 @@ class MatrixLaplace(Mechanism):
 
     name: ClassVar[str] = "matrix-laplace"
     psd: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
+    joint_groups: ClassVar[bool] = True
+    in_blocks: ClassVar[bool] = True
 
     theta: float
     """The rate, per lattice unit of trace."""

@@ -48,6 +48,7 @@ class Sketch(WishartFamily):
 
     name: ClassVar[str] = "sketch"
     psd: ClassVar[bool] = True
+    several_rows: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
 
     epsilon: float
@@ -91,6 +92,7 @@ class SketchAdaptive(WishartFamily):
 
     name: ClassVar[str] = "sketch-adaptive"
     psd: ClassVar[bool] = True
+    several_rows: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
 

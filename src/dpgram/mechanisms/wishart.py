@@ -41,6 +41,7 @@ class Wishart(WishartFamily):
 
     name: ClassVar[str] = "wishart"
     psd: ClassVar[bool] = True
+    several_rows: ClassVar[bool] = False
     options: ClassVar[frozenset[str]] = frozenset({"degrees"})
 
     epsilon: float

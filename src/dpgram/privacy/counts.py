@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dpgram.privacy.entropy import Entropy, Integers
+    from dpgram.privacy.events import Event
 
 CountLaw: TypeAlias = Literal["discrete-gaussian", "discrete-laplace"]
 _NUDGE: Final = 1.0 + 2.0**-40
@@ -44,6 +45,16 @@ def scale_of_counts(law: CountLaw, price: float, *, histograms: int, steps: int)
     if law == "discrete-gaussian":
         return math.sqrt(histograms * steps / price) * ROW_NORM_SQUARED * _NUDGE
     return histograms * steps / price * ROW_NORM_SQUARED * _NUDGE
+
+
+def count_event(noise: CountNoise, *, histograms: int, steps: int) -> Event:
+    """What one draw costs, rounded up."""
+    from dpgram.privacy.events import GaussianEvent, PureEvent
+    from dpgram.privacy.exact import float_up, root_up
+
+    cost = price_of_counts(noise.law, noise.scale, histograms=histograms, steps=steps)
+    gaussian = noise.law == "discrete-gaussian"
+    return GaussianEvent(mu=root_up(cost)) if gaussian else PureEvent(epsilon=float_up(cost))
 
 
 @final
@@ -75,12 +86,12 @@ class CountNoise:
             reach = -math.log(probability) * self.scale
         return max(reach, 1.0) / ROW_NORM_SQUARED * _NUDGE
 
-    def draw(self, counts: npt.NDArray[np.int64], entropy: Entropy) -> Integers:
-        """2^30·counts + noise, cell by cell. Call it only after the event has been charged."""
-        flat = counts.ravel()
+    def draw(self, cells: npt.NDArray[np.int64], entropy: Entropy) -> Integers:
+        """Cells in lattice units + noise. Call it only after the event has been charged."""
+        flat = cells.ravel()
         draw = entropy.discrete_gaussian if self.law == "discrete-gaussian" else entropy.discrete_laplace
-        noisy: Integers = flat.astype(object) * ROW_NORM_SQUARED + draw(self.scale, flat.size)
-        return noisy.reshape(counts.shape)
+        noisy: Integers = flat.astype(object) + draw(self.scale, flat.size)
+        return noisy.reshape(cells.shape)
 
 
 def in_rows(cells: Integers) -> npt.NDArray[np.float64]:

@@ -220,12 +220,19 @@ class Ledger:
         self._refuse_excess(event, cost, self._balance(tip))
 
     def charge(
-        self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = ""
+        self,
+        event: Event,
+        *,
+        adjacency: str | Adjacency,
+        unit: str | None,
+        note: str = "",
+        receipt_id: str | None = None,
     ) -> Receipt:
         """Spend what `event` costs, durably, and return the single-use receipt. Draw noise only after this.
 
         A charge that does not fit is refused with `BudgetExceeded` and changes nothing. `note` is for the
-        curator; it stays in the ledger and must say nothing about the data.
+        curator; it stays in the ledger and must say nothing about the data. `receipt_id` is 128 bits in
+        hexadecimal, drawn anew where they are not given: with them a charge can be found again (`receipt`).
         """
         cost = self._quote(event, adjacency, unit)
         note = _checked_text("a note", note, empty=True)
@@ -235,7 +242,7 @@ class Ledger:
             self._refuse_excess(event, cost, self._balance(book.tip))
             record = ledger_file.Record(
                 entry=book.tip.entries + 1,
-                receipt_id=_fresh_id(),
+                receipt_id=_fresh_id() if receipt_id is None else receipt_id,
                 time=datetime.now(UTC).isoformat(timespec="seconds"),
                 event=event,
                 amount=ledger_file.to_units(cost.amount),
@@ -252,6 +259,20 @@ class Ledger:
             event=event,
             head=link.head,
         )
+
+    def receipt(self, receipt_id: str) -> Receipt | None:
+        """The receipt of the charge with this number; None where there is none."""
+        for entry in self.history():
+            if entry.receipt_id == receipt_id:
+                return Receipt(
+                    ledger_name=self.name,
+                    ledger_id=self.ledger_id,
+                    entry=entry.number,
+                    receipt_id=receipt_id,
+                    event=entry.event,
+                    head=entry.head,
+                )
+        return None
 
     def verify(self, releases: Iterable[Proof] | Mapping[str, Proof]) -> Verification:
         """Check the whole ledger against releases (or bare receipts); `LedgerError` lists what disagrees.

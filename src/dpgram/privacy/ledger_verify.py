@@ -15,8 +15,8 @@ class Paid(Protocol):
     """What `verify` needs of a release."""
 
     @property
-    def receipt(self) -> Receipt | None:
-        """The receipt inside it."""
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The receipts inside it: of one charge, or of one in two parts."""
 
     @property
     def adjacency(self) -> str:
@@ -57,7 +57,7 @@ def verification(
             f"the ledger {terms.name!r} and the releases do not agree: " + "; ".join(problems),
             remedy="Treat the budget as overspent until every one of these is explained",
         )
-    claimed = {receipt.entry for receipt in map(_receipt, named.values()) if receipt is not None}
+    claimed = {receipt.entry for proof in named.values() for receipt in _receipts(proof)}
     unclaimed = tuple(link.record.entry for link in links if link.record.entry not in claimed)
     return Verification(releases=len(named), entries=len(links), unclaimed=unclaimed)
 
@@ -67,11 +67,13 @@ def _problems(terms: Terms, links: tuple[Link, ...], named: Mapping[str, Proof])
     first_with: dict[tuple[str, str | None], str] = {}
     whole: dict[str, bool] = {}
     for label, proof in named.items():
-        receipt = _receipt(proof)
-        if receipt is None:
+        receipts = _receipts(proof)
+        if not receipts:
             problems.append(f"{label} carries no receipt: it was never charged")
             continue
-        wrong = _mismatch(terms, links, receipt) or _other_terms(terms, proof)
+        receipt = receipts[-1]
+        found = [_mismatch(terms, links, each) for each in receipts]
+        wrong = next(filter(None, found), None) or _other_terms(terms, proof)
         if wrong:
             problems.append(f"{label} {wrong}")
         # One charge may pay for a release of each group or block, but not for two of the same.
@@ -122,5 +124,5 @@ def _named(releases: Iterable[Proof] | Mapping[str, Proof]) -> dict[str, Proof]:
     return {f"release {index}": proof for index, proof in enumerate(releases, start=1)}
 
 
-def _receipt(proof: Proof) -> Receipt | None:
-    return proof if isinstance(proof, Receipt) else proof.receipt
+def _receipts(proof: Proof) -> tuple[Receipt, ...]:
+    return (proof,) if isinstance(proof, Receipt) else proof.receipts

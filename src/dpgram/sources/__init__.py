@@ -27,6 +27,7 @@ __all__ = [
     "declared_kinds",
     "is_known",
     "open_source",
+    "read_once",
 ]
 
 
@@ -51,6 +52,14 @@ def open_source(
     """
     request = Request(columns=tuple(columns), kinds=dict(kinds or {}), batch_rows=batch_rows)
     return _form(data).open(data, request)
+
+
+def read_once(data: object) -> bool:
+    """Whether this is a stream that is gone once it was read."""
+    if isinstance(data, pa.Table | pa.RecordBatch | np.ndarray | Mapping):
+        return False
+    loaded = type(data).__module__.partition(".")[0] in ("pandas", "polars", "duckdb")
+    return not loaded and (isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__"))
 
 
 def column_types(data: object) -> dict[str, str]:

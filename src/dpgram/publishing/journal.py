@@ -1,0 +1,153 @@
+"""What was drawn so far, on disk until the release is safe: a repeated call goes on from here.
+
+One file beside the ledger, for its owner's eyes only, named after what was asked for. It is written before
+the charge, so that a charge can be found again by its number, and after every stage; each line carries its
+own digest, and a torn last line was never acted upon. It holds noisy, paid-for results and no secret of the
+table, but nobody should see a release before its curator does. While a publication runs, it holds a lock on
+its file; a second one with the same options at the same time takes another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, final
+
+from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
+from dpgram.errors import DpgramError
+from dpgram.privacy.entropy import SystemEntropy
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: publications cannot be taken up again there
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT: Final = "dpgram-unfinished/1"
+_AT_ONCE: Final = 10_000
+"""Publications with the same options at the same time."""
+
+
+@contextlib.contextmanager
+def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journal]:
+    """The journal of an interrupted publication with the same request, or a new one."""
+    key = sha256_hex(request)
+    for number in range(_AT_ONCE):
+        path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
+        handle = _locked(path)
+        if handle is None:
+            continue
+        try:
+            yield Journal(path, handle, key)
+        finally:
+            os.close(handle)  # and with it the lock
+        return
+    raise DpgramError("too many publications with the same options at once", limit=f"{_AT_ONCE}")
+
+
+def _locked(path: Path) -> int | None:
+    """The file, opened and locked for this publication alone; None where another one holds it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, path):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # it was finished and removed between opening and locking
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@final
+class Journal:
+    """One publication's results so far. Not for callers: use `open_journal`."""
+
+    def __init__(self, path: Path, handle: int, key: str) -> None:
+        self.path, self._handle = path, handle
+        lines, end = _read(handle)
+        head = lines[0] if lines else None
+        self.resumed = head is not None and head.get("format") == FORMAT and head.get("request") == key
+        if self.resumed and head is not None:
+            self._id = str(head["id"])
+            self._stages = {int(line["stage"]): line["kept"] for line in lines[1:]}
+            os.ftruncate(handle, end)
+            os.lseek(handle, end, os.SEEK_SET)
+            return
+        os.ftruncate(handle, 0)
+        os.lseek(handle, 0, os.SEEK_SET)
+        self._id, self._stages = SystemEntropy().random_bytes(16).hex(), {}
+        self._append({"format": FORMAT, "request": key, "id": self._id})
+        _sync_folder(path)
+
+    def kept(self, stage: int) -> Mapping[str, Any] | None:
+        """What an earlier run drew in this stage."""
+        return self._stages.get(stage)
+
+    def keep(self, stage: int, result: Mapping[str, Any]) -> None:
+        """Durable when this returns."""
+        self._stages[stage] = dict(result)
+        self._append({"stage": stage, "kept": dict(result)})
+
+    def receipt_id(self, charge: int) -> str:
+        """The number of a charge of this publication: the same in every run of it."""
+        return hashlib.sha256(f"{self._id} charge {charge}".encode()).hexdigest()[:32]
+
+    def finish(self) -> None:
+        """The release is safe, or will never be: nothing is to be taken up again."""
+        os.ftruncate(self._handle, 0)
+        self.path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def dropped_on_error(self) -> Iterator[None]:
+        """Nothing was charged yet: where this fails, nothing is to be taken up again."""
+        try:
+            yield
+        except DpgramError:
+            self.finish()
+            raise
+
+    def _append(self, line: Mapping[str, object]) -> None:
+        body = canonical_bytes(line)
+        os.write(self._handle, body + b" " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+        os.fsync(self._handle)
+
+
+def _read(handle: int) -> tuple[list[dict[str, Any]], int]:
+    """All whole lines, and where they end."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(handle), "rb") as stream:
+        raw = stream.read()
+    lines: list[dict[str, Any]] = []
+    end = 0
+    for line in raw.splitlines(keepends=True):
+        body, _, digest = line.rstrip(b"\n").rpartition(b" ")
+        if not line.endswith(b"\n") or hashlib.sha256(body).hexdigest().encode() != digest:
+            break
+        found = parse_strictly(body)
+        if not isinstance(found, dict):
+            break
+        lines.append(found)
+        end += len(line)
+    return lines, end
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,487 @@
+"""Public facts that nobody knows, measured before the matrix in one event: bounds, levels, the row radius.
+
+μ² = Σ μᵢ² (or ε = Σ εᵢ) over rows, levels, octaves, bins, lengths and the matrix, each a share of the event's
+currency that is fixed before a row is read; learnt levels add a share of δ. Each part sees only what the
+parts before it published. What could stop the publication (rows, levels, octaves) is charged first, the rest
+only if it goes on. proofs/bounds.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+
+from dpgram.bounds import fine_bounds, reach_for, rows_needed
+from dpgram.choice import choose
+from dpgram.encoding import Encoder
+from dpgram.engines.passes import Pass
+from dpgram.errors import GuaranteeError, LearningError, MechanismError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.looks import looks_for
+from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.octaves import Coarse
+from dpgram.privacy.accountant import (
+    ApproximateEvent,
+    Currency,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    composed,
+    describe,
+)
+from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
+from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
+from dpgram.privacy.entropy import LARGEST_SCALE
+from dpgram.privacy.exact import float_up, root_up
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.rounding import up
+from dpgram.publishing.blocks import gaussian_shares, pure_shares
+from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
+from dpgram.publishing.measurements.levels import Levels
+from dpgram.publishing.publication import Program, Stage
+from dpgram.publishing.request import AUTO, Request
+from dpgram.publishing.split import Parts
+from dpgram.publishing.terms import Terms, gaussian_block, numbered_blocks, pure_block
+from dpgram.radius import chosen_radius
+from dpgram.release_measurements import latest
+from dpgram.release_parts import (
+    ColumnOctaves,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredLevels,
+    MeasuredOctaves,
+    MeasuredRows,
+    Measurements,
+)
+
+if TYPE_CHECKING:
+    from dpgram.engines.passes import Sums
+    from dpgram.publishing.measurements.base import Measurement
+    from dpgram.schema import Schema
+
+Family: TypeAlias = Literal["gaussian", "pure", "approximate"]
+"""How the noise of the matrix composes with that of the counts: in μ², in ε, or as (ε, δ) beside pure counts."""
+_SLACK = 1.0 - 2.0**-40
+"""What is left free for rounding, so that all parts together never cost more than the whole."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningPlan:
+    """Every noise of the event, fixed before a row is read: public facts only."""
+
+    request: Request
+    family: Family
+    mechanism: str
+    """Of the matrix, by name; its noise is calibrated to `rest` when its columns are known."""
+    law: CountLaw
+    shares: Parts
+    count: CountNoise | None
+    octaves: CountNoise | None
+    bins: CountNoise | None
+    levels: CountNoise | None
+    lengths: CountNoise | None
+    level_delta: float
+    rest: float
+    """μ² or ε for the matrix, or for all blocks of it."""
+    before: Fraction
+    """μ² or ε of everything measured before it."""
+    guarantee: Guarantee
+    gaussian: GaussianDP | None
+    charges: tuple[Event, ...]
+    """One, or two: what could stop the publication, then the rest."""
+
+    @property
+    def price(self) -> Event:
+        """All charges together."""
+        return composed(self.charges)
+
+    @property
+    def steps(self) -> int:
+        """1 under add/remove, 2 under replace-one."""
+        return self.request.adjacency.gram_trace_steps
+
+    def norm_of(self, width: int) -> float:
+        """E‖N‖ of noise on `width` columns, for rows of length 1, in rows: a forecast, to choose a radius by."""
+        if self.family == "pure":
+            facts = Facts(width=width, adjacency=self.request.adjacency)
+            law: Any = MatrixLaplace.calibrated(Guarantee(self.rest), facts).law(width)
+        else:
+            square = self.rest
+            if self.family == "approximate":
+                square = discrete_mu_at_most(self.rest, self.request.guarantee.delta) ** 2
+            scale = scale_of_counts("discrete-gaussian", square, histograms=1, steps=self.steps)
+            law = Gaussian(sigma=scale).law(width)
+        return float(law.expected_norm(width)) / ROW_NORM_SQUARED
+
+
+def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
+    """Noise for every part such that all together keep the guarantee, exactly. Reads no data.
+
+    Proof: proofs/bounds.md#bounds-composition.
+    """
+    family, name = _family(request, currency)
+    law: CountLaw = "discrete-gaussian" if family == "gaussian" else "discrete-laplace"
+    guarantee, split, schema = request.guarantee, request.split, request.rules.schema
+    level_delta = split.levels * guarantee.delta
+    if split.levels and level_delta == 0.0:
+        raise _too_little(split.levels)
+    whole = guarantee.epsilon
+    if family == "gaussian":
+        whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
+    shares = split.parts(private_rows=request.adjacency.name == "add-remove")
+    columns, blocks = len(schema.unbounded), len(request.blocks or (None,))
+    drawn = {
+        "count": 1,
+        "levels": len(schema.without_levels),
+        "octaves": columns,
+        "bins": columns * looks_for(law),
+        "lengths": blocks,
+    }
+    steps = request.adjacency.gram_trace_steps
+    noises = {part: _noise(law, getattr(shares, part) * whole, count, steps) for part, count in drawn.items()}
+
+    def price(*parts: str) -> Fraction:
+        found = [
+            price_of_counts(law, noise.scale, histograms=drawn[part], steps=steps)
+            for part in parts
+            if (noise := noises[part]) is not None
+        ]
+        return sum(found, Fraction(0))
+
+    rest = (1.0 - split.total) * whole * _SLACK
+    first, later = price("count", "levels", "octaves"), price("bins", "lengths")
+    if first + later + Fraction(rest) > Fraction(whole):
+        raise MechanismError("the parts of this event cost more than the whole", remedy="Report a bug")
+    total = first + later + Fraction(rest)
+    return LearningPlan(
+        request=request,
+        family=family,
+        mechanism=name,
+        law=law,
+        shares=shares,
+        level_delta=level_delta,
+        rest=rest,
+        before=first + later,
+        guarantee=Guarantee(guarantee.epsilon, level_delta) if family == "pure" else guarantee,
+        gaussian=GaussianDP(root_up(total)) if family == "gaussian" and not level_delta else None,
+        charges=tuple(_charges(request, family, name, first, later, rest, level_delta)),
+        **noises,
+    )
+
+
+def _family(request: Request, currency: Currency | None) -> tuple[Family, str]:
+    name = request.mechanism
+    if name == AUTO and not request.psd:
+        pure = request.guarantee.pure or currency == "epsilon"
+        return ("pure", MatrixLaplace.name) if pure else ("gaussian", Gaussian.name)
+    if name == Gaussian.name:
+        return "gaussian", name
+    return ("pure" if name != AUTO and MECHANISMS[name].pure else "approximate"), name
+
+
+def _noise(law: CountLaw, price: float, histograms: int, steps: int) -> CountNoise | None:
+    if price == 0.0 or histograms == 0:
+        return None
+    scale = scale_of_counts(law, price, histograms=histograms, steps=steps)
+    if not 0.0 < scale <= LARGEST_SCALE:
+        raise _too_little(price)
+    if law == "discrete-gaussian" and scale < DISCRETE_SIGMA_AT_LEAST:
+        raise GuaranteeError(
+            "integer noise this small is not covered by the proof of its privacy",
+            remedy="Ask for a smaller epsilon or delta",
+        )
+    return CountNoise(law=law, scale=scale)
+
+
+def _too_little(share: float) -> GuaranteeError:
+    return GuaranteeError(
+        "so small a share of the budget needs more noise than can be drawn",
+        got=f"a share of {share:g}",
+        limit="a scale of 2^56 lattice units",
+        remedy="Give it a larger share, or ask for a larger epsilon or delta",
+    )
+
+
+def _charges(
+    request: Request,
+    family: Family,
+    name: str,
+    first: Fraction,
+    later: Fraction,
+    rest: float,
+    level_delta: float,
+) -> Iterator[Event]:
+    def event(cost: Fraction) -> Event:
+        gaussian = family == "gaussian"
+        return GaussianEvent(mu=root_up(cost)) if gaussian else PureEvent(epsilon=float_up(cost))
+
+    if first:
+        leak = [ApproximateEvent(epsilon=0.0, delta=level_delta)] if level_delta else []
+        yield composed([event(first), *leak])
+    if family != "approximate":
+        yield event(later + Fraction(rest))
+        return
+    # Levels are known here, so the columns are, and with them what the matrix costs.
+    schema = request.rules.schema
+    (encoder,) = request.encoders(schema.with_bounds(dict.fromkeys(schema.unbounded, (-1.0, 1.0))))
+    facts = request.facts(encoder)
+    matrix = _approximate(request, name, rest, facts)[0].event(facts)
+    yield composed([event(later), matrix] if later else [matrix])
+
+
+def _approximate(request: Request, name: str, epsilon: float, facts: Facts) -> tuple[Mechanism, str]:
+    chosen = choose(name, Guarantee(epsilon, request.guarantee.delta), facts, None, psd=request.psd)
+    return chosen.mechanism, chosen.reason
+
+
+def refuse_few_rows(plan: LearningPlan, rows: float, *, paid: Event | None) -> None:
+    """Stop where noise would hide the columns, from a public number of rows or one that was paid for."""
+    if plan.octaves is None:
+        return
+    schema, unit = plan.request.rules.schema, plan.request.rules.unit
+    columns, people = len(schema.unbounded), "rows" if unit is None else f"values of {unit!r}"
+    needed = math.ceil(rows_needed(plan.octaves, columns))
+    if rows >= needed:
+        return
+    remedy = "Give public bounds for some or all columns, a larger epsilon, or a larger bounds_budget"
+    fewer = _columns_within(plan.octaves, columns, rows)
+    remedy += f": so many {people} are enough for {fewer} open columns" if fewer else ""
+    if paid is not None:
+        remedy += ". Where the number of rows is public, rows= makes such a refusal free"
+    raise LearningError(
+        f"too few {people} to learn the bounds of {columns} column(s) at this guarantee",
+        got=f"{'about ' if paid is not None else ''}{max(rows, 0.0):,.0f}",
+        limit=f"{needed:,}",
+        remedy=remedy,
+        spent=paid,
+        cost=_cost(paid),
+    )
+
+
+def _cost(paid: Event | None) -> str:
+    return "" if paid is None else f"{describe(paid)}, of what the whole release would have cost"
+
+
+def _columns_within(noise: CountNoise, columns: int, rows: float) -> int:
+    """How many open columns so many rows allow at the same share of the budget; 0 where not even one."""
+
+    def needed(fewer: int) -> float:
+        part = fewer / columns
+        scale = noise.scale * (math.sqrt(part) if noise.law == "discrete-gaussian" else part)
+        return rows_needed(CountNoise(law=noise.law, scale=scale), fewer)
+
+    return next((fewer for fewer in range(columns - 1, 0, -1) if needed(fewer) <= rows), 0)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """What is known once everything before the matrix was measured. All of it is published."""
+
+    schema: Schema
+    clips: tuple[float | None, ...]
+    """The row radius of each block."""
+    measured: tuple[Measurements, ...]
+    """What each block's release records, in order."""
+    charge: Event | None
+    """What is still to be charged before the matrix is drawn."""
+
+
+def learn(plan: LearningPlan, inspect: Callable[[Pass, Sums], None]) -> Program[Learnt]:
+    """Part after part, each from what the earlier ones published.
+
+    Proof: proofs/bounds.md#bounds-order.
+    """
+    request, rules = plan.request, plan.request.rules
+    charges = list(plan.charges)
+    measured: list[Any] = []
+    public_rows: int | None = None
+    rows = 0.0
+    first = tuple(_first_measurements(plan))
+    if first:
+        # The last charge is for the rest: with two, the first covers what could stop here.
+        answer = yield _stage(rules.schema, plan, first, charges.pop(0), inspect)
+        measured += answer.published
+        public_rows = answer.public_rows
+        rows = _rows(measured, public_rows)
+        refuse_few_rows(plan, rows, paid=plan.charges[0])
+    schema = _with_levels(rules.schema, measured)
+    if plan.bins is not None:
+        bounds = _coarse(plan, measured)
+        bins = Bins(
+            noise=plan.bins,
+            share=plan.shares.bins,
+            steps=plan.steps,
+            columns=tuple(bounds),
+            bounds=tuple(bounds.values()),
+            rows=max(rows, 1.0),
+        )
+        answer = yield _stage(schema, plan, (bins,), charges.pop(0), inspect)
+        measured += answer.published
+        schema = _with_bounds(plan, schema, measured, max(rows, 1.0))
+    clips: tuple[float | None, ...] = tuple(request.clip for _ in request.blocks or (None,))
+    lengths: tuple[Any, ...] = ()
+    if plan.lengths is not None:
+        encoders = request.encoders(schema, [None] * len(clips))
+        measurements = tuple(
+            Lengths(noise=plan.lengths, share=plan.shares.lengths / len(clips), steps=plan.steps, encoder=one)
+            for one in encoders
+        )
+        answer = yield _stage(schema, plan, measurements, charges.pop(0) if charges else None, inspect)
+        lengths = answer.published
+        rows = rows or float(answer.public_rows or 0)
+        clips = tuple(
+            _radius(plan, one, found, rows) for one, found in zip(encoders, lengths, strict=True)
+        )
+    return Learnt(
+        schema=schema,
+        clips=clips,
+        measured=tuple((*measured, *lengths[place : place + 1]) for place in range(len(clips))),
+        charge=charges.pop(0) if charges else None,
+    )
+
+
+def _first_measurements(plan: LearningPlan) -> Iterator[Measurement]:
+    schema, shares = plan.request.rules.schema, plan.shares
+    if plan.count is not None:
+        yield RowCount(noise=plan.count, share=shares.count, steps=plan.steps, columns=schema.unbounded)
+    if plan.levels is not None:
+        yield Levels(
+            noise=plan.levels,
+            share=shares.levels,
+            steps=plan.steps,
+            delta=plan.level_delta,
+            columns=schema.without_levels,
+        )
+    if plan.octaves is not None:
+        yield Octaves(noise=plan.octaves, share=shares.octaves, steps=plan.steps, columns=schema.unbounded)
+
+
+def _stage(
+    schema: Schema,
+    plan: LearningPlan,
+    measurements: tuple[Measurement, ...],
+    charge: Event | None,
+    inspect: Callable[[Pass, Sums], None],
+) -> Stage:
+    work = Pass(
+        rules=replace(plan.request.rules, schema=schema),
+        statistics=tuple(one.statistic for one in measurements),
+    )
+    return Stage(
+        work=work, measurements=measurements, charge=charge, inspect=lambda sums: inspect(work, sums)
+    )
+
+
+def _rows(measured: list[Any], public_rows: int | None) -> float:
+    noisy = [int(each.cell) / ROW_NORM_SQUARED for each in measured if isinstance(each, MeasuredRows)]
+    return noisy[0] if noisy else float(public_rows or 0)
+
+
+def _with_levels(schema: Schema, measured: list[Any]) -> Schema:
+    found = [each.columns for each in measured if isinstance(each, MeasuredLevels)]
+    return schema.with_levels({each.column: each.levels for each in found[0]}) if found else schema
+
+
+def _coarse(plan: LearningPlan, measured: list[Any]) -> dict[str, tuple[float, float]]:
+    """The coarse bounds that the octaves stand for; stops where noise hides a column."""
+    (octaves,) = (each for each in measured if isinstance(each, MeasuredOctaves))
+    return {each.column: _run(plan, each).bounds for each in octaves.columns}
+
+
+def _run(plan: LearningPlan, octaves: ColumnOctaves) -> Coarse:
+    if not octaves.cells:
+        raise LearningError(
+            f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
+            remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
+            spent=plan.charges[0],
+            cost=_cost(plan.charges[0]),
+        )
+    return Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
+
+
+def _with_bounds(plan: LearningPlan, schema: Schema, measured: list[Any], rows: float) -> Schema:
+    """Location ± reach·scale of each column, from the bins looked at last."""
+    coarse = _coarse(plan, measured)
+    (bins,) = (each for each in measured if isinstance(each, MeasuredBins))
+    # A private clip bounds the noise whatever the bounds are. Then columns are scaled to a deviation of
+    # about 1, as much as the constant has, and centred; otherwise to [-1, 1], within the coarse bounds.
+    clipped = plan.lengths is not None
+    reach = reach_for(plan.norm_of(schema.width), rows, clipped=clipped)
+    found = {}
+    for each in bins.columns:
+        counts, last = latest(each.looks)[0], each.looks[-1]
+        low, high = fine_bounds(counts, last.low, last.high, rows=rows, reach=reach)
+        if not clipped:
+            low, high = max(low, coarse[each.column][0]), min(high, coarse[each.column][1])
+        found[each.column] = (low, high)
+    return schema.with_bounds(found, weight=reach if clipped else 1.0)
+
+
+def _radius(plan: LearningPlan, encoder: Encoder, lengths: MeasuredLengths, rows: float) -> float:
+    import numpy as np
+
+    width = encoder.schema.width
+    return chosen_radius(
+        in_rows(np.array([int(cell) for cell in lengths.cells], dtype=object)),
+        max_norm_squared=encoder.schema.max_norm_squared,
+        width=width,
+        noise_norm=plan.norm_of(width),
+        rows=rows,
+    )
+
+
+def learnt_terms(plan: LearningPlan, learnt: Learnt) -> tuple[Terms, ...]:
+    """The noise of the matrix, or of every block of it, now that its columns are known."""
+    request = replace(plan.request, rules=replace(plan.request.rules, schema=learnt.schema))
+    encoders = request.encoders(learnt.schema, learnt.clips)
+    if request.blocks is not None:
+        return numbered_blocks(_blocks(plan, request, encoders), plan.guarantee, plan.gaussian)
+    (encoder,) = encoders
+    facts = request.facts(encoder)
+    mechanism, reason = _mechanism(plan, facts)
+    return (
+        Terms(
+            encoder=encoder,
+            facts=facts,
+            guarantee=plan.guarantee,
+            mechanism=mechanism,
+            event=mechanism.event(facts),
+            gaussian=plan.gaussian,
+            reason=reason,
+            rules=request.rules,
+        ),
+    )
+
+
+def _mechanism(plan: LearningPlan, facts: Facts) -> tuple[Mechanism, str]:
+    asked = plan.request.mechanism != AUTO
+    reason = "asked for by name" if asked else "auto: its noise composes exactly with that of the counts"
+    if plan.family == "gaussian":
+        scale = scale_of_counts(plan.law, plan.rest, histograms=1, steps=plan.steps)
+        return Gaussian(sigma=scale), reason
+    if plan.family == "pure":
+        return MECHANISMS[plan.mechanism].calibrated(Guarantee(plan.rest), facts), reason
+    return _approximate(plan.request, plan.mechanism, plan.rest, facts)
+
+
+def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...]) -> list[Terms]:
+    """What is left, shared out for the least Σ d_b·σ_b² over all blocks: from published facts, within `rest`."""
+    before = float_up(plan.before)
+    if plan.family == "gaussian":
+        found = []
+        for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
+            scale = scale_of_counts(plan.law, plan.rest * share, histograms=1, steps=plan.steps)
+            reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
+            found.append(gaussian_block(request, one, Gaussian(sigma=scale), reason, before))
+        return found
+    return [
+        pure_block(
+            request, one, plan.rest * share, f"blocks: {share:.1%} of the ε that is left for the matrices", before
+        )
+        for one, share in zip(encoders, pure_shares(encoders), strict=True)
+    ]

@@ -1,0 +1,183 @@
+"""Noisy histograms: the number of rows, powers of two, bins, row lengths. 2^30 lattice units are one row.
+
+A row, or a unit, adds at most 2^30 to one cell of each of m histograms: proofs/bounds.md#bounds-sensitivity.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from dpgram.bounds import coarse_bounds
+from dpgram.encoding import Encoder
+from dpgram.release_measurements import crowded
+from dpgram.looks import Window, looks_for
+from dpgram.privacy.counts import CountNoise, count_event, in_rows
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.release_parts import (
+    ColumnBins,
+    ColumnOctaves,
+    LearntLook,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredOctaves,
+    MeasuredRows,
+)
+from dpgram.sums.counts import BinsOf, CountsOf, LengthsOf, OctavesOf, RowsOf
+
+if TYPE_CHECKING:
+    from dpgram.privacy.entropy import Entropy, Integers
+    from dpgram.privacy.events import Event
+    from dpgram.sums.counts import ExactCounts
+
+
+def texts(cells: Integers) -> tuple[str, ...]:
+    """Whole numbers as a release writes them."""
+    return tuple(str(int(cell)) for cell in cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountMeasurement(Measurement):
+    """Histograms with noise of one law on every cell."""
+
+    noise: CountNoise
+    share: float
+    """Of the event's currency: for the record."""
+    steps: int
+    """1 under add/remove, 2 under replace-one."""
+
+    @property
+    @abstractmethod
+    def statistic(self) -> CountsOf:
+        """Which histograms."""
+
+    @property
+    def drawn(self) -> int:
+        """How many histograms are drawn."""
+        return self.statistic.shape[0]
+
+    @property
+    def event(self) -> Event:
+        """μ² = m·steps·2^60/σ², or ε = m·steps·2^30/b."""
+        return count_event(self.noise, histograms=self.drawn, steps=self.steps)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"law": self.noise.law, "scale": self.noise.scale, "share": self.share}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCount(CountMeasurement):
+    """The noisy number of rows in which these columns are there."""
+
+    kind: ClassVar[str] = "rows"
+    result: ClassVar[Any] = MeasuredRows
+    columns: tuple[str, ...]
+
+    @property
+    def statistic(self) -> RowsOf:
+        """One number."""
+        return RowsOf(self.columns)
+
+    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredRows:
+        """The number with noise."""
+        (cell,) = texts(self.noise.draw(exact[0].cells, entropy).ravel())
+        return MeasuredRows(cell=cell, **self._facts())
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Octaves(CountMeasurement):
+    """Powers of two of each column; of each the run that stands out of the noise is published."""
+
+    kind: ClassVar[str] = "octaves"
+    result: ClassVar[Any] = MeasuredOctaves
+    columns: tuple[str, ...]
+
+    @property
+    def statistic(self) -> OctavesOf:
+        """A histogram for each column."""
+        return OctavesOf(self.columns)
+
+    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredOctaves:
+        """Post-processing of noisy counts: what noise hides is left out. Proof: proofs/bounds.md#bounds-after."""
+        noisy = self.noise.draw(exact[0].cells, entropy)
+        return MeasuredOctaves(
+            columns=tuple(
+                self._run(name, cells) for name, cells in zip(self.columns, noisy, strict=True)
+            ),
+            **self._facts(),
+        )
+
+    def _run(self, name: str, cells: Integers) -> ColumnOctaves:
+        run = coarse_bounds(in_rows(cells), self.noise, len(self.columns))
+        if run is None:
+            return ColumnOctaves(column=name, first=0, cells=())
+        return ColumnOctaves(column=name, first=run.first, cells=texts(cells[run.first : run.last + 1]))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bins(CountMeasurement):
+    """Sixteen bins of each column, several times: closer where two of them hold nearly all of it.
+
+    Proof: proofs/bounds.md#bounds-looks.
+    """
+
+    kind: ClassVar[str] = "bins"
+    result: ClassVar[Any] = MeasuredBins
+    columns: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+    """What the octaves told."""
+    rows: float
+    """The published number of rows."""
+
+    @property
+    def statistic(self) -> BinsOf:
+        """The finest bins, of which every look is made."""
+        return BinsOf(self.columns, self.bounds)
+
+    @property
+    def drawn(self) -> int:
+        """Every look at every column is a histogram."""
+        return len(self.columns) * looks_for(self.noise.law)
+
+    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredBins:
+        """Look after look, each where those before it found the column."""
+        finest = exact[0].cells
+        windows = [Window() for _ in self.columns]
+        looks: list[list[LearntLook]] = [[] for _ in self.columns]
+        for _ in range(looks_for(self.noise.law)):
+            for place, counts in enumerate(finest):
+                cells = self.noise.draw(windows[place].counts(counts), entropy)
+                low, high = windows[place].edges(*self.bounds[place])
+                looks[place].append(LearntLook(low=low, high=high, bins=texts(cells)))
+                closer = None if windows[place].closest else crowded(looks[place], self.rows, self.noise)
+                windows[place] = windows[place] if closer is None else windows[place].closer(closer)
+        return MeasuredBins(
+            columns=tuple(
+                ColumnBins(column=name, looks=tuple(seen))
+                for name, seen in zip(self.columns, looks, strict=True)
+            ),
+            **self._facts(),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths(CountMeasurement):
+    """Squared lengths of encoded rows."""
+
+    kind: ClassVar[str] = "lengths"
+    result: ClassVar[Any] = MeasuredLengths
+    encoder: Encoder
+
+    @property
+    def statistic(self) -> LengthsOf:
+        """One histogram."""
+        return LengthsOf(self.encoder)
+
+    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredLengths:
+        """The histogram with noise."""
+        return MeasuredLengths(cells=texts(self.noise.draw(exact[0].cells[0], entropy)), **self._facts())

@@ -1,0 +1,66 @@
+"""The matrix itself: Σ q qᵀ in public or published coordinates, with the noise of any mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+from msgspec import Struct
+
+from dpgram.encoding import Encoder
+from dpgram.mechanisms import Drawn, Facts, Mechanism
+from dpgram.noise import Law
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.release_parts import PublishedMatrix
+from dpgram.sums.grams import GramOf
+
+if TYPE_CHECKING:
+    from dpgram.gram import ExactGram
+    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.events import Event
+
+
+@final
+class MeasuredGram(Struct, frozen=True, kw_only=True):
+    """A noisy matrix, and the law of its noise."""
+
+    matrix: PublishedMatrix
+    noise: Law
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gram(Measurement):
+    """One matrix for each group, at the price of one: a row, or a unit, is in one group.
+
+    Proofs: that of the mechanism, and proofs/units.md#units-groups.
+    """
+
+    kind: ClassVar[str] = "gram"
+    result: ClassVar[Any] = tuple[MeasuredGram, ...]
+    encoder: Encoder
+    mechanism: Mechanism
+    facts: Facts
+
+    @property
+    def statistic(self) -> GramOf:
+        """The Gram matrix of the encoded rows."""
+        return GramOf(self.encoder)
+
+    @property
+    def event(self) -> Event:
+        """That of the mechanism."""
+        return self.mechanism.event(self.facts)
+
+    def draw(self, exact: tuple[ExactGram, ...], entropy: Entropy) -> tuple[MeasuredGram, ...]:
+        """A noisy matrix for each group."""
+        drawn = [self.mechanism.draw(found.cells, entropy) for found in exact]
+        return tuple(MeasuredGram(matrix=published_matrix(one), noise=one.noise) for one in drawn)
+
+
+def published_matrix(drawn: Drawn) -> PublishedMatrix:
+    """The lower triangle, row by row, as decimal strings."""
+    rows, columns = np.tril_indices(len(drawn.cells))
+    cells = tuple(str(int(cell)) for cell in drawn.cells[rows, columns])
+    return PublishedMatrix(kind=drawn.kind, exponent=drawn.exponent, cells=cells)

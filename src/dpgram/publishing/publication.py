@@ -1,0 +1,343 @@
+"""The order that is the guarantee, written once: read → charge → draw → publish, stage after stage.
+
+A *program* is a generator of stages. Each says what is added up in one pass, which measurements are drawn of
+it, and what is charged before that; what it gets back is published, and the next stage may depend on it and
+on public facts alone. Nothing else in dpgram charges a ledger or draws noise (tests/unit/test_one_path.py).
+
+    read the table             an error, a report that fails, a limit: nothing was spent
+    charge, durably            refused: nothing was spent
+    draw, keep on disk         a crash from here on: the same call goes on from what was kept
+    go on to the next stage    may read the table again, may be charged a second part
+
+Everything a person can get wrong is found before the first charge. No decision looks at the exact sums: what
+goes on and what is said in a release follows from public facts and published results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+
+from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, MechanismError
+from dpgram.privacy.accountant import describe
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
+from dpgram.publishing.journal import Journal, open_journal
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+    from dpgram.engines.passes import Pass, Sums
+    from dpgram.engines.threads import Progress
+    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.privacy.receipt import Receipt
+    from dpgram.publishing.measurements.base import Measurement
+
+T = TypeVar("T")
+
+_ROUNDING: Final = Fraction(1, 10**12)
+"""By which the prices of parts, each rounded up, may exceed the price of the whole."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One pass over the table, and what is drawn of its sums."""
+
+    work: Pass
+    measurements: tuple[Measurement, ...]
+    """One for each statistic of the pass, in order."""
+    charge: Event | None = None
+    """What is charged before this stage draws; None: an earlier charge covers it."""
+    inspect: Callable[[Sums], None] | None = None
+    """For the curator's eyes, after reading and before the first charge: whatever it raises costs nothing."""
+    look: Callable[[Sums], None] | None = None
+    """For the curator's eyes, after the draw: must not raise."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a program gets for a stage: everything in it is published, or public anyway."""
+
+    published: tuple[Any, ...]
+    """What each measurement gave."""
+    receipts: tuple[Receipt, ...] = ()
+    """Of all charges so far."""
+    public_rows: int | None = None
+    """Rows, or units, of the first pass: under replace-one that number is public."""
+
+
+Program: TypeAlias = Generator[Stage, Answer, T]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Who pays, and for what: the ledger, and what it is told."""
+
+    ledger: Ledger
+    adjacency: Adjacency
+    unit: str | None = None
+    note: str = ""
+    request: Mapping[str, object] = field(default_factory=dict)
+    """All public facts that were asked for: the same ones find an interrupted publication again."""
+
+    def check(self, event: Event) -> None:
+        """Raise what the charge would raise now."""
+        self.ledger.check(event, adjacency=self.adjacency, unit=self.unit, note=self.note)
+
+
+@contextlib.contextmanager
+def publication(
+    program: Program[T],
+    *,
+    data: object,
+    engine: Engine,
+    entropy: Entropy,
+    adjacency: Adjacency,
+    price: Event,
+    account: Account | None = None,
+    progress: Progress = None,
+) -> Iterator[T]:
+    """Carry a program out. What was paid for is kept on disk until the block ends without an error.
+
+    `price` is that of all its charges together: refused before a row is read where the ledger has less.
+
+    Proof: proofs/measurements.md#measurements-order.
+    """
+    refuse_seeded(entropy, account)
+    # A broken installation must be found before the charge, not after it.
+    entropy.rehearse()
+    with contextlib.ExitStack() as stack:
+        journal = None
+        if account is not None:
+            journal = stack.enter_context(open_journal(account.ledger.path, account.request))
+            if not journal.resumed:
+                with journal.dropped_on_error():
+                    account.check(price)
+        run = _Run(
+            data=data,
+            engine=engine,
+            entropy=entropy,
+            adjacency=adjacency,
+            account=account,
+            journal=journal,
+            progress=progress,
+        )
+        try:
+            result = run.carry_out(program)
+        except DpgramError as stopped:
+            # Nothing was charged, or noise hid what was needed: there is nothing to go on with.
+            over = isinstance(stopped, LearningError) and stopped.final
+            if journal is not None and (over or not run.paying):
+                journal.finish()
+            raise
+        yield result
+        if journal is not None:
+            journal.finish()
+
+
+def refuse_seeded(entropy: Entropy, account: Account | None) -> None:
+    """A ledger pays for noise that nobody can remove."""
+    if account is not None and entropy.label != "system":
+        raise MechanismError(
+            "seeded noise can be removed by whoever knows the seed, so no ledger pays for it",
+            remedy="Leave entropy out; or, for an experiment, leave the ledger out",
+        )
+
+
+def drawn(measurement: Measurement, exact: Sums, entropy: Entropy) -> Any:
+    """One draw of a measurement from sums that are no secret, as in an audit: there is nothing to charge."""
+    return measurement.draw(exact, entropy)
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One publication under way."""
+
+    data: object
+    engine: Engine
+    entropy: Entropy
+    adjacency: Adjacency
+    account: Account | None
+    journal: Journal | None
+    progress: Progress
+    receipts: list[Receipt] = field(default_factory=list)
+    public_rows: int | None = None
+    allowance: Allowance = field(default_factory=lambda: Allowance())
+    charged: list[Event] = field(default_factory=list)
+    paying: bool = False
+    """Whether a charge may have been made."""
+
+    def carry_out(self, program: Program[T]) -> T:
+        number, stage = 0, next(program)
+        while True:
+            kept = None if self.journal is None else self.journal.kept(number)
+            published = self._measured(number, stage) if kept is None else self._recalled(stage, kept)
+            answer = Answer(
+                published=published, receipts=tuple(self.receipts), public_rows=self.public_rows
+            )
+            try:
+                stage = program.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            number += 1
+
+    def _measured(self, number: int, stage: Stage) -> tuple[Any, ...]:
+        """Read, charge, draw, keep: in this order."""
+        sums = self._read(stage)
+        if number == 0 and self.adjacency.name == "replace-one":
+            units = stage.work.rules.unit is not None
+            self.public_rows = stage.work.units_read(sums) if units else stage.work.rows_read(sums)
+        if stage.inspect is not None and not self.charged:
+            stage.inspect(sums)
+        if stage.charge is not None:
+            self._charge(stage.charge)
+        for measurement in stage.measurements:
+            self.allowance.use(measurement.event)
+        published = tuple(
+            measurement.draw(exact, self.entropy)
+            for measurement, exact in zip(stage.measurements, stage.work.parts(sums), strict=True)
+        )
+        if self.journal is not None:
+            plain = [m.to_json(each) for m, each in zip(stage.measurements, published, strict=True)]
+            # Durable before anybody can act on it, so that no second noise is ever drawn for it.
+            self.journal.keep(number, {"published": plain, "public_rows": self.public_rows})
+        if stage.look is not None:
+            stage.look(sums)
+        return published
+
+    def _recalled(self, stage: Stage, kept: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What an interrupted run of the same publication has drawn already."""
+        if stage.charge is not None:
+            self._charge(stage.charge)
+        for measurement in stage.measurements:
+            self.allowance.use(measurement.event)
+        self.public_rows = kept["public_rows"]
+        found = zip(stage.measurements, kept["published"], strict=True)
+        return tuple(measurement.from_json(plain) for measurement, plain in found)
+
+    def _read(self, stage: Stage) -> Sums:
+        """The exact sums of one pass. After the charge nothing but the source itself may make it fail."""
+        progress = harmless(self.progress) if self.charged and callable(self.progress) else self.progress
+        with warnings.catch_warnings(record=True) as cautions:
+            warnings.simplefilter("always")
+            try:
+                sums = self.engine.add_up(self.data, stage.work, progress=progress)
+            except DpgramError as problem:
+                if not self.charged or self.account is None:
+                    raise
+                raise self._interrupted(problem) from problem
+        for caution in cautions:
+            tell(str(caution.message))
+        return sums
+
+    def _interrupted(self, problem: DpgramError) -> LearningError:
+        """A table that can no longer be read after the charge: the message says what that has cost."""
+        return LearningError(
+            "the table could not be read again after the charge",
+            got=problem,
+            remedy="Mend the source and publish again with the same options and ledger: that goes on from "
+            "here and charges nothing again",
+            spent=composed(self.charged),
+            cost=describe(composed(self.charged)),
+            final=False,
+        )
+
+    def _charge(self, event: Event) -> None:
+        """Durable when this returns. What an interrupted run of this publication has paid is not paid again."""
+        if self.account is not None and self.journal is not None:
+            account, receipt_id = self.account, self.journal.receipt_id(len(self.receipts))
+            paid = account.ledger.receipt(receipt_id) if self.journal.resumed else None
+            self.paying = True
+            if paid is None:
+                paid = self._pay(account, event, receipt_id)
+            elif not self.receipts:
+                tell(
+                    f"a publication with these options was interrupted after entry {paid.entry} of the ledger "
+                    "was charged: this call goes on with it, and charges nothing for what was drawn"
+                )
+            self.receipts.append(paid)
+        self.allowance.add(event)
+        self.charged.append(event)
+
+    def _pay(self, account: Account, event: Event, receipt_id: str) -> Receipt:
+        try:
+            return account.ledger.charge(
+                event,
+                adjacency=account.adjacency,
+                unit=account.unit,
+                note=account.note,
+                receipt_id=receipt_id,
+            )
+        except BudgetExceeded:
+            self.paying = bool(self.receipts)
+            raise
+
+
+@final
+class Allowance:
+    """What was charged and is not yet drawn. A defence in depth: no draw that its charge does not cover."""
+
+    def __init__(self) -> None:
+        self._squares, self._epsilons, self._deltas = Fraction(0), Fraction(0), Fraction(0)
+        self._others: Counter[Part] = Counter()
+        self._most = Fraction(1)
+
+    def add(self, event: Event) -> None:
+        """A charge was made."""
+        self._move(event, 1)
+        self._most = max(self._most, self._squares, self._epsilons)
+
+    def use(self, event: Event) -> None:
+        """Something is about to be drawn: refuse what no charge covers."""
+        self._move(event, -1)
+        slack = self._most * _ROUNDING
+        short = min(self._squares, self._epsilons, self._deltas) < -slack
+        if short or any(count < 0 for count in self._others.values()):
+            raise MechanismError(
+                "a measurement would cost more than was charged for it",
+                got=describe(event),
+                remedy="Report a bug: nothing was drawn",
+            )
+
+    def _move(self, event: Event, sign: int) -> None:
+        for part in parts_of(event):
+            match part:
+                case GaussianEvent(mu=mu):
+                    self._squares += sign * Fraction(mu) ** 2
+                case PureEvent(epsilon=epsilon):
+                    self._epsilons += sign * Fraction(epsilon)
+                case ApproximateEvent(epsilon=0.0, delta=delta):
+                    self._deltas += sign * Fraction(delta)
+                case _:
+                    self._others[part] += sign
+
+
+def harmless(progress: Callable[[int], None]) -> Callable[[int], None]:
+    """A bar that breaks must not cost what was paid for: it is left alone from then on."""
+    broken = False
+
+    def show(rows: int) -> None:
+        nonlocal broken
+        if not broken:
+            try:
+                progress(rows)
+            except Exception:  # noqa: BLE001  (whatever it is, it is not worth a release)
+                broken = True
+
+    return show
+
+
+def tell(text: str) -> None:
+    """Warn; where warnings are errors, keep quiet: whether a release appears must not depend on a row."""
+    with contextlib.suppress(DpgramWarning):
+        warnings.warn(text, DpgramWarning, stacklevel=4)

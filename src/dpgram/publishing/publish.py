@@ -1,0 +1,402 @@
+"""publish(): request → plan → first pass → charge → draw → further passes → Release.
+
+Everything a person can get wrong is found before a row is read; `publication` has the order from there on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, final, overload
+
+from dpgram.columns import Categorical, Numeric
+from dpgram.encoding import PolicyCounts
+from dpgram.engines.find import find_engine
+from dpgram.errors import MechanismError
+from dpgram.mechanisms import Mechanism
+from dpgram.privacy.accountant import Event, composed, describe
+from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.publishing.learning import LearningPlan, Learnt, learn, learnt_terms, plan_learning, refuse_few_rows
+from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
+from dpgram.publishing.request import LedgerLike, Options, Request, open_ledger, requested
+from dpgram.publishing.terms import Terms, matrix_pass, matrix_terms
+from dpgram.release import Release
+from dpgram.release_measurements import unresolved
+from dpgram.release_parts import AdjacencyName, Group, Measurements, MissingPolicy
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+    from dpgram.engines.passes import Pass, Sums
+    from dpgram.engines.threads import Progress
+    from dpgram.gram import ExactGram
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """For the curator's eyes only: the counts are exact, so they must not leave with the release."""
+
+    counts: PolicyCounts
+    mechanism: str
+    reason: str
+    price: str
+    seconds: float
+    """How long reading and adding up took."""
+    measured: Measurements = ()
+    """What was measured before the matrix; this part is in the release as well."""
+    portion: str | None = None
+    """Which of several releases this is about: its group or block."""
+
+
+@overload
+def publish(
+    data: object, schema: Schema, *, epsilon: float, delta: float, **options: Unpack[Options]
+) -> Release: ...
+@overload
+def publish(
+    data: object,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    by: str | Categorical,
+    **options: Unpack[Options],
+) -> dict[str, Release]: ...
+@overload
+def publish(
+    data: object,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    blocks: Sequence[Sequence[str]],
+    **options: Unpack[Options],
+) -> tuple[Release, ...]: ...
+def publish(
+    data: object,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: AdjacencyName = "add-remove",
+    clip: float | Literal["private"] | None = None,
+    bounds_budget: float | None = None,
+    levels_budget: float | None = None,
+    mechanism: str = "auto",
+    ledger: LedgerLike | None = None,
+    missing: MissingPolicy = "drop",
+    strict: bool = False,
+    unit: str | None = None,
+    unit_rows: int | None = None,
+    by: str | Categorical | None = None,
+    blocks: Sequence[Sequence[str]] | None = None,
+    weight: str | Numeric | None = None,
+    rows: int | None = None,
+    ridge: float | None = None,
+    rank: int | None = None,
+    degrees: int | None = None,
+    psd: bool = False,
+    engine: str | Engine = "auto",
+    threads: int | None = None,
+    entropy: Entropy | None = None,
+    progress: Progress = None,
+    report: Callable[[Report], None] | None = None,
+    note: str = "",
+) -> Release | dict[str, Release] | tuple[Release, ...]:
+    """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
+
+    `clip` is a public row radius (none: the largest norm the schema allows, so nothing is clipped), or
+    "private" to choose one privately. `bounds_budget` and `levels_budget` are shares of this release's budget
+    that pay for learning bounds and levels the schema leaves open: see docs/how-to/no-bounds.md. `ledger`
+    is charged before noise is drawn; without one nothing keeps count of what was spent. `missing` and
+    `strict` say what happens to values outside the schema. `rows` is a public guess of the number of rows,
+    for warnings and forecasts. `ridge` (in encoded units), `rank` and `degrees` are public parameters of the
+    mechanisms that have them: see docs/reference/mechanisms.md; `psd=True` asks for a positive semidefinite
+    matrix, so that `auto` chooses among the mechanisms that give one. `report` receives, before the charge,
+    what the curator may know and nobody else (where something is learnt, the number of rows; then, after it,
+    all counts and what was learnt); `note` stays in the ledger.
+
+    `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
+    counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
+    names a column of survey weights with public bounds. `by` names a column of public groups, each of which
+    gets a release of its own at the price of one. `engine` says where rows are read and added up: "local",
+    "dask", "spark", an engine object with its options, or "auto", by the type of `data`
+    (docs/how-to/engines.md). `blocks` lists groups of columns, each of which gets a release of its own; they
+    share the budget. What does not go together is in docs/reference/options.md.
+
+    A call that is interrupted after its charge, by whatever, is taken up again by the same call: what was
+    drawn is kept beside the ledger until then, and nothing is charged or drawn twice.
+    """
+    chosen = find_engine(engine, data, threads=threads)
+    request = requested(
+        schema,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        clip=clip,
+        bounds_budget=bounds_budget,
+        levels_budget=levels_budget,
+        mechanism=mechanism,
+        missing=missing,
+        strict=strict,
+        unit=unit,
+        unit_rows=unit_rows,
+        by=by,
+        blocks=blocks,
+        weight=weight,
+        rows=rows,
+        ridge=ridge,
+        rank=rank,
+        degrees=degrees,
+        psd=psd,
+        note=note,
+        beside=_form(data, chosen),
+    )
+    with published(
+        data,
+        request,
+        engine=chosen,
+        ledger=ledger,
+        entropy=SystemEntropy() if entropy is None else entropy,
+        progress=progress,
+        report=report,
+    ) as releases:
+        if request.blocks is not None:
+            return releases
+        if request.rules.by is not None:
+            return {release.group.level: release for release in releases if release.group is not None}
+        return releases[0]
+
+
+@contextlib.contextmanager
+def published(
+    data: object,
+    request: Request,
+    *,
+    engine: Engine,
+    ledger: LedgerLike | None,
+    entropy: Entropy,
+    progress: Progress = None,
+    report: Callable[[Report], None] | None = None,
+) -> Iterator[tuple[Release, ...]]:
+    """The releases of a request. Until the block ends they are safe beside the ledger: save them in it."""
+    book = open_ledger(ledger)
+    currency = None if book is None else book.currency
+    order = _Order(request=request, entropy=entropy.label, report=report)
+    if request.split:
+        plan = plan_learning(request, currency)
+        if request.rows is not None:
+            # Units are never more than rows: too few rows are too few units as well.
+            refuse_few_rows(plan, float(request.rows), paid=None)
+        program, price = order.learning(plan), plan.price
+    else:
+        terms = matrix_terms(request, currency)
+        price = composed(one.event for one in terms)
+        program = order.plain(terms, price)
+    account = None
+    if book is not None:
+        account = Account(
+            ledger=book,
+            adjacency=request.adjacency,
+            unit=request.rules.unit,
+            note=request.note,
+            request=request.key,
+        )
+    with publication(
+        program,
+        data=data,
+        engine=engine,
+        entropy=entropy,
+        adjacency=request.adjacency,
+        price=price,
+        account=account,
+        progress=progress,
+    ) as releases:
+        yield releases
+
+
+def _form(data: object, engine: Engine) -> list[str]:
+    """How often the data can be read, as the table of what goes together names it."""
+    from dpgram.sources import read_once
+
+    forms = ["partial sums"] if engine.passes == 1 else []
+    return [*forms, "a stream"] if engine.name == "local" and read_once(data) else forms
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _Order:
+    """From a request to its releases: the programs that `publication` carries out."""
+
+    request: Request
+    entropy: Literal["system", "seeded"]
+    report: Callable[[Report], None] | None
+    started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+
+    def plain(self, terms: tuple[Terms, ...], price: Event) -> Program[tuple[Release, ...]]:
+        """Everything is public but the matrix: one stage."""
+        work = matrix_pass(terms, self.request.rules)
+
+        def inspect(sums: Sums) -> None:
+            self._refuse_too_many_rows(terms, max(found.counts.rows_used for found in sums))
+            self._warn_of_delta(work, sums)
+            for one, found in zip(self._portions(terms), sums, strict=True):
+                self._tell(*one, found.counts, price)
+
+        answer = yield Stage(
+            work=work,
+            measurements=tuple(one.measurement for one in terms),
+            charge=price,
+            inspect=inspect,
+        )
+        return self._releases(terms, answer, [()] * len(terms))
+
+    def learning(self, plan: LearningPlan) -> Program[tuple[Release, ...]]:
+        """What the schema leaves open is measured first."""
+
+        def before(work: Pass, sums: Sums) -> None:
+            rows = work.rows_read(sums)
+            if self.request.adjacency.name == "replace-one":
+                units = self.request.rules.unit is not None
+                refuse_few_rows(plan, float(work.units_read(sums) if units else rows), paid=None)
+            kind = plan.mechanism
+            if kind != "auto":
+                self._refuse_too_many(kind, _most_rows(kind), rows)
+            self._warn_of_delta(work, sums)
+            if self.report is not None:
+                # Before the charge: a report that fails must not cost a release that was paid for.
+                self.report(
+                    Report(
+                        counts=PolicyCounts(rows_read=rows),
+                        mechanism=kind,
+                        reason="what is learnt comes first",
+                        price=describe(plan.price),
+                        seconds=time.perf_counter() - self.started,
+                    )
+                )
+
+        learnt: Learnt = yield from learn(plan, before)
+        terms = learnt_terms(plan, learnt)
+        rules = replace(self.request.rules, schema=learnt.schema)
+        seen: list[Sums] = []
+        stage = Stage(
+            work=matrix_pass(terms, rules),
+            measurements=tuple(one.measurement for one in terms),
+            charge=learnt.charge,
+            look=seen.append,
+        )
+        answer = yield stage
+        releases = self._releases(terms, answer, learnt.measured)
+        for sums in seen:
+            for (one, level), found in zip(self._portions(terms), sums, strict=True):
+                self._tell_afterwards(one, level, found.counts, plan.price, releases[0].measured)
+        for name in unresolved(releases[0]):
+            tell(
+                f"the bounds learnt for {name!r} are far wider than its values, so that noise will hide it: "
+                "give public bounds, or subtract a public constant"
+            )
+        return releases
+
+    def _portions(self, terms: Sequence[Terms]) -> list[tuple[Terms, str | None]]:
+        """Every release: a block, and in it a group."""
+        return [(one, level) for one in terms for level in self.request.rules.groups]
+
+    def _releases(
+        self, terms: Sequence[Terms], answer: Answer, measured: Sequence[Measurements]
+    ) -> tuple[Release, ...]:
+        rules, receipts = self.request.rules, answer.receipts
+        releases = []
+        for place, one in enumerate(terms):
+            for level, found in zip(rules.groups, answer.published[place], strict=True):
+                releases.append(
+                    Release(
+                        library=version("dpgram"),
+                        schema=one.schema,
+                        radius=one.radius,
+                        policy=one.policy,
+                        adjacency=cast("AdjacencyName", self.request.adjacency.name),
+                        unit=rules.unit,
+                        public_rows=answer.public_rows,
+                        mechanism=one.used(),
+                        noise=found.noise,
+                        guarantee=one.stated(),
+                        entropy=self.entropy,
+                        published=found.matrix,
+                        receipt=receipts[-1] if receipts else None,
+                        first_receipt=receipts[0] if len(receipts) > 1 else None,
+                        unit_rule=rules.rule,
+                        group=_group(rules.by, level),
+                        block=one.block,
+                        survey_weight=rules.weight,
+                        measurements=measured[place] or None,
+                    )
+                )
+        return tuple(releases)
+
+    def _tell(self, terms: Terms, level: str | None, counts: PolicyCounts, price: Event) -> None:
+        if self.report is not None:
+            self.report(self._report(terms, level, counts, price))
+
+    def _tell_afterwards(
+        self, terms: Terms, level: str | None, counts: PolicyCounts, price: Event, measured: Measurements
+    ) -> None:
+        if self.report is None:
+            return
+        try:
+            self.report(replace(self._report(terms, level, counts, price), measured=measured))
+        except Exception as problem:  # noqa: BLE001  (whatever it is: the release has been paid for)
+            tell(f"the report after the charge failed ({type(problem).__name__}); the release is whole")
+
+    def _report(self, terms: Terms, level: str | None, counts: PolicyCounts, price: Event) -> Report:
+        group, block = _group(self.request.rules.by, level), terms.block
+        portion = None if block is None else f"block {block.number} of {block.of}"
+        return Report(
+            counts=counts,
+            mechanism=terms.mechanism.name,
+            reason=terms.reason,
+            price=describe(price),
+            seconds=time.perf_counter() - self.started,
+            portion=portion if group is None else f"{group.column} = {group.level}",
+        )
+
+    def _warn_of_delta(self, work: Pass, sums: Sums) -> None:
+        """Under replace-one the number of rows is public, so that this depends on no row."""
+        if self.request.rows is not None or self.request.adjacency.name == "add-remove":
+            return
+        unit = self.request.rules.unit
+        rows = work.rows_read(sums) if unit is None else work.units_read(sums)
+        if self.request.guarantee.delta * rows > 1.0:
+            tell(
+                f"delta = {self.request.guarantee.delta:g} is above one in the {rows} "
+                f"{'rows' if unit is None else 'units'}: with it one person in the table may be revealed"
+            )
+
+    def _refuse_too_many_rows(self, terms: Sequence[Terms], rows: int) -> None:
+        for one in terms:
+            self._refuse_too_many(one.mechanism.name, one.mechanism.rows_at_most, rows)
+
+    def _refuse_too_many(self, name: str, limit: int | None, rows: int) -> None:
+        """Like the overflow of the sums: a limit of the arithmetic, public and far away (docs/limits.md)."""
+        if limit is not None and rows > limit:
+            raise MechanismError(
+                f"{name} needs eigenvalues or an inverse, whose error is bounded for fewer rows only",
+                limit=f"{limit:,} rows",
+                remedy="Use gaussian or matrix-laplace, which need neither",
+            )
+
+
+def _most_rows(name: str) -> int | None:
+    from dpgram.mechanisms import MECHANISMS
+
+    return MECHANISMS[name].rows_at_most
+
+
+def _group(by: Categorical | None, level: str | None) -> Group | None:
+    return None if by is None or level is None else Group(column=by.name, level=level)

@@ -1,0 +1,265 @@
+"""The terms of a release: which noise its matrix gets and what that promises, before a row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack, final
+
+import msgspec
+
+from dpgram.choice import choose
+from dpgram.columns import Categorical
+from dpgram.encoding import Encoder
+from dpgram.engines.passes import Pass
+from dpgram.errors import GuaranteeError
+from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.privacy.accountant import Currency, Event, GaussianEvent, composed, curve_of, parts_of
+from dpgram.privacy.calibrate import DISCRETE_SLACK
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.rounding import down, up
+from dpgram.publishing.blocks import gaussian_shares, pure_shares
+from dpgram.publishing.measurements.gram import Gram
+from dpgram.publishing.request import AUTO, Asked, Request, open_ledger, requested
+from dpgram.release_display import in_words
+from dpgram.release_parts import Block, MechanismUsed, Policy, StatedGuarantee
+from dpgram.rows.rules import RowRules
+from dpgram.schema import Schema
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The matrix of one release: its columns, its noise, its promise. Public facts only."""
+
+    encoder: Encoder
+    facts: Facts
+    guarantee: Guarantee
+    """What this release promises by itself, what was measured before it included."""
+    mechanism: Mechanism
+    event: Event
+    """Of the matrix alone."""
+    gaussian: GaussianDP | None
+    """The exact Gaussian parameter of the whole release, where it has one."""
+    reason: str
+    rules: RowRules
+    block: Block | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the matrix."""
+        return self.encoder.schema
+
+    @property
+    def radius(self) -> float:
+        """R: no row is longer."""
+        return self.encoder.radius
+
+    @property
+    def policy(self) -> Policy:
+        """What happens to values outside the schema, as the release records it."""
+        return Policy(missing=self.encoder.missing, strict=self.encoder.strict)
+
+    @property
+    def unit(self) -> str | None:
+        """The column whose values are protected as a whole; None: the row."""
+        return self.rules.unit
+
+    @property
+    def measurement(self) -> Gram:
+        """The matrix as one of the measurements of a publication."""
+        return Gram(encoder=self.encoder, mechanism=self.mechanism, facts=self.facts)
+
+    def used(self) -> MechanismUsed:
+        """The mechanism as the release records it."""
+        parameters = msgspec.to_builtins(self.mechanism)
+        return MechanismUsed(name=self.mechanism.name, parameters=parameters, choice=self.reason)
+
+    def stated(self) -> StatedGuarantee:
+        """The guarantee as the release records it, in numbers and words."""
+        return stated(self.guarantee, self.facts.adjacency.name, self.unit, self.gaussian)
+
+
+def stated(
+    promised: Guarantee, adjacency: str, unit: str | None, gaussian: GaussianDP | None
+) -> StatedGuarantee:
+    """A guarantee in numbers and words."""
+    return StatedGuarantee(
+        epsilon=promised.epsilon,
+        delta=promised.delta,
+        mu=None if gaussian is None else gaussian.mu,
+        rho=None if gaussian is None else gaussian.rho_at_least(),
+        statement=in_words(epsilon=promised.epsilon, delta=promised.delta, adjacency=adjacency, unit=unit),
+    )
+
+
+def matrix_pass(terms: Sequence[Terms], rules: RowRules) -> Pass:
+    """One pass that adds up the matrices of all blocks and groups."""
+    return Pass(rules=rules, statistics=tuple(one.measurement.statistic for one in terms))
+
+
+def agree(
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    clip: float | None = None,
+    by: str | Categorical | None = None,
+    **asked: Unpack[Asked],
+) -> Terms:
+    """Validate everything and price it. Reads no data, spends nothing, raises what `publish` would raise."""
+    (terms,) = agree_all(schema, epsilon=epsilon, delta=delta, clip=clip, by=by, **asked)
+    return terms
+
+
+def agree_all(
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    clip: float | None = None,
+    by: str | Categorical | None = None,
+    blocks: Sequence[Sequence[str]] | None = None,
+    **asked: Unpack[Asked],
+) -> tuple[Terms, ...]:
+    """The same for every block of columns; one where they are not split."""
+    ledger = open_ledger(asked.pop("ledger", None))
+    request = requested(schema, epsilon=epsilon, delta=delta, clip=clip, by=by, blocks=blocks, **asked)
+    terms = matrix_terms(request, None if ledger is None else ledger.currency)
+    if ledger is not None:
+        event = composed(one.event for one in terms)
+        ledger.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)
+    return terms
+
+
+def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ...]:
+    """The terms of a publication that learns nothing before the matrix."""
+    encoders = request.encoders(request.rules.schema)
+    if request.blocks is not None:
+        return _in_blocks(request, encoders, currency)
+    (encoder,) = encoders
+    facts = request.facts(encoder)
+    chosen = choose(request.mechanism, request.guarantee, facts, currency, psd=request.psd)
+    event = chosen.mechanism.event(facts)
+    return (
+        Terms(
+            encoder=encoder,
+            facts=facts,
+            guarantee=chosen.guarantee,
+            mechanism=chosen.mechanism,
+            event=event,
+            gaussian=GaussianDP(event.mu) if isinstance(event, GaussianEvent) else None,
+            reason=chosen.reason,
+            rules=request.rules,
+        ),
+    )
+
+
+def _in_blocks(
+    request: Request, encoders: Sequence[Encoder], currency: Currency | None
+) -> tuple[Terms, ...]:
+    """The noise of each block, all together within the guarantee, with the least Σ d_b·σ_b².
+
+    Proof: proofs/blocks.md#blocks-split.
+    """
+    pure = request.guarantee.pure or request.mechanism == MatrixLaplace.name
+    pure = pure or (request.mechanism == AUTO and currency == "epsilon")
+    own = _pure_blocks(request, encoders) if pure else _gaussian_blocks(request, encoders)
+    whole = composed(one.event for one in own)
+    squares = sum(part.mu**2 for part in parts_of(whole) if isinstance(part, GaussianEvent))
+    gaussian = GaussianDP(up(math.sqrt(squares))) if squares else None
+    joint = Guarantee(request.guarantee.epsilon, request.guarantee.delta if gaussian else 0.0)
+    if not curve_of(whole).within(joint.epsilon, joint.delta):
+        raise GuaranteeError("the blocks together would promise less than was asked", got=request.guarantee)
+    return numbered_blocks(own, joint, gaussian)
+
+
+def numbered_blocks(
+    own: Sequence[Terms], joint: Guarantee, gaussian: GaussianDP | None
+) -> tuple[Terms, ...]:
+    """The terms of every block, each with what all of them promise together."""
+    promise = stated(joint, own[0].facts.adjacency.name, own[0].unit, gaussian)
+    return tuple(
+        Terms(
+            encoder=one.encoder,
+            facts=one.facts,
+            guarantee=one.guarantee,
+            mechanism=one.mechanism,
+            event=one.event,
+            gaussian=one.gaussian,
+            reason=one.reason,
+            rules=one.rules,
+            block=Block(number=number, of=len(own), joint=promise),
+        )
+        for number, one in enumerate(own, start=1)
+    )
+
+
+def _gaussian_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, ...]:
+    """Σ μ_b² is the μ² of the whole guarantee. Proof: proofs/blocks.md#blocks-gaussian."""
+    joint = Gaussian.calibrated(request.guarantee, request.facts(encoders[0]))
+    return tuple(
+        gaussian_block(
+            request,
+            encoder,
+            # Δ is the same for every block in lattice units, so μ_b = μ·√share is σ_b = σ/√share.
+            Gaussian(sigma=up(joint.sigma / math.sqrt(share))),
+            f"blocks: {share:.1%} of μ², for the least sum of d·σ² over all blocks",
+        )
+        for encoder, share in zip(encoders, gaussian_shares(encoders), strict=True)
+    )
+
+
+def gaussian_block(
+    request: Request, encoder: Encoder, mechanism: Gaussian, reason: str, before: float = 0.0
+) -> Terms:
+    """One block under Gaussian noise; `before` is the μ² of what was measured before it."""
+    facts = request.facts(encoder)
+    event = mechanism.event(facts)
+    mu = event.mu if isinstance(event, GaussianEvent) else 0.0
+    whole = GaussianDP(up(math.sqrt(mu * mu + before))) if before else GaussianDP(mu)
+    # What integers and continuous noise differ by, as in the calibration of a single release.
+    delta = request.guarantee.delta
+    own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(delta * (1.0 - DISCRETE_SLACK)) + DISCRETE_SLACK
+    return Terms(
+        encoder=encoder,
+        facts=facts,
+        guarantee=Guarantee(min(own, request.guarantee.epsilon), delta),
+        mechanism=mechanism,
+        event=event,
+        gaussian=whole,
+        reason=reason,
+        rules=request.rules,
+    )
+
+
+def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, ...]:
+    """Σ ε_b = ε. Proof: proofs/blocks.md#blocks-pure."""
+    return tuple(
+        pure_block(
+            request,
+            encoder,
+            down(request.guarantee.epsilon * share),
+            f"blocks: {share:.1%} of ε, for the least sum of d·σ² over all blocks",
+        )
+        for encoder, share in zip(encoders, pure_shares(encoders), strict=True)
+    )
+
+
+def pure_block(
+    request: Request, encoder: Encoder, epsilon: float, reason: str, before: float = 0.0
+) -> Terms:
+    """One block under matrix Laplace noise; `before` is the ε of what was measured before it."""
+    facts = request.facts(encoder)
+    mechanism = MatrixLaplace.calibrated(Guarantee(epsilon), facts)
+    return Terms(
+        encoder=encoder,
+        facts=facts,
+        guarantee=Guarantee(up(epsilon + before) if before else epsilon),
+        mechanism=mechanism,
+        event=mechanism.event(facts),
+        gaussian=None,
+        reason=reason,
+        rules=request.rules,
+    )

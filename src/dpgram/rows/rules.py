@@ -1,0 +1,152 @@
+"""Which rows count, for whom and how much: policies, units, groups and survey weights. Public facts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Final, final
+
+from dpgram.columns import Categorical, Column, DerivedColumn, Numeric, numeric
+from dpgram.encoding import Missing
+from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.lattice import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST
+from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.schema import Schema
+
+GROUPS_AT_MOST: Final = 10_000
+"""Each has sums of its own in memory, for every thread."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRules:
+    """How the rows of a table are read and counted. Its schema may leave bounds and levels open."""
+
+    schema: Schema
+    """The columns of the table that count: without those that identify, group or weigh."""
+    missing: Missing = "drop"
+    strict: bool = False
+    unit: str | None = None
+    rule: UnitRule | None = None
+    by: Categorical | None = None
+    weight: SurveyWeight | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether every row counts alike and by itself, in one matrix."""
+        return self.rule is None and self.by is None and self.weight is None
+
+    @property
+    def unit_rows(self) -> int:
+        """Most rows of a unit: the largest rank of what one unit contributes."""
+        return 1 if self.rule is None else self.rule.rows_at_most
+
+    @property
+    def groups(self) -> tuple[str | None, ...]:
+        """The levels of `by`; a single None where rows are not split."""
+        return (None,) if self.by is None else self.by.all_levels
+
+    @property
+    def extra(self) -> tuple[Column, ...]:
+        """What is read beside the schema's columns: the group and the weight, as columns."""
+        weight = None if self.weight is None else numeric(self.weight.column, 0, self.weight.at_most)
+        return tuple(column for column in (self.by, weight) if column is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is read of the table, in order: the schema's columns, group, weight, unit."""
+        extra = [column.name for column in self.extra]
+        named = [*self.schema.source_columns, *extra, *([] if self.unit is None else [self.unit])]
+        return tuple(dict.fromkeys(named))
+
+
+def row_rules(
+    schema: Schema,
+    *,
+    unit: str | None = None,
+    unit_rows: int | None = None,
+    by: str | Categorical | None = None,
+    weight: str | Numeric | None = None,
+    missing: Missing = "drop",
+    strict: bool = False,
+) -> RowRules:
+    """Everything checked; columns that group or weigh leave the schema that is published."""
+    rule = _rule(unit, unit_rows)
+    levels, survey = _by(schema, by), _weight(schema, weight)
+    helpers = {column for column in (by, weight) if isinstance(column, str)}
+    rest = without(schema, helpers)
+    extra = [None if levels is None else levels.name, None if survey is None else survey.column]
+    named = [name for name in (unit, *extra) if name is not None]
+    if len(set(named)) < len(named):
+        raise SchemaError("unit, by and weight need a column each", got=", ".join(map(repr, named)))
+    for name in named:
+        if name in rest.source_columns:
+            raise SchemaError(
+                f"column {name!r} identifies, groups or weighs rows: it cannot be published as well",
+                remedy="Leave it out of the schema" if name == unit else "Name it, or leave it out",
+            )
+    return RowRules(
+        schema=rest, missing=missing, strict=strict, unit=unit, rule=rule, by=levels, weight=survey
+    )
+
+
+def without(schema: Schema, names: Iterable[str]) -> Schema:
+    """The schema without these columns; nothing else may be made from them."""
+    gone = set(names)
+    for column in schema.columns:
+        if isinstance(column, DerivedColumn) and column.name not in gone and gone & set(column.factors):
+            raise SchemaError(f"{column.name!r} is made from a column that groups or weighs rows")
+    if not gone:
+        return schema
+    kept = [column for column in schema.columns if column.name not in gone]
+    if not kept:
+        raise SchemaError("no column is left to publish", remedy="Declare those that shall be published")
+    return Schema(*kept, constant=schema.constant)
+
+
+def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
+    if unit is None:
+        if unit_rows is not None:
+            raise GuaranteeError("unit_rows needs a unit", got=f"unit_rows = {unit_rows!r}, unit = None")
+        return None
+    if not isinstance(unit, str) or not 1 <= len(unit) <= 1000:
+        raise GuaranteeError("unit must be the name of a column", got=repr(unit)[:100])
+    if unit_rows is None:
+        return UnitRule(counts="units", rows_at_most=UNIT_ROWS_AT_MOST)
+    whole = isinstance(unit_rows, Integral) and not isinstance(unit_rows, bool)
+    most = int(str(unit_rows)) if whole else 0
+    if not 1 <= most <= LARGEST_UNIT_LIMIT:
+        raise GuaranteeError(
+            "unit_rows must be the most rows that may count for one unit",
+            got=repr(unit_rows),
+            limit=f"1 ≤ unit_rows ≤ {LARGEST_UNIT_LIMIT:,}",
+        )
+    return UnitRule(counts="rows", rows_at_most=most)
+
+
+def _by(schema: Schema, by: str | Categorical | None) -> Categorical | None:
+    if by is None:
+        return None
+    column = schema.column(by) if isinstance(by, str) else by
+    if not isinstance(column, Categorical) or not column.listed:
+        raise SchemaError(
+            "rows are grouped by a column with public levels",
+            got=f"a {getattr(column, 'kind', type(column).__name__)} column",
+            remedy='Declare categorical("region", [...]) in the schema, or give it as by=',
+        )
+    if len(column.all_levels) > GROUPS_AT_MOST:
+        raise SchemaError("too many groups", got=len(column.all_levels), limit=f"{GROUPS_AT_MOST:,}")
+    return column
+
+
+def _weight(schema: Schema, weight: str | Numeric | None) -> SurveyWeight | None:
+    if weight is None:
+        return None
+    column = schema.column(weight) if isinstance(weight, str) else weight
+    if not isinstance(column, Numeric) or column.dates or not column.bounded or column.bounds[0] < 0:
+        raise SchemaError(
+            "survey weights come from a numeric column with public bounds from 0 to the largest weight",
+            remedy='Declare numeric("wgt", 0, 10) in the schema, or give it as weight=',
+        )
+    return SurveyWeight(column=column.name, at_most=column.bounds[1])

@@ -1,0 +1,55 @@
+"""What a statistic and its sum are. Integer sums: no order, grouping or number of workers can change a bit.
+
+A statistic is a public function of one row (or of all rows of one unit) into bounded integers. Whatever it
+computes, its result is clipped and put on the lattice, so that one unit adds at most 2^30 (trace of a Gram
+matrix, total of a histogram): the sensitivity is a fact about integers. It must be evaluated row by row, in a
+fixed order of operations, never by a matrix product over several rows, whose bits depend on the batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from dpgram.encoding import PolicyCounts
+    from dpgram.rows.batch import CountedRows
+    from dpgram.rows.rules import RowRules
+
+
+class Sum(Protocol):
+    """An exact sum: a monoid under `|`. Not private: as sensitive as the table."""
+
+    @property
+    def counts(self) -> PolicyCounts:
+        """How many rows it has seen, and what the policies did to them."""
+
+    def __or__(self, other: Self) -> Self:
+        """The sum of the rows of both."""
+
+    def to_bytes(self) -> bytes:
+        """A self-checking form for shipping between workers."""
+
+
+class Accumulator(Protocol):
+    """Adds rows up; serves one thread."""
+
+    def add(self, rows: CountedRows) -> None:
+        """Count these rows; where there are units, all rows of every unit among them."""
+
+    def result(self) -> tuple[Sum, ...]:
+        """The sums so far: one, or one for each group."""
+
+
+class Statistic(ABC):
+    """A public, bounded function of a row, and how its values are added up. Can be sent to any worker."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def accumulator(self, rules: RowRules) -> Accumulator:
+        """Working memory of one thread."""
+
+    @abstractmethod
+    def zero(self, rules: RowRules) -> tuple[Sum, ...]:
+        """The sums of no rows."""

@@ -1,0 +1,258 @@
+"""Histograms in lattice units: a row, or a unit, adds at most 2^30 to at most one cell of each.
+
+With survey weights a row adds ⌊2^30·w/max⌋. Values are sorted into bins one by one, by comparisons and
+elementwise arithmetic, so that no other row can change where a row is counted. proofs/bounds.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from abc import abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.encoding import Encoder, PolicyCounts
+from dpgram.errors import DpgramError
+from dpgram.gram import EXACT_ROWS
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.looks import FINEST, finest_places
+from dpgram.octaves import OCTAVES, octave_places
+from dpgram.radius import LENGTHS, length_places
+from dpgram.sums.base import Statistic
+from dpgram.sums.grams import outside
+
+if TYPE_CHECKING:
+    from dpgram.rows.batch import CountedRows
+    from dpgram.rows.rules import RowRules
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_LENGTH: Final = struct.Struct("<I")
+_DIGEST_BYTES: Final = 32
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactCounts:
+    """Exact counts, 2^30 for a row. **Not private.** A monoid under `|`."""
+
+    MAGIC: ClassVar[bytes] = b"dpgram exact counts, not private, 1\n"
+
+    cells: Integers = field(repr=False)
+    counts: PolicyCounts = field(repr=False)
+
+    def __or__(self, other: ExactCounts) -> ExactCounts:
+        if self.cells.shape != other.cells.shape:
+            raise DpgramError(
+                "counts of different things cannot be added",
+                got=f"shapes {self.cells.shape} and {other.cells.shape}",
+            )
+        return ExactCounts(self.cells + other.cells, self.counts + other.counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ExactCounts):
+            return NotImplemented
+        return self.counts == other.counts and np.array_equal(self.cells, other.cells)
+
+    def __hash__(self) -> int:
+        return hash((self.counts, self.cells.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"<ExactCounts of shape {self.cells.shape}: EXACT, NOT PRIVATE, never publish>"
+
+    def to_bytes(self) -> bytes:
+        """A self-checking form for shipping between workers."""
+        head = {"shape": self.cells.shape, "counts": asdict(self.counts)}
+        return sealed(self.MAGIC, head, self.cells.astype("<i8").tobytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the form written by `to_bytes`; refuses anything cut, altered or foreign."""
+        head, payload = opened(cls.MAGIC, data)
+        shape = tuple(head["shape"])
+        if len(payload) != 8 * int(np.prod(shape, dtype=object)):
+            raise DpgramError("these bytes of counts contradict their own head", remedy="Make them again")
+        cells = np.frombuffer(payload, "<i8").reshape(shape).astype(np.int64)
+        return cls(cells, PolicyCounts(**head["counts"]))
+
+
+def sealed(magic: bytes, head: dict[str, object], payload: bytes) -> bytes:
+    """Head and payload with their lengths and a digest."""
+    text = json.dumps(head).encode()
+    body = magic + _LENGTH.pack(len(text)) + text + payload
+    return body + hashlib.sha256(body).digest()
+
+
+def opened(magic: bytes, data: bytes) -> tuple[dict[str, object], bytes]:
+    """The head and payload that `sealed` joined."""
+    body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+    if not body.startswith(magic):
+        raise DpgramError("these bytes are no sum of this version")
+    if hashlib.sha256(body).digest() != digest:
+        raise DpgramError("these bytes of a sum are cut or altered", remedy="Make them again")
+    start = len(magic) + _LENGTH.size
+    (length,) = _LENGTH.unpack(body[len(magic) : start])
+    return json.loads(body[start : start + length]), body[start + length :]
+
+
+class CountsOf(Statistic):
+    """Histograms of one row of each unit, or of every row."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """How many histograms, and how many cells each has."""
+
+    @abstractmethod
+    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
+        """For each histogram a line: the cell that each chosen row counts in, or −1 where it counts in none.
+
+        Row by row: a line of it may depend on that row's own numbers only.
+        """
+
+    @final
+    def accumulator(self, rules: RowRules) -> CountsAccumulator:
+        """Working memory of one thread."""
+        return CountsAccumulator(self, rules)
+
+    @final
+    def zero(self, rules: RowRules) -> tuple[ExactCounts, ...]:
+        """No counts."""
+        del rules
+        return (ExactCounts(np.zeros(self.shape, np.int64), PolicyCounts()),)
+
+
+@final
+class CountsAccumulator:
+    """Adds 2^30, or a row's weight, to the cells that rows count in."""
+
+    def __init__(self, statistic: CountsOf, rules: RowRules) -> None:
+        self._statistic, self._rules = statistic, rules
+        self._cells = np.zeros(statistic.shape, np.int64)
+        self._counts = PolicyCounts()
+
+    def add(self, rows: CountedRows) -> None:
+        """Count the representatives among these rows."""
+        chosen = rows.representatives
+        read, used = int(rows.placed.sum()), len(chosen)
+        # Every row that is placed is read; of those, one of each unit is used.
+        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
+        # So few rows at a time that a float adds 2^30 for each of them exactly.
+        for start in range(0, len(chosen), EXACT_ROWS):
+            self._add(rows, chosen[start : start + EXACT_ROWS])
+
+    def _add(self, rows: CountedRows, chosen: Integers) -> None:
+        size = self._cells.shape[1]
+        weights = None if rows.weights is None else rows.lattice_weights(chosen)
+        for total, line in zip(self._cells, self._statistic.places(rows, chosen, self._rules), strict=True):
+            there = line >= 0
+            if weights is None:
+                total += np.bincount(line[there], minlength=size) * ROW_NORM_SQUARED
+            else:
+                total += np.bincount(line[there], weights[there], minlength=size).astype(np.int64)
+
+    def result(self) -> tuple[ExactCounts, ...]:
+        """All histograms."""
+        return (ExactCounts(self._cells.copy(), self._counts),)
+
+
+def _lines(rows: CountedRows, chosen: Integers, columns: tuple[str, ...], rules: RowRules) -> list[Floats]:
+    source = rules.schema.source_columns
+    return [rows.rows.numbers[chosen, source.index(name)] for name in columns]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RowsOf(CountsOf):
+    """The number of rows in which all of these columns are there."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """One number."""
+        return 1, 1
+
+    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
+        """0 where nothing is missing."""
+        absent = np.zeros(len(chosen), np.bool_)
+        for line in _lines(rows, chosen, self.columns, rules):
+            absent |= ~np.isfinite(line)
+        return np.where(absent, -1, 0)[None, :]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OctavesOf(CountsOf):
+    """Signed powers of two of numeric columns: wide enough for every float.
+
+    Proof: proofs/bounds.md#bounds-parts.
+    """
+
+    columns: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A histogram for each column."""
+        return len(self.columns), OCTAVES
+
+    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
+        """The octave of each value."""
+        return np.stack([octave_places(line) for line in _lines(rows, chosen, self.columns, rules)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BinsOf(CountsOf):
+    """Equal bins of numeric columns between public or published bounds; beyond them, the bin at the end.
+
+    Proof: proofs/bounds.md#bounds-parts.
+    """
+
+    columns: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The finest bins there are."""
+        return len(self.columns), FINEST
+
+    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
+        """The bin of each value."""
+        lines = _lines(rows, chosen, self.columns, rules)
+        return np.stack([finest_places(line, *ends) for line, ends in zip(lines, self.bounds, strict=True)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LengthsOf(CountsOf):
+    """Squared lengths of encoded rows, on the lattice, in equal bins.
+
+    Proof: proofs/bounds.md#bounds-parts.
+    """
+
+    encoder: Encoder
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """One histogram."""
+        return 1, LENGTHS
+
+    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
+        """The bin of each row's squared length."""
+        encoder, source = self.encoder.blocks(), rules.schema.source_columns
+        columns = [source.index(name) for name in self.encoder.schema.source_columns]
+        numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
+        found = np.full((1, len(chosen)), -1)
+        (usable,) = np.nonzero(encoder.usable(numbers.T))
+        blocks = [length_places(block.lines) for block in encoder.encode_array(numbers[usable])]
+        found[0, usable] = np.concatenate(blocks) if blocks else []
+        return found

@@ -1,0 +1,108 @@
+"""G = Σ w_i² q_i q_iᵀ over the rows of each group, where the rows of one unit have Σ |q_i|² ≤ 2^30 together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from dpgram.encoding import Encoder, PolicyCounts
+from dpgram.gram import ExactGram, GramSum
+from dpgram.sums.base import Statistic
+
+if TYPE_CHECKING:
+    from dpgram.rows.batch import CountedRows
+    from dpgram.rows.rules import RowRules
+    from dpgram.units import Integers, Mask
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GramOf(Statistic):
+    """The Gram matrix of the columns of `encoder`'s schema, one for each group.
+
+    Proof: proofs/units.md#units-claim.
+    """
+
+    encoder: Encoder
+
+    def accumulator(self, rules: RowRules) -> GramAccumulator:
+        """Working memory of one thread."""
+        return GramAccumulator(self.encoder, rules)
+
+    def zero(self, rules: RowRules) -> tuple[ExactGram, ...]:
+        """A matrix of zeros for each group."""
+        return tuple(ExactGram.zero(self.encoder.schema.width) for _ in rules.groups)
+
+
+@final
+class GramAccumulator:
+    """Encodes rows and adds them up, group by group."""
+
+    def __init__(self, encoder: Encoder, rules: RowRules) -> None:
+        source = rules.schema.source_columns
+        self._rules = rules
+        self._encoder = encoder.blocks()
+        self._places = [source.index(name) for name in encoder.schema.source_columns]
+        self._sums = [GramSum(encoder.schema.width) for _ in rules.groups]
+
+    def add(self, rows: CountedRows) -> None:
+        """Encode the rows into the matrix of their group."""
+        sums, groups, placed = self._sums, rows.groups, rows.placed
+        numbers = np.ascontiguousarray(rows.rows.numbers[:, self._places])
+        usable = placed & self._encoder.usable(numbers.T)
+        counted, sizes = self._counted(rows, usable)
+        over = np.bincount(groups[usable & ~counted], minlength=len(sums)).tolist()
+        # Rows that the policy drops go along: the kernel counts what was wrong with them.
+        (taken,) = np.nonzero(placed & (counted | ~usable))
+        taken = taken[np.argsort(groups[taken], kind="stable")]
+        ends = np.cumsum(np.bincount(groups[taken], minlength=len(sums))).tolist()
+        sums[0].note(outside(rows))
+        for number, total in enumerate(sums):
+            total.note(
+                PolicyCounts(
+                    rows_read=over[number], rows_dropped=over[number], rows_over_unit_limit=over[number]
+                )
+            )
+            mine = taken[ends[number - 1] if number else 0 : ends[number]]
+            for block in self._encoder.encode_array(
+                numbers[mine],
+                unit_rows=None if sizes is None else sizes[mine],
+                weights=None if rows.weights is None else rows.weights[mine],
+            ):
+                total.add(block)
+
+    def result(self) -> tuple[ExactGram, ...]:
+        """One matrix for each group."""
+        return tuple(total.result() for total in self._sums)
+
+    def _counted(self, rows: CountedRows, usable: Mask) -> tuple[Mask, Integers | None]:
+        """Which rows count, and of how many of its unit each is one (none, where there are no units)."""
+        rule = self._rules.rule
+        if rule is None:
+            return usable, None
+        from dpgram.units import chosen
+
+        units, counted = rows.units, usable.copy()
+        counted[usable] = chosen(
+            units[usable], rows.seeds[usable], rows.rows.numbers[usable], rule.rows_at_most
+        )
+        if rule.counts == "rows":
+            return counted, np.full(len(rows.rows), rule.rows_at_most)
+        sizes = np.bincount(units[counted], minlength=rows.unit_count)
+        return counted, np.maximum(sizes[units], 1)
+
+
+def outside(rows: CountedRows) -> PolicyCounts:
+    """The units of these rows, and the rows that count nowhere: without a unit, a group or a weight."""
+    lost = rows.rows.without_unit
+    elsewhere = int(np.sum(~rows.placed))
+    return PolicyCounts(
+        rows_read=lost + elsewhere,
+        rows_dropped=lost + elsewhere,
+        rows_without_unit=lost,
+        rows_without_group=int(np.sum(rows.groups < 0)),
+        rows_without_weight=int(np.sum((rows.groups >= 0) & ~rows.weighted)),
+        units_read=rows.unit_count,
+    )

@@ -1,0 +1,20 @@
+"""Sums as bytes, whatever their kind: for workers that have nothing in common but bytes."""
+
+from __future__ import annotations
+
+from dpgram.errors import DpgramError
+from dpgram.gram import ExactGram
+from dpgram.sums.base import Sum
+from dpgram.sums.counts import ExactCounts
+from dpgram.sums.levels import ExactLevels
+
+KINDS = (ExactGram, ExactCounts, ExactLevels)
+
+
+def unpacked(data: bytes) -> Sum:
+    """The sum that `to_bytes` wrote; refuses anything cut, altered or foreign."""
+    for kind in KINDS:
+        if data.startswith(kind.MAGIC):
+            found: Sum = kind.from_bytes(data)
+            return found
+    raise DpgramError("these bytes are no sum of this version")
