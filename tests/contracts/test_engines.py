@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.engines import local
 from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
@@ -87,7 +87,7 @@ class TestDaskThreadsFrame(_OnDask, EngineContract):
 
 class TestDaskThreadsRowGroups(_OnDask, EngineContract):
     def engine(self) -> Engine:
-        return DaskEngine(scheduler="threads", lots=3)
+        return DaskEngine(scheduler="threads", buckets=3)
 
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         return write(parts, folder)
@@ -134,7 +134,7 @@ class _OnSpark:
         self.session = spark
 
     def engine(self) -> Engine:
-        return SparkEngine(session=self.session, lots=3)
+        return SparkEngine(session=self.session, buckets=3)
 
 
 class TestSparkFrame(_OnSpark, EngineContract):
@@ -158,7 +158,7 @@ class TestSparkFrame(_OnSpark, EngineContract):
 
 def test_spark_row_groups(spark: Any, tmp_path: Path) -> None:
     table = contract_table(2000)
-    engine, paths = SparkEngine(session=spark, lots=3), write(cut(table, [900, 0, 1100]), tmp_path)
+    engine, paths = SparkEngine(session=spark, buckets=3), write(cut(table, [900, 0, 1100]), tmp_path)
     assert engine.gram(paths, SCHEMA) == local.gram(table, SCHEMA)
     assert engine.portions(paths, contract_plan("units")) == local.portions(table, contract_plan("units"))
 

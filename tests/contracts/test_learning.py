@@ -25,7 +25,7 @@ from scipy import stats
 from dpgram import learning, learning_table
 from dpgram.audit import audit
 from dpgram.bounds import octave_counts, rows_needed
-from dpgram.curator import Report, publish
+from dpgram.publishing import Report, publish
 from dpgram.errors import DpgramError, DpgramWarning, LearningError, ReleaseError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learning import planned

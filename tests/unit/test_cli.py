@@ -183,7 +183,7 @@ class TestCurator:
             raise KeyboardInterrupt
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
-        where = "dpgram.curator.published_matrix" if charged else "dpgram.curator._aggregate"
+        where = "dpgram.publishing.published_matrix" if charged else "dpgram.publishing._aggregate"
         monkeypatch.setattr(where, interrupt)
         call = publishing(made)
         result = run(*call, "--ledger", ledger.path, "-o", tmp_path / "a.json")

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from pyarrow.dataset import dataset
 
 from dpgram.encoding import Encoder
-from dpgram.engines import base, local
+from dpgram.engines import base, local, passes
 from dpgram.engines.local import gram
 from dpgram.errors import DataError, DpgramError, DpgramWarning, SchemaError, SourceError
 from dpgram.gram import ExactGram
@@ -62,7 +62,7 @@ def test_same_bits_for_any_order_batches_and_threads(
     assert gram(pieces, table.schema, clip, missing=missing, threads=threads) == whole
     encoder = Encoder(table.schema, clip=clip, missing=missing)
     halves = [mixed.slice(0, size), mixed.slice(size)]
-    assert base.gram_of(encoder, [(0, halves[0])]) | base.gram_of(encoder, [(size, halves[1])]) == whole
+    assert passes.gram_of(encoder, [(0, halves[0])]) | passes.gram_of(encoder, [(size, halves[1])]) == whole
 
 
 def sources(table: Table, folder: Path) -> Iterator[tuple[str, object]]:
@@ -197,8 +197,9 @@ def test_arguments_are_checked_before_data_is_opened() -> None:
 
 
 def test_the_engine_follows_the_protocol() -> None:
-    engine: base.Engine = local
-    assert isinstance(engine.gram(numbers(10), NUMBERS), ExactGram)
+    engine: base.Engine = local.LocalEngine()
+    (found,) = engine.add_up(numbers(10), passes.gram_pass(Encoder(NUMBERS)))
+    assert isinstance(found, ExactGram)
 
 
 def test_progress_function_sees_all_rows(capfd: pytest.CaptureFixture[str]) -> None:

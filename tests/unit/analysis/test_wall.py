@@ -8,7 +8,7 @@ import sys
 import pytest
 
 FORBIDDEN = (
-    "dpgram.curator",
+    "dpgram.publishing",
     "dpgram.encoding",
     "dpgram.gram",
     "dpgram.sources",
