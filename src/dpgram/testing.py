@@ -101,6 +101,22 @@ def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
     )
 
 
+def gram_by(
+    engine: Engine,
+    data: object,
+    schema: Schema,
+    clip: float | None = None,
+    *,
+    missing: Missing = "drop",
+    strict: bool = False,
+) -> ExactGram:
+    """The exact Gram matrix of a table by any engine, every row counted alike. **Not private.**"""
+    work = gram_pass(Encoder(schema, clip=clip, missing=missing, strict=strict))
+    (found,) = engine.add_up(data, work, progress=False)
+    assert isinstance(found, ExactGram)
+    return found
+
+
 def cut(table: pa.Table, sizes: Sequence[int]) -> list[pa.Table]:
     """The rows of a table in parts of these sizes."""
     ends = np.cumsum(sizes).tolist()
@@ -118,20 +134,9 @@ class EngineContract(ABC):
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         """The parts as one table of a kind that the engine reads, a part for each; `folder` is for files."""
 
-    def gram(
-        self,
-        data: object,
-        schema: Schema,
-        clip: float | None = None,
-        *,
-        missing: Missing = "drop",
-        strict: bool = False,
-    ) -> ExactGram:
+    def gram(self, data: object, schema: Schema, clip: float | None = None, **policy: Any) -> ExactGram:
         """One plain Gram matrix by the engine under test."""
-        encoder = Encoder(schema, clip=clip, missing=missing, strict=strict)
-        (found,) = self.engine().add_up(data, gram_pass(encoder))
-        assert isinstance(found, ExactGram)
-        return found
+        return gram_by(self.engine(), data, schema, clip, **policy)
 
     def flaky(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         """The same, with one part whose first reading fails for a reason of the machine's.
