@@ -30,6 +30,7 @@ from dpgram.encoding import Encoder, Missing
 from dpgram.engines import local
 from dpgram.engines.base import Engine
 from dpgram.engines.passes import Pass, gram_pass
+from dpgram.engines.threads import Progress
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.gram import ExactGram
 from dpgram.privacy.ledger import Ledger
@@ -109,10 +110,11 @@ def gram_by(
     *,
     missing: Missing = "drop",
     strict: bool = False,
+    progress: Progress = False,
 ) -> ExactGram:
     """The exact Gram matrix of a table by any engine, every row counted alike. **Not private.**"""
     work = gram_pass(Encoder(schema, clip=clip, missing=missing, strict=strict))
-    (found,) = engine.add_up(data, work, progress=False)
+    (found,) = engine.add_up(data, work, progress=progress)
     assert isinstance(found, ExactGram)
     return found
 
