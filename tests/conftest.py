@@ -13,6 +13,8 @@ from hypothesis import settings
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+pytest_plugins = ("tests.luck",)
+
 PROJECT = Path(__file__).resolve().parents[1]
 
 # The same examples on every run: a test that failed once fails again, and none fails by chance.

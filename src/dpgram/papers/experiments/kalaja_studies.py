@@ -13,14 +13,13 @@ import numpy as np
 from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.default import drawn, fitted, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram.papers.experiments.grid import Found, Grid, Key, generator_of
+from dpgram.papers.experiments.grid import Found, Grid, Key, entropy_of, generator_of
 from dpgram.papers.experiments.kalaja_mapping import CLIPS, MAPPINGS, Array
 from dpgram.papers.experiments.study import Size, Study
 from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.experiments.wang_protocol import DELTA, Fold, load_rows
 from dpgram.papers.kalaja import SufficientStatistics
 from dpgram.privacy.adjacency import AddRemove
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 
 SETS: Final = ("airfoil", "wine", "elevators", "protein")
@@ -109,7 +108,7 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
     folds = folds_of(folder, name, mapping)
     width = len(folds[0].train) - 1
     claimed = Guarantee(epsilon, DELTA)
-    entropy = SeededEntropy(np.random.SeedSequence([seed, *"/".join(map(str, cell)).encode()]))
+    entropy = entropy_of(seed, *cell)
     generator = generator_of(seed, *cell)
     law = law_of(claimed, AddRemove(), width + 1)
     errors: dict[str, list[float]] = {column: [] for column in COLUMNS}
