@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Several workers that each start a BLAS thread for every core wait for one another most of the time. Before
 # numpy is loaded, which reads it once.
@@ -17,8 +17,11 @@ pytest_plugins = ("tests.luck",)
 
 PROJECT = Path(__file__).resolve().parents[1]
 
-# The same examples on every run: a test that failed once fails again, and none fails by chance.
-settings.register_profile("fixed", derandomize=True)
+# The same examples on every run: a test that failed once fails again, and none fails by chance, nor because
+# the machine was busy.
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fixed")
 
 

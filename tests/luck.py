@@ -1,10 +1,13 @@
-"""What a test run can owe to luck: its order, and bits of the operating system.
+"""What a test run could owe to luck: bits of the operating system, and its order.
 
+    pytest                     tests draw from seeds of their own, wherever the library asks the system
+    pytest --luck              only the files that ask it, and with its own bits
     pytest --shuffle SEED      files, classes and tests in an order that follows from the seed
-    pytest --luck              only the files that drew from the operating system when they last ran
 
-Which files do is found by watching, not kept by hand: `SystemEntropy` is the only door to the system's bits
-(tests/unit/test_wall.py), and a Python process that a test starts may go through it out of sight.
+`SystemEntropy` is the only door to the system's bits. Here it leads to a stream that belongs to the test or
+fixture that asks, whatever ran before; tests marked `system_entropy` are about the door itself and get the
+real one. Which files ask is found by watching them run, not kept by hand: `--luck` knows it from the last
+run. A Python process that a test starts may go through the door out of sight, so that counts as asking.
 """
 
 from __future__ import annotations
@@ -12,58 +15,73 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from collections.abc import Generator, Iterable
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
 import pytest
 
-from dpgram.privacy.entropy import SystemEntropy
+from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
 
 KEPT = "dpgram/luck"
-"""In pytest's cache: the files, and how many seconds their tests took."""
-PROPERTY = "system entropy"
+"""In pytest's cache: the files that ask the system, and how many seconds their tests took."""
+ASKED = ("system entropy", True)
+"""A test's property."""
+MARK = "system_entropy"
 DOORS = ("discrete_gaussian", "discrete_laplace", "generator", "random_bytes")
 
-Watch = Generator[None, Any, Any]
+Wrapper = Generator[None, Any, Any]
 
 
-class Draws:
-    """How often this process, or a Python that it started, went to the operating system for bits."""
+class Door:
+    """Stands before the operating system's bits: counts who asks, and answers from the stream of the day."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.asked = 0
+        self._streams: list[SeededEntropy | None] = [None]
 
-    def watch(self) -> None:
-        for door in DOORS:
-            setattr(SystemEntropy, door, self._counted(getattr(SystemEntropy, door)))
+    def install(self) -> None:
+        for name in DOORS:
+            setattr(SystemEntropy, name, self._before(name, getattr(SystemEntropy, name)))
         sys.addaudithook(self._started)
 
-    def _counted(self, method: Any) -> Any:
-        @functools.wraps(method)
-        def counted(*given: Any, **named: Any) -> Any:
-            self.count += 1
-            return method(*given, **named)
+    @contextmanager
+    def leading_to(self, stream: SeededEntropy | None) -> Iterator[None]:
+        self._streams.append(stream)
+        try:
+            yield
+        finally:
+            self._streams.pop()
 
-        return counted
+    def _before(self, name: str, method: Any) -> Any:
+        @functools.wraps(method)
+        def answered(system: SystemEntropy, *given: Any, **named: Any) -> Any:
+            self.asked += 1
+            stream = self._streams[-1]
+            return method(system, *given, **named) if stream is None else getattr(stream, name)(*given, **named)
+
+        return answered
 
     def _started(self, event: str, details: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen" and str(details[0]) == sys.executable:
-            self.count += 1
+            self.asked += 1
 
 
-DRAWS = Draws()
+DOOR = Door()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("luck")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run in an order that follows from the seed")
-    group.addoption("--luck", action="store_true", help="only files that draw from the operating system")
+    group.addoption("--luck", action="store_true", help="only files that ask the system for bits; with its own")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}: is about the operating system's bits, and gets them")
     config.pluginmanager.register(Keeper(config), "keeper of luck")
-    DRAWS.watch()
+    DOOR.install()
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -71,34 +89,39 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if seed is None else f"shuffled: --shuffle {seed}"
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Watch:
-    """A file that draws while it is imported draws for all of its tests."""
-    before = DRAWS.count
-    report = yield
-    if isinstance(collector, pytest.Module) and DRAWS.count > before:
-        collector.user_properties = [(PROPERTY, True)]
-    return report
+def _stream(owner: Any, *names: str) -> SeededEntropy | None:
+    """Of its own for every name, and the same in every order; None where the system itself shall answer."""
+    if owner.config.getoption("luck") or owner.get_closest_marker(MARK) is not None:
+        return None
+    return SeededEntropy(zlib.crc32("/".join(names).encode()))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Watch:
-    return (yield from _noted(item))
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Wrapper:
+    """A shared fixture is the same whichever test is the first to need it."""
+    owner = request.node  # the test, class, file or session that it is made for
+    with DOOR.leading_to(_stream(owner, owner.nodeid, fixturedef.argname, repr(request.param_index))):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Watch:
-    return (yield from _noted(item))
+def pytest_runtest_setup(item: pytest.Item) -> Wrapper:
+    return (yield from _watched(item))
 
 
-def _noted(item: pytest.Item) -> Watch:
-    before = DRAWS.count
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Wrapper:
+    with DOOR.leading_to(_stream(item, item.nodeid)):
+        return (yield from _watched(item))
+
+
+def _watched(item: pytest.Item) -> Wrapper:
+    before = DOOR.asked
     try:
         return (yield)
     finally:
-        module = item.getparent(pytest.Module)
-        if DRAWS.count > before or getattr(module, "user_properties", None):
-            item.user_properties.append((PROPERTY, True))
+        if DOOR.asked > before:
+            item.user_properties.append(ASKED)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,10 +129,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("luck"):
         kept = config.cache.get(KEPT, {})
         if not kept:
-            raise pytest.UsageError("no file is known to draw from the operating system: run `make test` first")
-        chosen = [item for item in items if item.nodeid.partition("::")[0] in kept]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-        items[:] = chosen
+            raise pytest.UsageError("no file is known to ask the system for bits: run `make test` first")
+        config.hook.pytest_deselected(items=[item for item in items if _file(item.nodeid) not in kept])
+        items[:] = [item for item in items if _file(item.nodeid) in kept]
     seed = config.getoption("shuffle")
     if seed is not None:
         items[:] = shuffled(items, seed)
@@ -136,24 +158,28 @@ def _mixed(dice: random.Random, items: Iterable[pytest.Item], kind: type[pytest.
     return groups
 
 
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
 class Keeper:
-    """Keeps, in the process that hears of all tests, which files drew."""
+    """Keeps, in the process that hears of all tests, which files asked."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seconds: dict[str, float] = {}
-        self._drew: set[str] = set()
+        self._asked: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        file = report.nodeid.partition("::")[0]
+        file = _file(report.nodeid)
         self._seconds[file] = self._seconds.get(file, 0.0) + report.duration
-        if (PROPERTY, True) in map(tuple, report.user_properties):
-            self._drew.add(file)
+        if ASKED in map(tuple, report.user_properties):
+            self._asked.add(file)
 
     def pytest_sessionfinish(self) -> None:
-        """Files of which a part ran stay known if they were: the other part may draw."""
+        """A file stays known: of one that did not ask this time, perhaps a part ran only."""
         if hasattr(self._config, "workerinput"):
             return
         kept = self._config.cache.get(KEPT, {})
-        kept |= {file: round(self._seconds[file], 1) for file in sorted(self._drew)}
+        kept |= {file: round(self._seconds[file], 1) for file in sorted(self._asked)}
         self._config.cache.set(KEPT, kept)
