@@ -1,12 +1,12 @@
 """What a test run could owe to luck: bits of the operating system, and its order.
 
     pytest                     tests draw from seeds of their own, wherever the library asks the system
-    pytest --luck              only the files that ask it, and with its own bits
+    pytest --luck              only the tests that ask it, and with its own bits
     pytest --shuffle SEED      files, classes and tests in an order that follows from the seed
 
 `SystemEntropy` is the only door to the system's bits. Here it leads to a stream that belongs to the test or
 fixture that asks, whatever ran before; tests marked `system_entropy` are about the door itself and get the
-real one. Which files ask is found by watching them run, not kept by hand: `--luck` knows it from the last
+real one. Which tests ask is found by watching them run, not kept by hand: `--luck` knows it from the last
 run. A Python process that a test starts may go through the door out of sight, so that counts as asking.
 """
 
@@ -26,9 +26,9 @@ import pytest
 from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
 
 KEPT = "dpgram/luck"
-"""In pytest's cache: the files that ask the system, and how many seconds their tests took."""
-ASKED = ("system entropy", True)
-"""A test's property."""
+"""In pytest's cache: the tests that ask the system, and the files of which a shared fixture does."""
+ASKED, ALL_ASKED = ("system entropy", "test"), ("system entropy", "file")
+"""Properties of a test."""
 MARK = "system_entropy"
 DOORS = ("discrete_gaussian", "discrete_laplace", "generator", "random_bytes")
 
@@ -75,7 +75,7 @@ DOOR = Door()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("luck")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run in an order that follows from the seed")
-    group.addoption("--luck", action="store_true", help="only files that ask the system for bits; with its own")
+    group.addoption("--luck", action="store_true", help="only tests that ask the system for bits; with its own")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,9 +99,13 @@ def _stream(owner: Any, *names: str) -> SeededEntropy | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Wrapper:
     """A shared fixture is the same whichever test is the first to need it."""
-    owner = request.node  # the test, class, file or session that it is made for
+    owner, before = request.node, DOOR.asked  # the test, class, file or session that it is made for
     with DOOR.leading_to(_stream(owner, owner.nodeid, fixturedef.argname, repr(request.param_index))):
-        return (yield)
+        try:
+            return (yield)
+        finally:
+            if DOOR.asked > before and fixturedef.scope != "function":
+                request._pyfuncitem.user_properties.append(ALL_ASKED)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -127,11 +131,12 @@ def _watched(item: pytest.Item) -> Wrapper:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("luck"):
-        kept = config.cache.get(KEPT, {})
+        kept = set(config.cache.get(KEPT, []))
         if not kept:
-            raise pytest.UsageError("no file is known to ask the system for bits: run `make test` first")
-        config.hook.pytest_deselected(items=[item for item in items if _file(item.nodeid) not in kept])
-        items[:] = [item for item in items if _file(item.nodeid) in kept]
+            raise pytest.UsageError("no test is known to ask the system for bits: run `make test` first")
+        asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & kept]
+        config.hook.pytest_deselected(items=list(set(items) - set(asking)))
+        items[:] = asking
     seed = config.getoption("shuffle")
     if seed is not None:
         items[:] = shuffled(items, seed)
@@ -163,23 +168,18 @@ def _file(nodeid: str) -> str:
 
 
 class Keeper:
-    """Keeps, in the process that hears of all tests, which files asked."""
+    """Keeps, in the process that hears of all tests, which of them asked."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._seconds: dict[str, float] = {}
         self._asked: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        file = _file(report.nodeid)
-        self._seconds[file] = self._seconds.get(file, 0.0) + report.duration
-        if ASKED in map(tuple, report.user_properties):
-            self._asked.add(file)
+        properties = set(map(tuple, report.user_properties))
+        self._asked |= {report.nodeid} if ASKED in properties else set()
+        self._asked |= {_file(report.nodeid)} if ALL_ASKED in properties else set()
 
     def pytest_sessionfinish(self) -> None:
-        """A file stays known: of one that did not ask this time, perhaps a part ran only."""
-        if hasattr(self._config, "workerinput"):
-            return
-        kept = self._config.cache.get(KEPT, {})
-        kept |= {file: round(self._seconds[file], 1) for file in sorted(self._asked)}
-        self._config.cache.set(KEPT, kept)
+        """What asked once stays known: a run may be of a part of the tests."""
+        if not hasattr(self._config, "workerinput"):
+            self._config.cache.set(KEPT, sorted(self._asked | set(self._config.cache.get(KEPT, []))))
