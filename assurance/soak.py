@@ -208,7 +208,8 @@ def main() -> None:
         word = sys.argv[1]
         with tempfile.TemporaryDirectory(prefix="dpgram-soak-") as name:
             folder = Path(name)
-            print(json.dumps(publishing_leaves(folder) if word == "alive" else asdict(course(int(word), folder))))
+            told = publishing_leaves(folder) if word == "alive" else asdict(course(int(word), folder))
+            print(json.dumps(told))
         return
     from assurance.page import table
 

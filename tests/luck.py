@@ -60,7 +60,9 @@ class Door:
         def answered(system: SystemEntropy, *given: Any, **named: Any) -> Any:
             self.asked += 1
             stream = self._streams[-1]
-            return method(system, *given, **named) if stream is None else getattr(stream, name)(*given, **named)
+            if stream is None:
+                return method(system, *given, **named)
+            return getattr(stream, name)(*given, **named)
 
         return answered
 
@@ -75,7 +77,9 @@ DOOR = Door()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("luck")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run in an order that follows from the seed")
-    group.addoption("--luck", action="store_true", help="only tests that ask the system for bits; with its own")
+    group.addoption(
+        "--luck", action="store_true", help="only tests that ask the system for bits, and with them"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -153,7 +157,7 @@ def shuffled(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
     return found
 
 
-def _mixed(dice: random.Random, items: Iterable[pytest.Item], kind: type[pytest.Collector]) -> list[list[Any]]:
+def _mixed(dice: random.Random, items: Iterable[pytest.Item], kind: type[pytest.Collector]) -> list[Any]:
     def name(item: pytest.Item) -> str:
         parent = item.getparent(kind)
         return "" if parent is None else parent.nodeid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -73,5 +74,5 @@ def test_an_order_follows_from_its_seed(request: pytest.FixtureRequest) -> None:
     assert sorted(map(id, one)) == sorted(map(id, items))
     assert one != other or len(items) < 5
     files = [item.nodeid.partition("::")[0] for item in one]
-    changes = sum(a != b for a, b in zip(files, files[1:], strict=False))
+    changes = sum(a != b for a, b in pairwise(files))
     assert changes == len(set(files)) - 1, "files stay together"

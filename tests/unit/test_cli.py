@@ -420,7 +420,7 @@ class TestErrors:
         """Ctrl-C while a command works: no traceback, the shell's usual code."""
         program = (
             "import signal, time, dpgram.insurance\n"
-            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job inherits "ignored"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs inherit "ignored"
             "def slow(*_):\n    print('working', flush=True)\n    time.sleep(60)\n"
             "dpgram.insurance.table = slow\n"
             "from dpgram.cli import main\nmain(['demo', '--output', 'here'])\n"

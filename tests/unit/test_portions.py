@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import textwrap
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -46,16 +46,14 @@ pca(moments), partial_correlation(moments, "x", "y"), pool([moments], "y"), comp
 @pytest.mark.parametrize("code", ["import dpgram.analysis", WORK], ids=["import", "work"])
 def test_analysis_stays_on_its_side(code: str) -> None:
     report = "\nimport sys\nprint('\\n'.join(sys.modules))"
-    run = subprocess.run(
-        [sys.executable, "-c", code + report], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
     assert "dpgram.analysis" in loaded
     assert not [name for name in FORBIDDEN if name in loaded]
 
 
 def test_regress_takes_one_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Milliseconds on a hundred columns. What takes the time is counted: the clock would measure the others."""
+    """Milliseconds on a hundred columns. What takes the time is counted: a clock measures others too."""
     import numpy as np
 
     from dpgram.analysis import EncodedNoise, Moments, regress

@@ -284,7 +284,7 @@ CUBIC = ("eigen", "times", "timesTransposed", "orthonormal", "triangleInverse", 
 
 
 def test_a_click_takes_a_few_cubic_steps() -> None:
-    """Fit, intervals and quality together, as a click in the page asks for: milliseconds on a hundred columns.
+    """Fit, intervals and quality together, as a click in the page asks for: milliseconds for 100 columns.
 
     What takes the time is counted: the clock would measure what else the machine does.
     """

@@ -211,8 +211,9 @@ def noise_states(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Fills, while the test runs, with the state that each draw of seeded noise began from."""
     seen: list[str] = []
     for name in ("discrete_gaussian", "discrete_laplace", "random_bytes", "generator"):
+        method = getattr(SeededEntropy, name)
 
-        def watched(source: SeededEntropy, *given: Any, plain: Any = getattr(SeededEntropy, name)) -> Any:
+        def watched(source: SeededEntropy, *given: Any, plain: Any = method) -> Any:
             drawn = plain(source, *given)
             begun = drawn if isinstance(drawn, np.random.Generator) else source._generator
             seen.append(str(begun.bit_generator.state))  # after the draw, which tells its beginning apart too
@@ -247,7 +248,7 @@ def test_two_fits_of_output_perturbation_differ(monkeypatch: pytest.MonkeyPatch)
 
     def kept(model: OutputPerturbation, X: Any, y: Any) -> OutputPerturbation:
         found = fit(model, X, y).coef_
-        fits.append(tuple(np.round(found / np.linalg.norm(found), 6)))  # at ε = 0.01 nearly all of it is noise
+        fits.append(tuple(np.round(found / np.linalg.norm(found), 6)))  # at ε = 0.01 nearly all is noise
         return model
 
     monkeypatch.setattr(OutputPerturbation, "fit", kept)

