@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learnt_checks import learnt_delta, learnt_price
@@ -53,7 +55,8 @@ def one_story(release: Release) -> bool:
     """Whether a known mechanism with exactly its own parameters and law gives at least what is promised."""
     story = STORIES.get(release.mechanism.name)
     try:
-        return story is not None and story(release)
+        with np.errstate(all="ignore"):  # a price that overflows is not a number, and keeps no promise
+            return story is not None and story(release)
     except (ArithmeticError, GuaranteeError):  # numbers for which no price can be computed
         return False
 
@@ -196,7 +199,7 @@ def _sketch(release: Release) -> bool:
     law = release.noise
     if not isinstance(law, WishartSketch) or not _told(release, ridge=law.ridge, rows=law.rows):
         return False
-    if not (law.ridge > 0 and law.rows > 0 and _plain_gram(release)):
+    if not (law.ridge >= 1 and law.rows > 0 and _plain_gram(release)):
         return False
     return _within(release, _sketch_curve(release, law.rows, law.ridge))
 
@@ -206,7 +209,7 @@ def _inverse_wishart(release: Release) -> bool:
     law = release.noise
     if not isinstance(law, InverseWishart) or not _told(release, prior=law.prior, degrees=law.degrees):
         return False
-    if not (law.prior > 0 and law.degrees > release.schema.width + 1 and _plain_gram(release)):
+    if not (law.prior >= 1 and law.degrees > release.schema.width + 1 and _plain_gram(release)):
         return False
     return _within(release, _inverse_wishart_curve(release, law.degrees, law.prior))
 
@@ -218,7 +221,7 @@ def _sketch_adaptive(release: Release) -> bool:
     if not isinstance(law, WishartSketch):
         return False
     told = _told(release, largest_ridge=largest, rows=law.rows, mu=mu, beta=beta)
-    if not (told and 0 < law.ridge <= largest and law.rows > 0 and _plain_gram(release)):
+    if not (told and 1 <= law.ridge <= largest and law.rows > 0 and _plain_gram(release)):
         return False
     return _looked(release, _sketch_curve(release, law.rows, largest), mu, beta)
 
@@ -231,7 +234,7 @@ def _inverse_wishart_adaptive(release: Release) -> bool:
         return False
     told = _told(release, largest_prior=largest, degrees=law.degrees, mu=mu, beta=beta)
     enough = law.degrees > release.schema.width + 1
-    if not (told and 0 < law.prior <= largest and enough and _plain_gram(release)):
+    if not (told and 1 <= law.prior <= largest and enough and _plain_gram(release)):
         return False
     return _looked(release, _inverse_wishart_curve(release, law.degrees, largest), mu, beta)
 

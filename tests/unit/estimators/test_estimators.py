@@ -266,6 +266,20 @@ def test_each_fit_is_charged_before_and_the_last_that_fits_is_the_last(kind, tmp
         deque((estimator.fit(X, Y) for _ in range(40)), maxlen=0)
 
 
+@pytest.mark.parametrize("mechanism", ["joint-gaussian", "gaussian"])
+def test_a_ridge_keeps_its_receipt_and_says_whose_noise_it_has(mechanism, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.ledger", name="people", epsilon=2.0, delta=1e-5)
+    paid = made(PrivateRidge, entropy=None, ledger=book, mechanism=mechanism).fit(X, Y)
+    (entry,) = book.history()
+    assert paid.receipt_.event == entry.event
+    assert paid.entropy_ == "system"
+    free = fitted(PrivateRidge, mechanism=mechanism)
+    assert free.receipt_ is None
+    assert free.entropy_ == "seeded"
+    if mechanism == "joint-gaussian":
+        assert (paid.sums_.entropy, free.sums_.entropy) == ("system", "seeded")
+
+
 def test_ledgers_refuse_seeds_other_adjacencies_and_nonsense(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "b.ledger", name="people", epsilon=2.0, delta=1e-5)
     path = tmp_path / "b.ledger"
