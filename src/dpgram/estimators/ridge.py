@@ -46,7 +46,7 @@ class PrivateRidge(RegressionEstimator):
     `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
     `conf_int_refusal_`, where the noise allows none. `sums_` holds the private sums of the joint release,
     `release_` the release of another mechanism; the one that was not made is None. `receipt_` is that of the
-    ledger, if one paid; `entropy_` is "seeded" where whoever knows the seed can remove the noise, else "system".
+    ledger, if one paid; `entropy_` is "seeded" where whoever knows the seed can remove the noise.
     The other parameters are those of `PrivateLinearRegression`.
     """
 
