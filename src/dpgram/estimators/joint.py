@@ -170,12 +170,13 @@ class NoisySums:
         gram[features, last] = gram[last, features] = self.xy.astype(np.float64) * scale
         gram[last, last] = float(self.yy) * scale**2
         weighted = reweighted(schema, target, scale)
-        length = weighted.column(target).weight
+        # Weights are rounded to lattice units, so that the reach alone would make every table look clipped.
+        longest = math.hypot(reach.x_encoded, weighted.column(target).weight)
         return Moments(
             gram=gram * reach.unit**2,
             schema=weighted,
             noise=EncodedNoise.of(SymmetricGaussian(sigma=self.law.sigma_xx), reach.unit**2),
-            radius=math.hypot(reach.x_encoded, length),
+            radius=longest if reach.clipped else math.sqrt(weighted.max_norm_squared),
             complete_groups=complete_groups,
             public_rows=public_rows,
         )

@@ -44,10 +44,10 @@ class PrivateRidge(RegressionEstimator):
     cheaper there. `clip` is a public bound on the length of the scaled features, the constant included.
 
     `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
-    `conf_int_refusal_`, where the noise allows none. `sums_` holds the private sums of the joint release,
-    `release_` the release of another mechanism; the one that was not made is None. `receipt_` is that of the
-    ledger, if one paid; `entropy_` is "seeded" where whoever knows the seed can remove the noise.
-    The other parameters are those of `PrivateLinearRegression`.
+    `conf_int_refusal_`, where none would hold; `conf_int_cautions_` says what they do not include. `sums_`
+    holds the private sums of the joint release, `release_` the release of another mechanism; the one that was
+    not made is None. `receipt_` is the ledger's, if one paid; `entropy_` is "seeded" where whoever knows the
+    seed can remove the noise. The other parameters are those of `PrivateLinearRegression`.
     """
 
     mechanism_: str
@@ -182,8 +182,18 @@ class PrivateRidge(RegressionEstimator):
         return regress(release, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
 
     def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
-        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns."""
+        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns.
+
+        Under a clip it scales the features of long rows down but not their target. Such rows follow another
+        line than the others, so that the error of the fit is neither of one size nor free of the features.
+        """
         if self.sums_ is not None:
+            self.conf_int_cautions_ = ()
+            if self.sums_.law.reach.clipped:
+                return None, (
+                    "the clip scales the features of long rows down and leaves their target, which no "
+                    "interval allows for: use mechanism='gaussian', which scales whole rows, or no clip"
+                )
             solution = unshrunken(self._regression.moments, self._regression.design)
             own = self.sums_.square_sd * float(np.sum(self._regression.design.target_vector**2))
             if solution.residual_sum <= SIGNAL_TO_NOISE * own:

@@ -40,7 +40,7 @@ def page_facts(release: Release) -> dict[str, object]:
         "noise": _noise(moments.noise, release.schema.width),
         "constants": _constants(),
         "meanings": {kind: estimand.meaning_of(moments, kind, moved=False) for kind in estimand.KINDS},
-        "moved_meaning": estimand.meaning_of(moments, "table", moved=True),
+        "moved_meanings": {kind: estimand.meaning_of(moments, kind, moved=True) for kind in estimand.KINDS},
         "cautions": {kind: list(estimand.difference_cautions(moments, kind)) for kind in estimand.KINDS},
         "guarantee": {
             "epsilon": told.epsilon,

@@ -126,7 +126,7 @@
     });
     return {
       kind, level, refusal, degrees, coefficients, solution,
-      meaning: moved && !population ? moments.facts.moved_meaning : moments.facts.meanings[kind],
+      meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
       assumption: population ? moments.constants.equal_variance : null,
       inflation: solution.inflation,
       cautions: cautionsOf(moments, solution, kind, moved, refusal, coefficients),
@@ -219,13 +219,14 @@
 
   // R² as { estimate, error, low, high } and the residual variance as { estimate }, or { refused: why }.
   function quality(moments, design, inference) {
-    const { solution } = inference;
-    if (inference.refusal !== null) return { rSquared: { refused: inference.refusal }, residualVariance: { refused: inference.refusal } };
+    const { solution, refusal } = inference;
     const degrees = moments.rows === null ? null : moments.rows - design.terms.length;
     const normal = upperQuantile(0.5 * (1 - inference.level), null);
+    // Moved values forbid an interval for the population, not an estimate.
+    const hidden = refusal !== null && refusal !== moments.constants.moved_refusal;
     return {
-      rSquared: rSquared(moments, design, inference, degrees, normal),
-      residualVariance: residualVariance(design, solution, degrees),
+      rSquared: refusal === null ? rSquared(moments, design, inference, degrees, normal) : { refused: refusal },
+      residualVariance: hidden ? { refused: refusal } : residualVariance(design, solution, degrees),
     };
   }
 
