@@ -393,6 +393,25 @@ def test_bounds_are_learnt_when_asked_and_paid_for(kind) -> None:
         assert column.low < -0.5 < 0.5 < column.high
     if kind in REGRESSORS:
         assert np.abs(found.coef_ - BETA).max() < 0.3
+        assert found.conf_int_ is None
+        assert "bounds of columns in this regression were learnt" in found.conf_int_refusal_
     if kind is PrivateRidge:
         with pytest.raises(MechanismError, match="known beforehand"):
             clone(found).set_params(mechanism="joint-gaussian").fit(big, target)
+
+
+def test_intervals_under_a_clip_say_so_or_are_refused() -> None:
+    """Whole rows are scaled down by a release; by the joint one only their features, which is another matter."""
+    big, target = table(60_000, 4)
+    settings = {"epsilon": 5.0, "mechanism": "gaussian"}
+    said = made(PrivateRidge, clip=1.1, **settings).fit(big, target)
+    assert said.conf_int_ is not None
+    assert any("clipped, reweighted rows" in caution for caution in said.conf_int_cautions_)
+    assert made(PrivateRidge, **settings).fit(big, target).conf_int_cautions_ == ()
+    joint = settings | {"mechanism": "joint-gaussian"}
+    refused = made(PrivateRidge, clip=1.1, **joint).fit(big, target)
+    assert refused.conf_int_ is None
+    assert "scales the features of long rows down" in refused.conf_int_refusal_
+    whole = made(PrivateRidge, **joint).fit(big, target)
+    assert whole.conf_int_ is not None
+    assert whole.conf_int_cautions_ == ()
