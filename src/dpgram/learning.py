@@ -26,6 +26,7 @@ from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import ApproximateEvent, Event, GaussianEvent, PureEvent, composed, describe
 from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
 from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
+from dpgram.privacy.entropy import LARGEST_SCALE
 from dpgram.privacy.exact import float_up, root_up
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.radius import chosen_radius
@@ -35,9 +36,6 @@ from dpgram.wishes import Wishes
 
 if TYPE_CHECKING:
     from dpgram.privacy.entropy import Entropy, Integers
-
-COUNT_SHARE: Final = 0.05
-"""Share of what is given for bounds that pays for the number of rows, where that is not public."""
 
 
 @final
@@ -79,6 +77,8 @@ def planned(schema: Schema, asked: Wishes, guarantee: Guarantee, facts: Facts, *
         )
     steps, private_rows = facts.adjacency.gram_trace_steps, facts.adjacency.name == "add-remove"
     level_delta = asked.levels * guarantee.delta
+    if asked.levels and level_delta == 0.0:
+        raise _too_little(asked.levels)
     gaussian = law == "discrete-gaussian"
     whole = (
         discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
@@ -91,25 +91,23 @@ def planned(schema: Schema, asked: Wishes, guarantee: Guarantee, facts: Facts, *
         nonlocal price
         if share == 0.0:
             return None
-        scale = scale_of_counts(law, share * whole, histograms=histograms, steps=steps)
+        own = share * whole
+        scale = scale_of_counts(law, own, histograms=histograms, steps=steps) if own > 0.0 else math.inf
+        if not 0.0 < scale <= LARGEST_SCALE:
+            raise _too_little(share)
         if gaussian and scale < DISCRETE_SIGMA_AT_LEAST:
             raise _too_much()
         price += price_of_counts(law, scale, histograms=histograms, steps=steps)
         return CountNoise(law=law, scale=scale)
 
-    count_share = COUNT_SHARE * asked.bounds if private_rows else 0.0
-    if not asked.bounds and asked.total and private_rows:
-        count_share = COUNT_SHARE * asked.total
-    half = 0.5 * (asked.bounds - (count_share if asked.bounds else 0.0))
-    radius = asked.radius - (count_share if not asked.bounds and asked.radius else 0.0)
-    levels = asked.levels - (count_share if not asked.bounds and not asked.radius else 0.0)
+    shares = asked.parts(private_rows=private_rows)
     columns = len(schema.unbounded)
     parts = {
-        "count": noise(count_share, 1),
-        "octaves": noise(half, columns),
-        "bins": noise(half, columns * looks_for(law)),
-        "levels": noise(levels, len(schema.without_levels)),
-        "lengths": noise(radius, 1),
+        "count": noise(shares.count, 1),
+        "octaves": noise(shares.octaves, columns),
+        "bins": noise(shares.bins, columns * looks_for(law)),
+        "levels": noise(shares.levels, len(schema.without_levels)),
+        "lengths": noise(shares.lengths, 1),
     }
     rest = (1.0 - asked.total) * whole * (1.0 - 2.0**-40)
     mechanism: Gaussian | MatrixLaplace
@@ -135,6 +133,15 @@ def planned(schema: Schema, asked: Wishes, guarantee: Guarantee, facts: Facts, *
         guarantee=guarantee if gaussian else Guarantee(guarantee.epsilon, level_delta),
         event=composed([main, ApproximateEvent(epsilon=0.0, delta=level_delta)]) if level_delta else main,
         **parts,
+    )
+
+
+def _too_little(share: float) -> GuaranteeError:
+    return GuaranteeError(
+        "so small a share of the budget needs more noise than can be drawn",
+        got=f"a share of {share:g}",
+        limit="a scale of 2^56 lattice units",
+        remedy="Give it a larger share, or ask for a larger epsilon or delta",
     )
 
 

@@ -47,7 +47,7 @@ from dpgram.signature import SCHEME, Signature, check, parsed_public_key, signed
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation
-    from dpgram.analysis.inference import Kind
+    from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy

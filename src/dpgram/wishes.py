@@ -10,6 +10,11 @@ from dpgram.schema import Schema
 
 RADIUS_SHARE: Final = 0.03
 """Share of the event's currency that a private radius takes."""
+COUNT_SHARE: Final = 0.05
+"""Share of what is given for bounds (without any: for all that is learnt) that pays for the number of rows,
+where that is not public."""
+LEAST_SHARE: Final = 1e-9
+"""Of one thing that is learnt: with less its noise would hide all, and parts of it could round to 0."""
 MOST_SHARE: Final = 0.8
 """All shares together: less than a fifth for the matrix would be noise."""
 
@@ -30,6 +35,40 @@ class Wishes:
 
     def __bool__(self) -> bool:
         return self.total > 0.0
+
+    def parts(self, *, private_rows: bool) -> Parts:
+        """What each part gets; where the number of rows is private, 5% of what is learnt first pay for it.
+
+        With bounds, whose marks need that number most, they come out of the bounds' share alone; otherwise
+        out of every share alike, so that none can be used up.
+        """
+        count = COUNT_SHARE * (self.bounds or self.total) if private_rows else 0.0
+        left = 1.0 - COUNT_SHARE if private_rows else 1.0
+        others = 1.0 if self.bounds else left
+        half = 0.5 * left * self.bounds
+        return Parts(
+            count=count, octaves=half, bins=half, levels=others * self.levels, lengths=others * self.radius
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The share of the event's currency that each part before the matrix gets; 0 where nothing is drawn."""
+
+    count: float
+    octaves: float
+    bins: float
+    levels: float
+    lengths: float
+
+    def __post_init__(self) -> None:
+        for name in ("count", "octaves", "bins", "levels", "lengths"):
+            share = getattr(self, name)
+            if not 0.0 <= share < 1.0:
+                raise GuaranteeError(
+                    f"the part {name!r} has no share of the budget", got=f"{share:g}", limit="0 < share < 1"
+                )
 
 
 def wishes(
@@ -69,8 +108,11 @@ def wishes(
 def _share(what: str, value: float | None) -> float:
     if value is None:
         return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST_SHARE <= value < 1.0:
         raise GuaranteeError(
-            f"{what} is a share of the budget", got=repr(value), limit="between 0 and 1", remedy="Try 0.2"
+            f"{what} is a share of the budget",
+            got=repr(value),
+            limit=f"between {LEAST_SHARE:g} and 1",
+            remedy="Try 0.2",
         )
     return float(value)

@@ -29,8 +29,9 @@ HEAVY = (
 ALLOWED_UPSTREAM = {
     "canonical_json", "columns", "descriptive", "errors", "explorer", "lattice", "learnt_checks", "noise",
     "ordered", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
-    "privacy.receipt", "privacy.spectral", "release", "release_checks", "release_display", "release_parts",
-    "report", "schema", "signature", "terminal",
+    "privacy.inverse", "privacy.receipt", "privacy.rounding", "privacy.spectral", "privacy.wishart_curves",
+    "release", "release_checks", "release_display", "release_parts", "report", "schema", "signature",
+    "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
 

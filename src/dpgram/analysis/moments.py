@@ -27,6 +27,7 @@ from dpgram.schema import Categorical, Product, Schema
 
 if TYPE_CHECKING:
     from dpgram.release import Release
+    from dpgram.release_parts import UnitRule
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -127,6 +128,10 @@ class Moments:
     public_rows: int | None = None
     unit: str | None = None
     """The column whose values are protected as a whole, when that is not the row."""
+    unit_rule: UnitRule | None = None
+    """How the rows of one of them count together."""
+    survey_weight: str | None = None
+    """The column that weighs rows, where one does."""
     learnt_bounds: frozenset[str] = frozenset()
     """Numeric columns whose bounds were learnt, so that some values of the table lay outside."""
     wide_bounds: frozenset[str] = frozenset()
@@ -148,6 +153,8 @@ class Moments:
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,
+            unit_rule=source.unit_rule,
+            survey_weight=None if source.survey_weight is None else source.survey_weight.column,
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(
                 () if source.learnt is None else (each.column for each in source.learnt.bounds)
