@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
 from dpgram.learnt_checks import unresolved
 from dpgram.noise import NoiseLaw, SampledLaw
@@ -34,6 +35,8 @@ Vector = npt.NDArray[np.float64]
 
 CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
+SMALLEST, LARGEST = 1e-35, 1e35
+"""Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
 
 
 @final
@@ -143,12 +146,15 @@ class Moments:
         if isinstance(source, Moments):
             return source
         unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
+        _refuse_beyond_floats(unit, float(np.abs(gram).max()))
         # A law that depends on the matrix is looked at from the published one, always with the same seed.
         seen = law.near(gram / unit, simulation(0)) if isinstance(law, SampledLaw) else law
+        noise = EncodedNoise.of(seen, unit)
+        _refuse_beyond_floats(noise.diagonal_sd, noise.offdiagonal_sd, noise.mean_diagonal)
         return cls(
             gram=gram,
             schema=source.schema,
-            noise=EncodedNoise.of(seen, unit),
+            noise=noise,
             radius=source.radius,
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
@@ -228,6 +234,16 @@ class Moments:
         if constant is None:
             return None if self.public_rows is None else float(self.public_rows)
         return float(constant @ self.consistent_gram @ constant)
+
+
+def _refuse_beyond_floats(*sizes: float) -> None:
+    """Sizes whose fourth powers, and quotients of them, are not floats: no table is behind such a file."""
+    if not all(size == 0.0 or SMALLEST <= size <= LARGEST for size in sizes):
+        raise AnalysisError(
+            "the numbers of this release are too large or too small to compute with",
+            limit=f"sizes from {SMALLEST:g} to {LARGEST:g} in encoded units",
+            remedy="A release of a real table has no such numbers: ask the curator for the original file",
+        )
 
 
 def scale_factors(schema: Schema) -> Mapping[str, float]:

@@ -131,7 +131,8 @@ def _least_error(sharp: FloatArray, blind: FloatArray, total: float, norm: int) 
         return np.asarray(root)
 
     scale = np.log(sums.max()) - 3.0 * np.log(total)
-    price = brentq(lambda x: float(np.linalg.norm(solved(x)) - total), scale - 80.0, scale + 20.0, xtol=1e-9)
+    least = scale - 80.0 - 2.0 * np.log1p(held.max() / total)  # where every direction is as good as blind
+    price = brentq(lambda x: float(np.linalg.norm(solved(x)) - total), least, scale + 20.0, xtol=1e-9)
     found[worth] = solved(price)
     return found
 

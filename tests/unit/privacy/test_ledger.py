@@ -287,7 +287,7 @@ class TestCharging:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         connection.close()
         assert set(terms) == set(ledger_file.Terms.__struct_fields__)
-        assert set(record) == {"entry", "receipt_id", "time", "event", "amount", "delta", "note"}
+        assert set(record) == {"entry", "receipt_id", "time", "event", "amount", "delta", "note", "salt"}
         assert tables == {"terms", "entries", "tip"}
 
 
