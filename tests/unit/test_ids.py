@@ -456,16 +456,13 @@ def removed(with_all: Any, without: Any) -> tuple[float, float]:
     return float(np.sqrt(np.sum(values**2))), float(np.sum(np.abs(values)))
 
 
-ROWS = {"x": [1.0, -1.0, 1.0], "y": [1.0, 1.0, -1.0]}
-
-
 @pytest.mark.parametrize("form", ["csv", "numpy S", "pandas", "sqlite blob"])
 def test_no_two_persons_share_a_divisor(form: str, tmp_path: Path) -> None:
-    """Removing one person leaves the other's rows as they are: the attack that found |ΔG|_F = 1.41·s."""
-    names = [b"M\xfcller", b"M\xf6ller"]
+    """Removing the person of many rows leaves the other's row as it is: else |ΔG|_F comes to 1.41·s."""
 
     def table(count: int) -> Any:
-        x, y, ids = ROWS["x"][:count], ROWS["y"][:count], names[:count]
+        x, y = [1.0] + [-1.0] * count, [1.0] + [1.0] * count
+        ids = [b"M\xfcller"] + [b"M\xf6ller"] * count
         if form == "csv":
             path = tmp_path / f"{count}.csv"
             lines = [b"%s,%g,%g\n" % row for row in zip(ids, x, y, strict=True)]
@@ -479,7 +476,7 @@ def test_no_two_persons_share_a_divisor(form: str, tmp_path: Path) -> None:
         columns = {"id": np.array(ids) if form == "numpy S" else ids, "x": x, "y": y}
         return pd.DataFrame(columns) if form == "pandas" else columns
 
-    frobenius, nuclear = removed(table(2), table(1))
+    frobenius, nuclear = removed(table(500), table(0))
     assert frobenius <= 1.0
     assert nuclear <= 1.0
 
