@@ -61,7 +61,8 @@ class Table:
 
         chosen = Representatives(schema, unit)
         columns = (*schema.source_columns, unit)
-        source = open_source(data, columns, kinds=declared_kinds(schema), batch_rows=_BATCH_ROWS)
+        kinds = {**declared_kinds(schema), unit: "id"}
+        source = open_source(data, columns, kinds=kinds, batch_rows=_BATCH_ROWS)
         for batch in source.batches():
             chosen.add(batch)
         return cls(

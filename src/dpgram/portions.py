@@ -62,7 +62,8 @@ class Portions:
     def kinds(self) -> dict[str, Kind]:
         """How cells without a type of their own are read."""
         extra = declared_kinds(Schema(*self.extra)) if self.extra else {}
-        return {**extra, **declared_kinds(self.whole.schema)}
+        unit: dict[str, Kind] = {} if self.unit is None else {self.unit: "id"}
+        return {**unit, **extra, **declared_kinds(self.whole.schema)}
 
     @property
     def extra(self) -> tuple[Column, ...]:

@@ -20,7 +20,7 @@ from dpgram.reading import read_column
 from dpgram.schema import Schema
 from dpgram.sources import declared_kinds
 from dpgram.sources.cells import TYPE_OF_KIND, plain
-from dpgram.units import content_hashes, id_hashes, unit_ids
+from dpgram.units import content_hashes, exact_texts, id_hashes, unit_ids
 
 _KEYS: Final = ("unit", "gaps", "first", "second")
 _AT_ONCE: Final = 1 << 17
@@ -85,7 +85,7 @@ class Representatives:
         for place, (cells, column) in enumerate(zip(batch.columns, self._declared, strict=True)):
             if isinstance(column, Categorical) and not column.listed:
                 refuse_no_levels(cells.type, column.name)
-                texts = unit_ids(cells, column.name)
+                texts = exact_texts(cells, column.name)
                 numbers[:, place] = id_hashes(texts.fill_null("")).view(np.float64)
                 gaps += texts.is_null().to_numpy(zero_copy_only=False)
                 continue
