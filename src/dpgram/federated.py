@@ -40,8 +40,10 @@ _LENGTH: Final = struct.Struct("<Q")
 _DIGEST_BYTES: Final = 32
 _KEY_BYTES, _SALT_BYTES, _NONCE_BYTES = 32, 16, 12
 _SCRYPT: Final = {"n": 1 << 15, "r": 8, "p": 1}
-_LARGEST_SCRYPT: Final = {"n": 1 << 20, "r": 32, "p": 16}
-"""A file says how its key was made; beyond this a foreign file could take all memory."""
+_MOST_WORK: Final = 1 << 20
+"""n·r·p that a file may ask for, four times what we write: 128 MiB and a second at most."""
+_LONGEST_HEAD: Final = 1 << 24
+"""Bytes. The head holds the schema twice and little else; the sums come after it."""
 
 
 def terms_of(work: Pass) -> dict[str, Any]:
@@ -127,7 +129,7 @@ class Partial:
             ) from problem
         try:
             return cls._read(raw, target, passphrase)
-        except (ValueError, TypeError, LookupError, OverflowError, struct.error) as problem:
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError, struct.error) as problem:
             # Nothing of the problem's own words: they could quote sums.
             raise DpgramError(
                 f"the partial {str(target)!r} does not follow the format", remedy="Copy or make it again"
@@ -256,6 +258,8 @@ def _parts(raw: bytes, path: Path) -> tuple[bytes, bytes]:
     start = len(_MAGIC) + len(first) + 1
     (length,) = _LENGTH.unpack_from(body, start)
     start += _LENGTH.size
+    if length > min(_LONGEST_HEAD, len(body) - start):
+        raise DpgramError(f"the head of the partial {str(path)!r} is not of this version")
     return body[start : start + length], body[start + length :]
 
 
@@ -266,6 +270,7 @@ def _head(raw: bytes, path: Path) -> dict[str, Any]:
         not isinstance(head, dict)
         or set(head) != set(kinds)
         or not all(isinstance(head[name], kind) for name, kind in kinds.items())
+        or canonical_bytes(head) != raw  # as we write it: its terms can be written again, to be compared
     ):
         raise DpgramError(f"the head of the partial {str(path)!r} is not of this version")
     return head
@@ -276,6 +281,8 @@ def _sums(payload: bytes, path: Path) -> tuple[ExactGram, ...]:
     while place < len(payload):
         (length,) = _LENGTH.unpack_from(payload, place)
         place += _LENGTH.size
+        if length > len(payload) - place:
+            raise DpgramError(f"the sums of the partial {str(path)!r} are cut")
         found.append(ExactGram.from_bytes(payload[place : place + length]))
         place += length
     if not found:
@@ -299,9 +306,7 @@ def _opened(
 ) -> bytes:
     if passphrase is None:
         raise DpgramError(f"the partial {str(path)!r} is locked", remedy="Give its passphrase")
-    if (lock["cipher"], lock["key"]) != ("aes-256-gcm", "scrypt") or any(
-        lock[name] > most for name, most in _LARGEST_SCRYPT.items()
-    ):
+    if (lock["cipher"], lock["key"]) != ("aes-256-gcm", "scrypt") or not _affordable(lock):
         raise DpgramError(f"the lock of the partial {str(path)!r} is not of this version")
     cipher = _cipher(passphrase, lock)
     from cryptography.exceptions import InvalidTag
@@ -312,6 +317,14 @@ def _opened(
     except InvalidTag:
         pass
     raise DpgramError(f"the passphrase does not open the partial {str(path)!r}, or it was altered")
+
+
+def _affordable(lock: Mapping[str, Any]) -> bool:
+    """A file says how its key was made: by numbers that scrypt takes, without all memory or hours."""
+    n, r, p = (lock[name] for name in _SCRYPT)
+    if not all(type(number) is int and number >= 1 for number in (n, r, p)):
+        return False
+    return bool(n * r * p <= _MOST_WORK and n > 1 and n & (n - 1) == 0)
 
 
 def _cipher(passphrase: str, lock: Mapping[str, Any]) -> Any:

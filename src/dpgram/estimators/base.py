@@ -1,6 +1,8 @@
 """What every private estimator shares: its inputs, its price, its warnings, and one look at the data a fit.
 
-Order of a fit, as in `publish`: validate → price → aggregate on the integer lattice → charge → draw. All
+Order of a fit: validate → price → charge → draw; no noise is drawn before the charge is durable. A fit that
+publishes, or draws one joint release, sums the rows on the integer lattice before the charge, as `publish`
+does; one on rows of bounded norm (`NormBoundedRegressor`) sums them after it, as a part of the draw. All
 parameters are public; none may be looked up in the data.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, Self, final
+from typing import Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +128,7 @@ class TargetedGaussian:
         )
         xy = sums.xy + entropy.discrete_gaussian(self.sigma_xy, width)
         yy = sums.yy + entropy.discrete_gaussian(self.sigma_yy, 1)[0]
-        return NoisySums(xx=xx, xy=xy, yy=int(yy), law=self)
+        return NoisySums(xx=xx, xy=xy, yy=int(yy), law=self, entropy=entropy.label)
 
 
 @final
@@ -143,6 +143,8 @@ class NoisySums:
     xy: npt.NDArray[np.object_]
     yy: int
     law: TargetedGaussian
+    entropy: Literal["system", "seeded"]
+    """Whoever knows the seed of a seeded source can take its noise off again."""
 
     @property
     def target_scale(self) -> float:
@@ -168,12 +170,13 @@ class NoisySums:
         gram[features, last] = gram[last, features] = self.xy.astype(np.float64) * scale
         gram[last, last] = float(self.yy) * scale**2
         weighted = reweighted(schema, target, scale)
-        length = weighted.column(target).weight
+        # Weights are rounded to lattice units, so that the reach alone would make every table look clipped.
+        longest = math.hypot(reach.x_encoded, weighted.column(target).weight)
         return Moments(
             gram=gram * reach.unit**2,
             schema=weighted,
             noise=EncodedNoise.of(SymmetricGaussian(sigma=self.law.sigma_xx), reach.unit**2),
-            radius=math.hypot(reach.x_encoded, length),
+            radius=longest if reach.clipped else math.sqrt(weighted.max_norm_squared),
             complete_groups=complete_groups,
             public_rows=public_rows,
         )

@@ -1,8 +1,9 @@
 """x ↦ x', row by row; parameters are public, paid for, or openly not private (Kalaja 2020, §3.3–3.4).
 
 A transformer whose parameters were read off the data releases them: whatever is fitted afterwards is no
-more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`
-and `private_`, which is False where the data's own parameters were used, as the thesis does.
+more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`,
+`entropy_` ("seeded": whoever knows the seed can remove the noise; None: nothing was drawn) and `private_`,
+which is False where the data's own parameters were used, as the thesis does.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dpgram.privacy.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.entropy import Entropy, SystemEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.rounding import up
 
 Parameter: TypeAlias = float | npt.ArrayLike | Literal["non-private"] | None
@@ -45,6 +47,8 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
     private_: bool
     guarantee_: Guarantee | None
     event_: Event | None
+    receipt_: Receipt | None
+    entropy_: Literal["system", "seeded"] | None
 
     @abstractmethod
     def _learn(self, X: Floats) -> None:
@@ -60,6 +64,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
         del y
         rows = self._rows(X, reset=True)
         self.private_, self.guarantee_, self.event_, self.receipt_ = True, None, None, None
+        self.entropy_ = None
         self._learn(rows)
         return self
 
@@ -226,7 +231,7 @@ class MomentTransformer(CostedTransformer, ABC):
         noisy = _column_sums(X, low, high).astype(object) + source.discrete_gaussian(
             sigma, 3 * X.shape[1]
         ).reshape(3, -1)
-        self.guarantee_, self.event_ = asked, event
+        self.guarantee_, self.event_, self.entropy_ = asked, event, source.label
         count, first, second = noisy.astype(np.float64) / unit
         centre, half = 0.5 * (high + low), 0.5 * (high - low)
         rows = np.maximum(count, 1.0)
@@ -333,7 +338,7 @@ def _source(entropy: Entropy | None) -> Entropy:
     return copy.deepcopy(entropy)
 
 
-def _charged(ledger: LedgerLike | None, source: Entropy, event: Event, relation: str) -> Any:
+def _charged(ledger: LedgerLike | None, source: Entropy, event: Event, relation: str) -> Receipt | None:
     if ledger is None:
         return None
     if source.label != "system":

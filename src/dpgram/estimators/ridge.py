@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Self, final
+from typing import Any, Final, Literal, Self, final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from dpgram.mechanisms.matrix_laplace import MatrixLaplace
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.receipt import Receipt
 from dpgram.release import Release
 from dpgram.release_parts import AdjacencyName, MissingPolicy
 from dpgram.schema import Schema
@@ -43,14 +44,17 @@ class PrivateRidge(RegressionEstimator):
     cheaper there. `clip` is a public bound on the length of the scaled features, the constant included.
 
     `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
-    `conf_int_refusal_`, where the noise allows none. `sums_` holds the private sums of the joint release,
-    `release_` the release of another mechanism; the one that was not made is None. The other parameters are
-    those of `PrivateLinearRegression`.
+    `conf_int_refusal_`, where none would hold; `conf_int_cautions_` says what they do not include. `sums_`
+    holds the private sums of the joint release, `release_` the release of another mechanism; the one that was
+    not made is None. `receipt_` is the ledger's, if one paid; `entropy_` is "seeded" where whoever knows the
+    seed can remove the noise. The other parameters are those of `PrivateLinearRegression`.
     """
 
     mechanism_: str
     sums_: NoisySums | None
     release_: Release | None
+    receipt_: Receipt | None
+    entropy_: Literal["system", "seeded"]
 
     def __init__(
         self,
@@ -132,8 +136,9 @@ class PrivateRidge(RegressionEstimator):
         self._check_price(law.event)
         entropy.rehearse()
         exact = joint_sums(table.data, table.schema, reach, self.missing)
-        self._charge(law.event)
+        self.receipt_ = self._charge(law.event)
         self.sums_ = law.draw(exact, entropy)
+        self.entropy_ = self.sums_.entropy
         gaussian = GaussianDP(law.mu)
         self.guarantee_ = self._stated(
             epsilon=asked.epsilon, delta=asked.delta, mu=gaussian.mu, rho=gaussian.rho_at_least()
@@ -156,9 +161,7 @@ class PrivateRidge(RegressionEstimator):
         schema = reweighted(table.schema, target, length / old)
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
         clip = None if self.clip is None else math.hypot(reach.x_encoded, length)
-        self.release_ = self._published(weighted, mechanism=self.mechanism_, clip=clip)
-        self.guarantee_ = self.release_.guarantee
-        return self._regressed(self.release_, target)
+        return self._from_published(self._published(weighted, mechanism=self.mechanism_, clip=clip), target)
 
     def _from_learnt(self, table: Table) -> Regression:
         """Bounds learnt on the way: the reach of a row is not known beforehand, so no joint release."""
@@ -168,18 +171,29 @@ class PrivateRidge(RegressionEstimator):
                 got="bounds to be learnt",
                 remedy="Give public bounds, or leave the mechanism to 'auto'",
             )
-        self.release_ = self._published(table)
-        self.guarantee_ = self.release_.guarantee
-        self.mechanism_ = self.release_.mechanism.name
-        return self._regressed(self.release_, str(table.target))
+        release = self._published(table)
+        self.mechanism_ = release.mechanism.name
+        return self._from_published(release, str(table.target))
 
-    def _regressed(self, release: Release, target: str) -> Regression:
+    def _from_published(self, release: Release, target: str) -> Regression:
+        self.release_, self.guarantee_ = release, release.guarantee
+        self.receipt_, self.entropy_ = release.receipt, release.entropy
         method: Method = "auto" if self.alpha is None else "ridge"
         return regress(release, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
 
     def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
-        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns."""
+        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns.
+
+        Under a clip it scales the features of long rows down but not their target. Such rows follow another
+        line than the others, so that the error of the fit is neither of one size nor free of the features.
+        """
         if self.sums_ is not None:
+            self.conf_int_cautions_ = ()
+            if self.sums_.law.reach.clipped:
+                return None, (
+                    "the clip scales the features of long rows down and leaves their target, which no "
+                    "interval allows for: use mechanism='gaussian', which scales whole rows, or no clip"
+                )
             solution = unshrunken(self._regression.moments, self._regression.design)
             own = self.sums_.square_sd * float(np.sum(self._regression.design.target_vector**2))
             if solution.residual_sum <= SIGNAL_TO_NOISE * own:
