@@ -459,7 +459,7 @@ class TestGroupsBlocksWeights:
 
 @pytest.mark.parametrize("unit", [None, "id"])
 def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
-    """Under replace-one a release states the rows, or units, that the first sum of the first pass has seen."""
+    """Under replace-one a release states the rows, or units, that the first sum of a pass has seen."""
     table = pa.table(
         {"x": [1.0, 2.0, 3.0, None, 5.0], "s": ["a", "b", "a", "b", None], "id": [1, 1, 2, 3, None]}
     ).append_column("w", pa.array([1.0, None, 2.0, 3.0, 4.0]))
@@ -482,7 +482,7 @@ def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
 @QUIET
 @pytest.mark.parametrize("at_most", [3.0, 0.1, 1e-290, 7e299])
 def test_a_weighted_row_adds_at_most_one_row_to_one_cell(at_most: float) -> None:
-    weights = [math.nan, -1.0, 0.0, 5e-324, at_most / 3, math.nextafter(at_most, 0.0), at_most, math.inf, 1e308]
+    weights = [math.nan, -1.0, 0.0, 5e-324, at_most / 3, math.nextafter(at_most, 0.0), at_most, 1e308]
     rules = RowRules(
         schema=Schema(numeric("x"), categorical("s")), weight=SurveyWeight(column="w", at_most=at_most)
     )

@@ -103,6 +103,7 @@ def _clashes() -> Iterator[Clash]:
 
 
 def _of_mechanism(name: str, kind: type) -> Iterator[Clash]:
+    """Proofs: proofs/units.md#units-mechanisms, proofs/sketch.md#sketch-several."""
     own = mechanism(name)
     for parameter in PARAMETERS:
         if parameter not in kind.options:
