@@ -146,7 +146,7 @@ class LearntRadius(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """One measurement before the matrix: noisy counts, of which 2^30 are one row, and the law of their noise."""
+    """One measurement before the matrix: noisy counts, of which 2^30 are one row, and their noise."""
 
     law: Literal["discrete-gaussian", "discrete-laplace"]
     scale: Positive
@@ -189,7 +189,7 @@ class MeasuredOctaves(Measured, frozen=True, kw_only=True, forbid_unknown_fields
 
 @final
 class ColumnBins(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One column between its coarse bounds, each look closer than the one before or at the same bins again."""
+    """One column within its coarse bounds, each look closer than the one before or at the same bins again."""
 
     column: Annotated[str, Meta(max_length=4000)]
     looks: Annotated[tuple[LearntLook, ...], Meta(min_length=1)]

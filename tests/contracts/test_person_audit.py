@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpgram.terms import Terms, portions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import AuditResult, audit
-from dpgram.publishing import agree, publish
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import MechanismError, ReleaseError
 from dpgram.gram_audit import Cells, GramRun, Neighbours
@@ -32,10 +32,10 @@ from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import agree, publish
 from dpgram.release import Release, load
 from dpgram.release_checks import JOINT_UNITS, ONE_ROW_ONLY
 from dpgram.schema import Schema, categorical, numeric
-from dpgram.terms import Terms, portions
 
 SCHEMA = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 VISITS = 9

@@ -21,17 +21,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dpgram.curator import publish
+from dpgram.learning_table import Table
+from dpgram.portions import Portions
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgram.curator import publish
 from dpgram.encoding import Encoder
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import portions
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learning_table import Table
-from dpgram.portions import Portions
 from dpgram.privacy.ledger import Ledger
 from dpgram.release_parts import UnitRule
 from dpgram.schema import Schema, categorical, numeric

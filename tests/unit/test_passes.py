@@ -30,12 +30,12 @@ from dpgram.columns import Categorical
 from dpgram.encoding import Encoder
 from dpgram.engines import local, spill
 from dpgram.engines.local import add_up, gram
+from dpgram.engines.passes import Pass, gram_pass, merge
 from dpgram.errors import DataError, SourceError
 from dpgram.gram import ExactGram
 from dpgram.lattice import LARGEST_UNIT_LIMIT, ROW_NORM_SQUARED, UNIT_ROWS_AT_MOST
-from dpgram.engines.passes import Pass, gram_pass, merge
-from dpgram.rows.batch import Rows
 from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.batch import Rows
 from dpgram.schema import Schema, boolean, categorical, numeric, product
 from dpgram.units import chosen, id_hashes, unit_ids
 
@@ -551,9 +551,7 @@ class TestTemporaryFiles:
 def test_strict_errors_keep_their_row_numbers() -> None:
     table = pa.table({"x": [0.5] * 9_000 + [7.0], "id": list(range(9_001))})
     encoder = Encoder(Schema(numeric("x", 0, 1)), strict=True)
-    task = gram_pass(
-        encoder, unit="id", rule=UnitRule(counts="units", rows_at_most=5)
-    )
+    task = gram_pass(encoder, unit="id", rule=UnitRule(counts="units", rows_at_most=5))
     with pytest.raises(DataError, match="column 'x' at row 9000"):
         add_up(table, task)
 

@@ -27,11 +27,11 @@ HEAVY = (
 """Packages an analyst's work must not load by itself."""
 
 ALLOWED_UPSTREAM = {
-    "canonical_json", "columns", "descriptive", "errors", "explorer", "lattice", "noise",
-    "octaves", "ordered", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
+    "canonical_json", "columns", "descriptive", "errors", "explorer", "lattice", "noise", "octaves",
+    "ordered", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
     "privacy.inverse", "privacy.receipt", "privacy.rounding", "privacy.spectral", "privacy.wishart_curves",
-    "release", "release_checks", "release_display", "release_measurements", "release_parts", "report", "schema", "signature",
-    "terminal",
+    "release", "release_checks", "release_display", "release_measurements", "release_parts", "report",
+    "schema", "signature", "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
 

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
-from dpgram.release_measurements import learnt_bounds, unresolved
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
 from dpgram.privacy.entropy import simulation
+from dpgram.release_measurements import learnt_bounds, unresolved
 from dpgram.schema import Categorical, Product, Schema
 
 if TYPE_CHECKING:

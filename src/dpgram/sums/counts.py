@@ -10,8 +10,9 @@ import hashlib
 import json
 import struct
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ from dpgram.gram import EXACT_ROWS
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.looks import FINEST, finest_places
 from dpgram.octaves import OCTAVES, octave_places
-from dpgram.radius import LENGTHS, length_places
+from dpgram.radius import length_places
+from dpgram.release_measurements import LENGTHS
 from dpgram.sums.base import Statistic
 from dpgram.sums.grams import outside
 
@@ -82,14 +84,14 @@ class ExactCounts:
         return cls(cells, PolicyCounts(**head["counts"]))
 
 
-def sealed(magic: bytes, head: dict[str, object], payload: bytes) -> bytes:
+def sealed(magic: bytes, head: Mapping[str, object], payload: bytes) -> bytes:
     """Head and payload with their lengths and a digest."""
     text = json.dumps(head).encode()
     body = magic + _LENGTH.pack(len(text)) + text + payload
     return body + hashlib.sha256(body).digest()
 
 
-def opened(magic: bytes, data: bytes) -> tuple[dict[str, object], bytes]:
+def opened(magic: bytes, data: bytes) -> tuple[dict[str, Any], bytes]:
     """The head and payload that `sealed` joined."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not body.startswith(magic):
@@ -152,12 +154,13 @@ class CountsAccumulator:
     def _add(self, rows: CountedRows, chosen: Integers) -> None:
         size = self._cells.shape[1]
         weights = None if rows.weights is None else rows.lattice_weights(chosen)
-        for total, line in zip(self._cells, self._statistic.places(rows, chosen, self._rules), strict=True):
+        for number, line in enumerate(self._statistic.places(rows, chosen, self._rules)):
             there = line >= 0
             if weights is None:
-                total += np.bincount(line[there], minlength=size) * ROW_NORM_SQUARED
+                counted = np.bincount(line[there], minlength=size) * ROW_NORM_SQUARED
             else:
-                total += np.bincount(line[there], weights[there], minlength=size).astype(np.int64)
+                counted = np.bincount(line[there], weights[there], minlength=size).astype(np.int64)
+            self._cells[number] += counted
 
     def result(self) -> tuple[ExactCounts, ...]:
         """All histograms."""

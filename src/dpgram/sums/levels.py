@@ -1,4 +1,4 @@
-"""How often each text occurs in a column whose levels nobody listed. A row, or a unit, counts once, as 2^30."""
+"""How often each text occurs in a column without listed levels. A row, or a unit, counts once, as 2^30."""
 
 from __future__ import annotations
 
