@@ -356,11 +356,15 @@ def _keep(release: Release, output: Path) -> Path:
         try:
             saved = release.save(Path(tempfile.mkdtemp(prefix="dpgram-")) / output.name)
         except (OSError, ReleaseError) as worse:
-            entry = "" if release.receipt is None else f" (entry {release.receipt.entry} of its ledger)"
+            paid = release.receipt
+            entry = "" if paid is None else f" (entry {paid.entry} of its ledger)"
+            remedy = "Make room and publish again"
+            if paid is not None:
+                remedy = "Make room and run the same command again: it charges and draws nothing again"
             raise ReleaseError(
-                f"the release was paid for{entry} but could be written nowhere: it is lost",
+                f"the release was paid for{entry} but could be written nowhere",
                 got=f"{problem}; {worse}",
-                remedy="Make room and publish again, which is charged again: there is no refund",
+                remedy=remedy,
             ) from problem
         say(f"dpgram: warning: {problem}; it was saved as {saved}", err=True)
         return saved

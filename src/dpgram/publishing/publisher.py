@@ -228,7 +228,7 @@ def form_of(data: object, engine: Engine) -> list[str]:
     """How often the data can be read, as the table of what goes together names it."""
     from dpgram.sources import read_once
 
-    forms = ["partial sums"] if engine.passes == 1 else []
+    forms = ["partial sums"] if getattr(engine, "passes", None) == 1 else []
     return [*forms, "a stream"] if engine.name == "local" and read_once(data) else forms
 
 
