@@ -36,15 +36,20 @@ class LevelCounts:
         self.counts: Counter[str] = Counter()
 
     def add(self, cells: pa.Array) -> None:
-        """Count one batch; nulls and NaN count as no level."""
+        """Count one batch; nulls, NaN and texts that are not UTF-8 count as no level."""
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         write = _writer(cells.type, self.column)
-        for entry in cells.value_counts():
-            value = entry["values"].as_py()
+        found = cells.value_counts()
+        values, counts = found.field(0), found.field(1)
+        if write is _text_of_bytes:
+            # Readers do not look at the bytes of a text, and Arrow's own decoder would raise.
+            wide = pa.types.is_large_string(values.type)
+            values = values.view(pa.large_binary() if wide else pa.binary())
+        for value, count in zip(values.to_pylist(), counts.to_pylist(), strict=True):
             text = None if value is None else write(value)
             if text is not None and text and len(text) <= LONGEST_LEVEL:
-                self.counts[text] += entry["counts"].as_py()
+                self.counts[text] += count
 
 
 def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
@@ -102,8 +107,11 @@ def _text_of_float(value: float) -> str | None:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def _text_of_text(value: str) -> str:
-    return value
+def _text_of_bytes(letters: bytes) -> str | None:
+    try:
+        return letters.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _text_of_truth(value: bool) -> str:
@@ -111,8 +119,8 @@ def _text_of_truth(value: bool) -> str:
 
 
 _TEXTS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], str | None]], ...]] = (
-    (pa.types.is_string, _text_of_text),
-    (pa.types.is_large_string, _text_of_text),
+    (pa.types.is_string, _text_of_bytes),
+    (pa.types.is_large_string, _text_of_bytes),
     (pa.types.is_integer, str),
     (pa.types.is_floating, _text_of_float),
     (pa.types.is_boolean, _text_of_truth),

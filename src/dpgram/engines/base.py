@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
@@ -84,4 +85,6 @@ def some_row_used(grams: tuple[ExactGram, ...], *, strict: bool) -> None:
         remedy = "Check the column names, types, levels and missing values against the schema"
         if strict:
             raise DataError("no row of the data was usable", remedy=remedy)
-        warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
+        # Where warnings are errors it is not given: one row would decide whether there is a release.
+        with contextlib.suppress(DpgramWarning):
+            warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
