@@ -27,6 +27,7 @@ TARGETS: Final = {
     "commands": "Command lines: exit code 0, or 2 and one line; no budget lost",
     "csv_tables": "CSV tables: as an independent slow reading reads them, or refused",
     "parquet_tables": "Parquet tables: exact where whole; where damaged, read or refused",
+    "one_row": "One row of any content, from every source: nothing is refused, warned of or moved by it",
 }
 SECONDS: Final = 75
 """For each target, two at a time."""
@@ -119,7 +120,7 @@ def examine() -> Part:
 
 def _blind_apart(target: str) -> Campaign:
     """Unguided, in a process of its own, for the same inputs on every machine."""
-    inputs = {"commands": 300}.get(target, 2_000)
+    inputs = {"commands": 300, "one_row": 1_000}.get(target, 2_000)
     code = f"from assurance.fuzzing import blind; r = blind({target!r}, {inputs}); print(r.code, r.finding)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=False

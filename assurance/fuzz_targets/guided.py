@@ -23,6 +23,7 @@ LONGEST: Final = {
     "commands": 500,
     "csv_tables": 400,
     "parquet_tables": 32,
+    "one_row": 40,
 }
 """Targets, and the most bytes an input may have."""
 

@@ -33,6 +33,7 @@ from dpgram.estimators.table import (
     Table,
     columns_by_name,
     features_schema,
+    readable,
     target_name,
     unquoted,
     with_target,
@@ -134,7 +135,13 @@ class PrivateEstimator(BaseEstimator, ABC):
         array = unquoted(
             "X",
             lambda: validate_data(
-                self, X, dtype=np.float64, order="C", copy=True, ensure_all_finite=False, ensure_min_samples=0
+                self,
+                readable(X),
+                dtype=np.float64,
+                order="C",
+                copy=True,
+                ensure_all_finite=False,
+                ensure_min_samples=0,
             ),
         )
         given = getattr(self, "feature_names_in_", None)
@@ -144,7 +151,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     @final
     def _target_numbers(self, array: Vector, y: Any) -> Vector:
         """y as one number for each row of X."""
-        column = column_or_1d(y, warn=True)
+        column = readable(column_or_1d(readable(y), warn=True))
         numbers = unquoted("y", lambda: np.asarray(column, dtype=np.float64))
         check_consistent_length(array, numbers)
         return numbers
@@ -289,9 +296,10 @@ class PrivateEstimator(BaseEstimator, ABC):
         return twin
 
     def __sklearn_tags__(self) -> Any:
-        """Missing values are met by the row policy; randomness is the point."""
+        """Cells that are missing or no numbers are met by the row policy; randomness is the point."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
         tags.input_tags.sparse = False
         tags.non_deterministic = self.entropy is None or self.entropy.label != "seeded"
         return tags

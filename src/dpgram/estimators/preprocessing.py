@@ -23,7 +23,7 @@ from dpgram.curator import LedgerLike
 from dpgram.encoding import LEAST_RADIUS
 from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError
 from dpgram.estimators.bounded_rows import Floats, clipped
-from dpgram.estimators.table import unquoted
+from dpgram.estimators.table import readable, unquoted
 from dpgram.gram import EXACT_ROWS
 from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
@@ -76,6 +76,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
         tags.input_tags.allow_nan = True  # a missing value stays one; raising would tell of a row
         return tags
 
@@ -84,7 +85,12 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
         array = unquoted(
             "X",
             lambda: validate_data(
-                self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, reset=reset
+                self,
+                readable(X),
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+                reset=reset,
             ),
         )
         return np.where(np.isfinite(array), array, np.nan)
