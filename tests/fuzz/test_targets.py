@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from dpgram.errors import ReleaseError
 from dpgram.release import Release
 
-SHORT = {"releases": 100, "schemas": 250, "commands": 40, "csv_tables": 200, "parquet_tables": 100}
+SHORT = {
+    "releases": 100,
+    "partials": 150,
+    "schemas": 250,
+    "commands": 40,
+    "csv_tables": 200,
+    "parquet_tables": 100,
+}
 
 
 def mutated(module: ModuleType, index: int, seed: int, rounds: int) -> bytes:
@@ -50,7 +57,7 @@ def test_many_mutated_inputs(target: str) -> None:
     fuzz(target, 20 * SHORT[target])
 
 
-@pytest.mark.parametrize("target", ["releases", "schemas", "csv_tables"])
+@pytest.mark.parametrize("target", ["releases", "partials", "schemas", "csv_tables"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes(target: str, data: bytes) -> None:
