@@ -7,6 +7,7 @@ python -m assurance.fuzzing --inputs 1000000         # the long form: so many in
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import random
 import re
@@ -43,6 +44,8 @@ SHARES: Final = {
     "commands": 0.003,
 }
 """Of the inputs of the long form: targets that take longer get fewer."""
+HUNG: Final = 60
+"""Seconds by the clock after which an unguided input counts as hung, whatever the machine does beside it."""
 LONGEST_RUN: Final = 6 * 3600
 """Seconds that one target may take in the long form."""
 
@@ -107,6 +110,8 @@ def blind(target: str, inputs: int, seed: int = 1) -> Campaign:
     module, dice = import_module(f"assurance.fuzz_targets.{target}"), random.Random(seed)
     pool = module.seeds()
     for number in range(inputs):
+        # What hangs outside of Python hears no signal: the process is ended, and its parent tells so.
+        faulthandler.dump_traceback_later(HUNG, exit=True)
         data = dice.choice(pool)
         for _ in range(dice.randint(0, 3)):
             data = module.mutate(data, dice)
@@ -115,6 +120,7 @@ def blind(target: str, inputs: int, seed: int = 1) -> Campaign:
         except Exception as problem:  # noqa: BLE001  (each is a finding)
             told = f"{type(problem).__name__}: {problem} for {data[:200]!r}"
             return Campaign(inputs=number + 1, code=1, places=0, finding=told, culprit=data)
+    faulthandler.cancel_dump_traceback_later()
     return Campaign(inputs=inputs, code=0, places=0, finding="")
 
 
