@@ -107,7 +107,7 @@ def locked(plain: Taken, n: int, r: int, p: int) -> bytes:
     lock |= {"nonce": "00" * 12, "salt": "11" * 16}
     head = canonical_bytes({**plain.head, "lock": lock})
     payload = Taken(None, plain.sums).joined()[len(MAGIC) + 8 + len("null") : -32]
-    if n * r * p < 1_000:
+    if (n, r, p) == (2, 1, 1):
         key = Scrypt(salt=b"\x11" * 16, length=32, n=n, r=r, p=p).derive(PASSPHRASE.encode())
         payload = AESGCM(key).encrypt(bytes(12), payload, head)
     return with_digest(MAGIC + struct.pack("<Q", len(head)) + head + payload)

@@ -26,7 +26,7 @@ class MechanismUsed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     name: Annotated[str, Meta(max_length=64)]
-    parameters: dict[str, float | int | Annotated[str, Meta(max_length=64)]]
+    parameters: Annotated[dict[str, float | int | Annotated[str, Meta(max_length=64)]], Meta(max_length=64)]
     choice: Text
 
 
@@ -100,7 +100,7 @@ class PublishedMatrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     kind: Literal["gram", "inverse"]
     exponent: Annotated[int, Meta(ge=-256, le=256)]
-    cells: tuple[Cell, ...]
+    cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
 
 
 @final
@@ -119,7 +119,7 @@ class LearntBounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     column: Annotated[str, Meta(max_length=4000)]
     first_octave: Annotated[int, Meta(ge=0, le=4196)]
     """The place of the first octave kept among the 4197: negative ones from the largest, zero, positive."""
-    octaves: tuple[Cell, ...]
+    octaves: Annotated[tuple[Cell, ...], Meta(max_length=4197)]
     coarse_low: float
     coarse_high: float
     looks: Annotated[tuple[LearntLook, ...], Meta(min_length=1)]

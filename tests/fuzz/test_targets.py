@@ -18,6 +18,7 @@ from dpgram.release import Release
 
 SHORT = {
     "releases": 100,
+    "partials": 150,
     "schemas": 250,
     "commands": 40,
     "csv_tables": 200,
@@ -58,7 +59,7 @@ def test_many_mutated_inputs(target: str) -> None:
     fuzz(target, 20 * SHORT[target])
 
 
-@pytest.mark.parametrize("target", ["releases", "schemas", "csv_tables"])
+@pytest.mark.parametrize("target", ["releases", "partials", "schemas", "csv_tables"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes(target: str, data: bytes) -> None:
