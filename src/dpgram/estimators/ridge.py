@@ -15,19 +15,26 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
+from dpgram.encoding import Encoder
+from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
-from dpgram.estimators.joint import SLOPE, TARGET_LENGTH, NoisySums, TargetedGaussian, reweighted
-from dpgram.estimators.joint_sums import Reach, joint_sums
+from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.estimators.linear import Matrix, RegressionEstimator
+from dpgram.estimators.paying import delta_inspected, paid
 from dpgram.estimators.table import Bounds, Learn, Pair, Table
 from dpgram.mechanisms import Facts
 from dpgram.mechanisms.matrix_laplace import MatrixLaplace
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.publishing.measurements.target import SLOPE, Target, TargetedGaussian
+from dpgram.publishing.publication import Program, Stage
+from dpgram.publishing.request import open_ledger
 from dpgram.release import Release
 from dpgram.release_parts import AdjacencyName, MissingPolicy
+from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
+from dpgram.sums.target import Reach
 
 JOINT: Final = "joint-gaussian"
 
@@ -105,7 +112,7 @@ class PrivateRidge(RegressionEstimator):
         """By public facts alone."""
         if self.mechanism != "auto":
             return self.mechanism
-        book = self._opened_ledger()
+        book = open_ledger(self.ledger)
         if asked.pure or (book is not None and book.currency == "epsilon"):
             return MatrixLaplace.name
         if book is not None:
@@ -128,12 +135,18 @@ class PrivateRidge(RegressionEstimator):
         target = str(table.target)
         relation = adjacency_named(self.adjacency)
         law = TargetedGaussian.calibrated(asked, reach, relation)
-        entropy = self._noise_source()
-        self._check_price(law.event)
-        entropy.rehearse()
-        exact = joint_sums(table.data, table.schema, reach, self.missing)
-        self._charge(law.event)
-        self.sums_ = law.draw(exact, entropy)
+        source = self._noise_source()
+        found = paid(
+            self._program(table, law),
+            model=self,
+            data=table.data,
+            adjacency=relation,
+            price=law.event,
+            entropy=source,
+            facts={"schema": table.schema.to_dict(), "target": target},
+        )
+        (self.sums_, public_rows), self.receipt_ = found.result, found.receipt
+        self.entropy_ = source.label
         gaussian = GaussianDP(law.mu)
         self.guarantee_ = self._stated(
             epsilon=asked.epsilon, delta=asked.delta, mu=gaussian.mu, rho=gaussian.rho_at_least()
@@ -141,12 +154,27 @@ class PrivateRidge(RegressionEstimator):
         moments = self.sums_.moments(
             table.schema,
             target,
-            public_rows=exact.rows_read if self.adjacency == "replace-one" else None,
+            public_rows=public_rows,
             complete_groups=self.missing == "drop",
         )
         if self.alpha is not None:
             return regress(moments, target, method="ridge", alpha=self.alpha, intercept=self.fit_intercept)
         return _noise_aware_regression(moments, target, self.sums_, intercept=self.fit_intercept)
+
+    def _program(self, table: Table, law: TargetedGaussian) -> Program[tuple[NoisySums, int | None]]:
+        """One stage: the sums of the target, and the number of rows where it is public."""
+        measurement = Target(encoder=Encoder(table.schema, missing=self.missing), law=law)
+        work = Pass(
+            rules=RowRules(schema=table.schema, missing=self.missing),
+            statistics=(measurement.statistic,),
+        )
+        answer = yield Stage(
+            work=work,
+            measurements=(measurement,),
+            charge=law.event,
+            inspect=delta_inspected(work, float(self.delta), law.adjacency),
+        )
+        return NoisySums.of(answer.published[0], law), answer.public_rows
 
     def _from_release(self, table: Table, reach: Reach) -> Regression:
         """Another mechanism: one symmetric noise, the target at the length that serves it best."""
@@ -157,7 +185,6 @@ class PrivateRidge(RegressionEstimator):
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
         clip = None if self.clip is None else math.hypot(reach.x_encoded, length)
         self.release_ = self._published(weighted, mechanism=self.mechanism_, clip=clip)
-        self.guarantee_ = self.release_.guarantee
         return self._regressed(self.release_, target)
 
     def _from_learnt(self, table: Table) -> Regression:
@@ -169,7 +196,6 @@ class PrivateRidge(RegressionEstimator):
                 remedy="Give public bounds, or leave the mechanism to 'auto'",
             )
         self.release_ = self._published(table)
-        self.guarantee_ = self.release_.guarantee
         self.mechanism_ = self.release_.mechanism.name
         return self._regressed(self.release_, str(table.target))
 
