@@ -33,7 +33,6 @@ from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
 from dpgram.sums.moments import Floats, MomentsOf, Reweighting
 
-
 TARGET: Final = "y"
 
 

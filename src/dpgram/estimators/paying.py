@@ -48,7 +48,7 @@ def paid(
     entropy: Entropy,
     facts: Mapping[str, object],
 ) -> Paid[T]:
-    """Carry out the program of a fit, in the order of every publication. `facts` are public, beside `model`'s."""
+    """Carry a fit out as every publication is. `facts` are public, and not among the model's parameters."""
     account = account_of(model, adjacency, facts)
     with publication(
         _with_receipt(program),

@@ -214,8 +214,12 @@ class MomentTransformer(CostedTransformer, ABC):
         if self.bounds is None:
             raise _unset("bounds")
         low, high = (_each("bounds", end, X.shape[1]) for end in self.bounds)
-        if not ((high > low) & np.isfinite(high - low)).all():
-            raise GuaranteeError("bounds must be (low, high) with low below high", limit="low < high, and finite")
+        with np.errstate(over="ignore"):
+            sound = (high > low) & np.isfinite(high - low)
+        if not sound.all():
+            raise GuaranteeError(
+                "bounds must be (low, high) with low below high", limit="low < high, and finite"
+            )
         asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
         relation = adjacency_named(self.adjacency)
         names = tuple(f"x{place}" for place in range(X.shape[1]))

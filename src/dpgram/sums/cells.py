@@ -62,7 +62,7 @@ class ExactCells:
 
     def to_bytes(self) -> bytes:
         """A self-checking form for shipping between workers."""
-        head = {"shape": self.cells.shape, "counts": asdict(self.counts)}
+        head: dict[str, object] = {"shape": self.cells.shape, "counts": asdict(self.counts)}
         return sealed(self.MAGIC, head, self.cells.astype("<i8").tobytes())
 
     @classmethod

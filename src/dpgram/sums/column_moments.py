@@ -1,7 +1,7 @@
 """Σ (1, z, z²) over the cells of each column that are there, z in [−1, 1] by public bounds, in units of 2⁻³⁰.
 
-z is rounded to steps of 2⁻¹⁵ as every encoded value is. A row adds (2^30, 2^15 q, q²) to a column, |q| ≤ 2^15,
-or nothing where its cell is missing.
+z is rounded to steps of 2⁻¹⁵ as every encoded value is. A row adds (2^30, 2^15·q, q²) to a column with
+|q| ≤ 2^15, or nothing where its cell is missing.
 """
 
 from __future__ import annotations

@@ -108,10 +108,10 @@ class MomentsOf(Statistic):
         features[:] = clipped(x, self.x_norm)
         target[0] = np.clip(y, -self.y_bound, self.y_bound)
         root = self._root_weights(features, target[0])
-        for line, bound in zip(rows, [self.x_norm] * len(x) + [self.y_bound], strict=True):
-            line *= root
-            line /= bound
-            line *= ROW_NORM
+        rows *= root
+        features /= self.x_norm
+        target /= self.y_bound
+        rows *= ROW_NORM
         kernel.settle_lines(features, _NO_FACTOR, ROW_NORM_SQUARED)
         kernel.settle_lines(target, _NO_FACTOR, ROW_NORM_SQUARED)
         return rows

@@ -1,4 +1,4 @@
-"""Σ (q, t)(q, t)ᵀ for one target among the encoded columns: lattice rows of features |q|² ≤ Q², targets |t| ≤ T.
+"""Σ (q, t)(q, t)ᵀ for one target among the encoded columns: features with |q|² ≤ Q², targets with |t| ≤ T.
 
 Features and target have bounds of their own, so that a release for one target need not pay for the corner
 where both are largest in one norm. Both bounds are facts about integers, enforced here whatever floats did

@@ -1,4 +1,4 @@
-"""argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + noise: one vector, moved by one row no further than is proven."""
+"""argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + noise: one vector, which a row moves no further than is proven."""
 
 from __future__ import annotations
 
@@ -94,9 +94,7 @@ class GaussianSteps:
                 limit="delta > 0",
                 remedy="Use noise='gamma', or give a delta such as 1e-6.",
             )
-        sigma = discrete_gaussian_sigma(
-            epsilon=asked.epsilon, delta=asked.delta, sensitivity=problem.widened
-        )
+        sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=problem.widened)
         return cls(sigma=sigma)
 
     def event(self, problem: RidgeProblem) -> GaussianEvent:

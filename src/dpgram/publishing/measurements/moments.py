@@ -1,4 +1,4 @@
-"""(XᵀSX + N₁, XᵀSy + N₂) of rows inside public bounds: noise of any additive mechanism, and noise on a vector."""
+"""(XᵀSX + N₁, XᵀSy + N₂) of rows inside public bounds: noise of a mechanism, and noise on a vector."""
 
 from __future__ import annotations
 
