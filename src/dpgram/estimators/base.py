@@ -1,6 +1,7 @@
 """What every private estimator shares: its inputs, its price, its warnings, and one look at the data a fit.
 
-Every fit is one publication (`dpgram.publishing`): validate → price → add up on the lattice → charge → draw. All parameters are public; none may be looked up in the data.
+Every fit is one publication (`dpgram.publishing`): validate → price → add up on the lattice → charge → draw.
+All parameters are public; none may be looked up in the data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + noise: one vector, which a row moves no further than is proven."""
+"""argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + noise: one row moves it no further than is proven."""
 
 from __future__ import annotations
 
