@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-full test-oldest test-newest lint bench assurance docs lock locked build clean
+.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance docs lock locked build clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,6 +18,17 @@ demo: $(STAMP)          ## the main job, end to end, on bundled data
 
 test: $(STAMP)          ## the default test run (under 15 minutes on 2 cores)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+SEED   ?= 1
+TIMES  ?= 50
+
+test-shuffled: $(STAMP) ## the same in another order: make test-shuffled SEED=2
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --shuffle $(SEED)
+
+test-luck: $(STAMP)     ## TIMES over, what asks the system for random bits (make test finds out), and with them
+	for seed in $$(seq $(TIMES)); do \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --luck --shuffle $$seed || exit 1; \
+	done
 
 test-full: $(STAMP)     ## with the long statistical and stress tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "full or not full"

@@ -15,7 +15,7 @@ from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit_all
 from dpgram.audit.checks import leaked_facts, reused_noise, unpaid_draws
 from dpgram.columns import categorical, numeric
-from dpgram.curator import agree, publish
+from dpgram.publishing import agree, publish
 from dpgram.engines.local import gram
 from dpgram.gram_audit import Cells, Neighbours, experiment
 from dpgram.lattice import ROW_NORM

@@ -19,7 +19,7 @@ from scipy import stats
 from assurance.part import Finding, Part
 from dpgram.audit.checks import leaked_facts
 from dpgram.columns import numeric
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Drawn, Facts, Mechanism, Sketch

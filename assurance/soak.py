@@ -2,6 +2,7 @@
 
 python -m assurance.soak            # the examination
 python -m assurance.soak COUNT      # one course in this process; prints one JSON object
+python -m assurance.soak alive      # what publishing leaves alive, by kind; prints one JSON object
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import psutil
@@ -98,15 +101,68 @@ def course(publishes: int, folder: Path) -> Course:
     )
 
 
-def course_apart(publishes: int) -> Course:
-    """The course in a process of its own, whose memory is nobody else's."""
-    command = [sys.executable, "-m", "assurance.soak", str(publishes)]
+def alive() -> Counter[str]:
+    """Everything that is alive, counted by kind: objects the collector knows, and what they hold."""
+    gc.collect()
+    known = gc.get_objects()
+    everything = {id(one): one for one in known}
+    everything.update((id(held), held) for held in gc.get_referents(*known))
+    return Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in everything.values())
+
+
+def left_alive(call: Callable[[], object], times: int = 20) -> dict[str, int]:
+    """Kinds of which each call leaves one more alive, in the first `times` calls and again in the second.
+
+    What is made once, at first use, grows in one of the two at most.
+    """
+    told = []
+    for _ in range(3):
+        told.append(json.dumps(alive()))  # one text: numbers of ours must not be among what is alive
+        for _ in range(times):
+            call()
+    first, second, third = (Counter(json.loads(text)) for text in told)
+    more = (second - first) & (third - second)
+    return {kind: count for kind, count in more.items() if count >= times}
+
+
+def publishing_leaves(folder: Path) -> dict[str, dict[str, int]]:
+    """What stays alive of releases that are dropped, of releases that are kept, and of their receipts."""
+    table, schema = insurance.table(PEOPLE), insurance.schema()
+    ledger = Ledger.create(folder / "alive.ledger", name="alive", epsilon=3.0, delta=1e-5)
+    kept: list[Any] = []
+
+    def publish() -> Any:
+        return dpgram.publish(
+            table, schema, epsilon=1e-3, delta=1e-9, ledger=ledger, mechanism="gaussian", progress=False
+        )
+
+    return {
+        "dropped": left_alive(publish),
+        "kept": left_alive(lambda: kept.append(publish())),
+        "receipts kept": left_alive(lambda: kept.append(publish().receipt)),
+    }
+
+
+def _apart(word: str) -> Any:
+    """This module with one word, in a process of its own, whose memory is nobody else's."""
     place = Path(__file__).resolve().parents[1]
+    command = [sys.executable, "-m", "assurance.soak", word]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the course ended with {done.returncode}: {done.stderr[-500:]}")
-    told = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def course_apart(publishes: int) -> Course:
+    """The course in a process of its own."""
+    told = _apart(str(publishes))
     return Course(**told | {"descriptors": tuple(told["descriptors"]), "threads": tuple(told["threads"])})
+
+
+def left_alive_apart() -> dict[str, dict[str, int]]:
+    """What publishing leaves alive, in a process of its own."""
+    told: dict[str, dict[str, int]] = _apart("alive")
+    return told
 
 
 def examine() -> Part:
@@ -147,10 +203,13 @@ def examine() -> Part:
 
 
 def main() -> None:
-    """With a number: one course. Without: the examination."""
+    """With a number: one course. With "alive": what stays. Without: the examination."""
     if len(sys.argv) > 1:
-        with tempfile.TemporaryDirectory(prefix="dpgram-soak-") as folder:
-            print(json.dumps(asdict(course(int(sys.argv[1]), Path(folder)))))
+        word = sys.argv[1]
+        with tempfile.TemporaryDirectory(prefix="dpgram-soak-") as name:
+            folder = Path(name)
+            told = publishing_leaves(folder) if word == "alive" else asdict(course(int(word), folder))
+            print(json.dumps(told))
         return
     from assurance.page import table
 

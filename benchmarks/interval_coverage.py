@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from dpgram.analysis.bootstrap import bootstrap
 from dpgram.analysis.design import Design, build_design
-from dpgram.analysis.inference import Kind, infer
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.quality import r_squared, residual_variance
 from dpgram.errors import AnalysisError
@@ -209,8 +210,9 @@ def _tally(
     ends = found.conf_int()
     hits = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     cell.hits.append(np.where(found.trusted, hits, np.nan))
-    least, most = residual_variance(moments, design, kind).conf_int()
-    cell.variance_hits.append(least <= variance <= most)
+    if kind == "table":  # for the population it has none
+        least, most = residual_variance(moments, design, kind).conf_int()
+        cell.variance_hits.append(least <= variance <= most)
     try:
         low, high = r_squared(moments, design, kind).conf_int()
     except AnalysisError:
@@ -239,7 +241,7 @@ its simulation error is about ±{error:.1f} points (one standard deviation, coef
 as independent). κ is the median noise inflation of the design: intervals come with a warning above 1.1 and
 are refused, one by one or all together, where the noise hides too much (`analysis/trust.py`). "Length" is the
 mean length of the closed form over that of the studentised parametric bootstrap, on the first eight releases
-of a cell that have intervals. R² and s² are the coverages
+of a cell that have intervals. R² and s² (for the table; for the population it has none) are the coverages
 of their own intervals; where R² is given for few releases only, these are the ones in which noise made the
 target's variance look large, and their coverage means little. Designs: d uniform features on their public
 range with a common factor; `mixed` has a weighted number, a yes/no column and two categorical columns.

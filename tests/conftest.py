@@ -6,17 +6,22 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Several workers that each start a BLAS thread for every core wait for one another most of the time. Before
 # numpy is loaded, which reads it once.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+pytest_plugins = ("tests.luck",)
+
 PROJECT = Path(__file__).resolve().parents[1]
 
-# The same examples on every run: a test that failed once fails again, and none fails by chance.
-settings.register_profile("fixed", derandomize=True)
+# The same examples on every run: a test that failed once fails again, and none fails by chance, nor because
+# the machine was busy.
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fixed")
 
 

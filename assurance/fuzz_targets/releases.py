@@ -1,46 +1,59 @@
-"""Release files: any bytes are refused with ReleaseError, or load as a release that saves to itself."""
+"""Release files: any bytes are refused with ReleaseError, or load as a release that saves to itself.
+
+What loads is then asked what an analyst may ask. Each answer, or its refusal with one of our own errors, must
+come within the limits of time and memory.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
 import json
 import random
-from collections.abc import Iterator
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from dpgram.errors import AnalysisError, ReleaseError
+import pyarrow as pa
+
+from assurance.fuzz_targets.limits import limited
+from assurance.fuzz_targets.values import VALUES, places
+from dpgram import report
+from dpgram.curator import publish
+from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
+from dpgram.explorer.facts import page_facts
+from dpgram.privacy.entropy import SeededEntropy
 from dpgram.release import Release
+from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 GOLDEN: Final = Path(__file__).resolve().parents[2] / "tests" / "golden"
 SEALED: Final = b"S"
 """First byte of an input whose digest is to be set right, so that what follows the digest is reached."""
+AT_ONCE: Final = 3
+"""Questions asked of one release while fuzzing; which ones depends on its bytes."""
 
 
 def seeds() -> list[bytes]:
-    """The golden files, as they are and sealed again."""
-    files = [path.read_bytes() for path in sorted(GOLDEN.glob("*.dpgram.json"))]
-    return [mark + raw for raw in files for mark in (b"R", SEALED)]
+    """The golden files, as they are and sealed again; every mechanism and option; known forgeries."""
+    golden = [path.read_bytes() for path in sorted(GOLDEN.glob("*.dpgram.json"))]
+    files = [mark + raw for raw in golden for mark in (b"R", SEALED)]
+    return files + [SEALED + raw for raw in (*_made(), *forgeries())]
 
 
 def examine(data: bytes) -> None:
     """The first byte says whether the rest gets a digest that fits."""
     raw = data[1:]
-    accepted(sealed(raw) if data[:1] == SEALED else raw)
-
-
-VALUES: Final[tuple[object, ...]] = (
-    None, True, 0, -1, 1, 2**53, 10**400, 0.5, -0.0, 1e308, 5e-324, "", "0", "-1", "gaussian", "wishart",
-    "gram", "1970-01-01", "replace-one", "add-remove", "seeded", "system", "\u202e", "\ud800", "x" * 300, [],
-    {}, [[]], "9" * 5000, {"kind": "numeric", "name": "a", "low": 0, "high": 1},
-)  # fmt: skip
-"""What may stand anywhere in a damaged or forged file."""
+    release = accepted(sealed(raw) if data[:1] == SEALED else raw)
+    if release is not None:
+        asked(release, random.Random(zlib.crc32(data)).sample(sorted(QUESTIONS), AT_ONCE))
 
 
 def mutate(data: bytes, dice: random.Random) -> bytes:
-    """One to three values of the file replaced, deleted or doubled; the digest is mostly mended."""
+    """One to three values of the file replaced, scaled, deleted or doubled; the digest is mostly mended."""
     try:
         content = json.loads(data[1:])
     except (ValueError, RecursionError):
@@ -48,30 +61,44 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
     if not isinstance(content, dict | list):
         return data
     for _ in range(dice.randint(1, 3)):
-        places = list(_places(content))
-        if not places:
+        held = list(places(content))
+        if not held:
             break
-        holder, key = dice.choice(places)
-        match dice.randrange(5):
+        holder, key = dice.choice(held)
+        match dice.randrange(7):
             case 0:
                 del holder[key]
             case 1:
-                other, its = dice.choice(places)
+                other, its = dice.choice(held)
                 holder[key] = copy.deepcopy(other[its])
             case 2 if isinstance(holder, list):
                 holder.append(copy.deepcopy(holder[key]))
+            case 3 | 4:
+                _replace_everywhere(content, holder[key], _other_number(holder[key], dice))
             case _:
                 holder[key] = copy.deepcopy(dice.choice(VALUES))
     return dice.choice((SEALED, SEALED, b"R")) + json.dumps(content).encode()
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place that holds a value; of long lists the first few."""
-    keys = list(value) if isinstance(value, dict) else range(min(len(value), 6))
-    for key in keys:
-        yield value, key
-        if isinstance(value[key], dict | list):
-            yield from _places(value[key])
+def _other_number(value: object, dice: random.Random) -> object:
+    """Like the value, so that it may pass the checks: another size, sign or last digit."""
+    if isinstance(value, str) and len(value) < 100 and re.fullmatch("-?[0-9]+", value):
+        return dice.choice((str(-int(value)), value + "0" * dice.randint(1, 20), value[:-1], "0"))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return type(value)(value * 10.0 ** dice.choice((-90, -30, -9, -3, -1, 1, 3, 9, 30, 90)))
+    except OverflowError:
+        return value
+
+
+def _replace_everywhere(content: Any, old: object, new: object) -> None:
+    """Wherever the same number stands: parameters, law and guarantee repeat each other and must agree."""
+    if isinstance(old, dict | list) or old is None:
+        return
+    for holder, key in list(places(content)):
+        if type(holder[key]) is type(old) and holder[key] == old:
+            holder[key] = new
 
 
 def sealed(raw: bytes) -> bytes:
@@ -90,25 +117,158 @@ def sealed(raw: bytes) -> bytes:
 
 
 def accepted(raw: bytes) -> Release | None:
-    """The release, after everything an analyst first does with one; None where it is refused."""
-    try:
-        release = Release.from_json(raw)
-    except ReleaseError as refusal:
-        if "\n" in str(refusal):
-            raise AssertionError("a refusal of several lines") from refusal
-        return None
-    assert Release.from_json(release.to_json()) == release, "it does not save to itself"
-    str(release)
-    release._repr_html_()
-    names = [column.name for column in release.schema.columns]
-    views = (
-        release.mean,
-        release.covariance,
-        release.correlation,
-        lambda: release.matrix("original"),
-        lambda: release.regress(names[-1], names[:1]),
-    )
-    for view in views:
-        with contextlib.suppress(AnalysisError):
-            view()
+    """The release that the file holds; None where it is refused."""
+    with limited("loading"):
+        try:
+            release = Release.from_json(raw)
+        except ReleaseError as refusal:
+            if "\n" in str(refusal):
+                raise AssertionError("a refusal of several lines") from refusal
+            return None
+        assert Release.from_json(release.to_json()) == release, "it does not save to itself"
     return release
+
+
+def asked(release: Release, questions: list[str]) -> None:
+    """Ask these questions of it."""
+    with warnings.catch_warnings():
+        # A silent overflow is a wrong answer; a caution of ours is none.
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", DpgramWarning)
+        for name in questions:
+            with limited(name):
+                try:
+                    QUESTIONS[name](release)
+                except DpgramError as refusal:
+                    if "\n" in str(refusal):
+                        raise AssertionError("a refusal of several lines") from refusal
+
+
+def _fit(release: Release, **options: Any) -> Any:
+    names = [column.name for column in release.schema.columns]
+    return release.regress(names[-1], names[:-1], **options)
+
+
+def _bootstrapped(release: Release) -> None:
+    _fit(release, method="ols").bootstrap(20).conf_int()
+
+
+def _judged(release: Release) -> None:
+    fit = _fit(release)
+    # Bounds simulate the noise a thousand times: for directions that takes seconds, honestly spent.
+    bounds = [fit.error_bound] if fit.moments.noise.added else []
+    for question in (fit.r_squared, fit.residual_variance, fit.p_values, *bounds):
+        try:
+            str(question())
+        except DpgramError:
+            continue
+
+
+def _components(release: Release, *, standardise: bool) -> None:
+    found = release.pca(standardise=standardise)
+    found.summary()
+    found.to_frame()
+
+
+def _partial(release: Release) -> None:
+    names = [column.name for column in release.schema.columns]
+    str(release.partial_correlation(names[0], names[-1]))
+
+
+QUESTIONS: Final[Mapping[str, Callable[[Release], object]]] = {
+    "show": str,
+    "html": lambda release: release._repr_html_(),
+    "mean": lambda release: release.mean(),
+    "covariance": lambda release: release.covariance(),
+    "correlation": lambda release: release.correlation(),
+    "original units": lambda release: release.matrix("original"),
+    "second moments": lambda release: release.second_moments("original"),
+    "auto": lambda release: _fit(release).summary(),
+    "ols": lambda release: _fit(release, method="ols").to_frame(),
+    "ridge": lambda release: _fit(release, method="ridge")._repr_html_(),
+    "lasso": lambda release: _fit(release, method="lasso").summary(kind="table"),
+    "elastic net": lambda release: _fit(release, method="elastic-net", intercept=False).summary(),
+    "judged": _judged,
+    "bootstrap": _bootstrapped,
+    "partial correlation": _partial,
+    "pca": lambda release: _components(release, standardise=False),
+    "pca of correlations": lambda release: _components(release, standardise=True),
+    # Without plotly.js, which is the same on every page; the page holds no NaN.
+    "explorer": lambda release: json.dumps(page_facts(release), allow_nan=False),
+    "report": report.page,
+}
+"""What an analyst does with a release."""
+
+
+BY_MECHANISM: Final[Mapping[str, Mapping[str, Any]]] = {
+    "gaussian": {},
+    "matrix-laplace": {"delta": 0.0},
+    "laplace": {"delta": 0.0},
+    "wishart": {},
+    "sketch": {},
+    "sketch-adaptive": {},
+    "inverse-wishart": {"degrees": 60},
+    "inverse-wishart-adaptive": {"degrees": 60},
+    "inverse-noise": {"ridge": 20.0},
+    "eigenvectors": {"delta": 0.0, "rank": 2},
+    "eigenvectors-zcdp": {"rank": 3},
+    "deflation": {"delta": 0.0, "rank": 2},
+}
+"""What each of them needs to be told."""
+
+
+@cache
+def _made() -> tuple[bytes, ...]:
+    """Small releases of every mechanism, and of every option that adds a field."""
+    people = 60
+    table = pa.table(
+        {
+            "age": [18.0 + (7 * i) % 70 for i in range(people)],
+            "sex": ["female", "male", "female"] * (people // 3),
+            "id": [i // 2 for i in range(people)],
+            "smoker": [i % 3 == 0 for i in range(people)],
+            "weight": [1.0 + i % 4 for i in range(people)],
+        }
+    )
+    age, sex, smoker = numeric("age", 18, 90), categorical("sex", ["female", "male"]), boolean("smoker")
+    schema = Schema(age, sex, smoker)
+    wide = Schema(age, smoker, product("age", "smoker"), legendre("age", 2), constant=False)
+    options: list[dict[str, Any]] = [{"mechanism": name, **given} for name, given in BY_MECHANISM.items()]
+    options += [
+        {"unit": "id", "unit_rows": 2},
+        {"by": sex, "schema": Schema(age, smoker)},
+        {"blocks": [["age"], ["sex", "smoker"]]},
+        {"weight": numeric("weight", 0, 4)},
+        {"clip": 1.2, "adjacency": "replace-one"},
+        {"schema": wide, "missing": "midpoint"},
+        {"schema": Schema(numeric("age"), categorical("sex"), smoker), "clip": "private", "rows": people}
+        | {"bounds_budget": 0.2, "levels_budget": 0.2, "adjacency": "replace-one", "epsilon": 50.0},
+    ]
+    found: list[bytes] = []
+    for number, chosen in enumerate(options):
+        found += _published(table, schema, SeededEntropy(number), chosen)
+    return tuple(found)
+
+
+def _published(
+    table: pa.Table, schema: Schema, entropy: SeededEntropy, chosen: dict[str, Any]
+) -> list[bytes]:
+    given = {"schema": schema, "epsilon": 1.0, "delta": 1e-6, **chosen}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpgramWarning)
+        made = publish(table, entropy=entropy, threads=1, progress=False, **given)
+    several = made.values() if isinstance(made, dict) else made if isinstance(made, tuple) else (made,)
+    return [one.to_json() for one in several]
+
+
+@cache
+def forgeries() -> tuple[bytes, ...]:
+    """Files that once hung a reader, or raised what is not ours."""
+    spectral = [raw for raw in _made() if b'"eigenvectors"' in raw or b'"deflation"' in raw]
+    found = []
+    for raw in spectral:
+        for digits in (20, 30, 40, 60):
+            content = json.loads(raw)
+            content["matrix"]["cells"][2] = "9" * digits
+            found.append(sealed(json.dumps(content).encode()))
+    return tuple(found)

@@ -9,7 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import Never
+from typing import Final, Never
+
+MOST_VALUES: Final = 1 << 22
+"""Values of one text. A parsed value takes about 64 bytes however short it is written, so that a text of
+commas and brackets would take thirty times its own size; the widest release has a million values."""
 
 
 def canonical_bytes(value: object) -> bytes:
@@ -27,9 +31,12 @@ def parse_strictly(raw: bytes) -> object:
     """The value of a JSON text in which no two readers could see different things.
 
     ValueError for text that is not UTF-8 JSON, for a repeated key (parsers disagree on which one counts), for
-    NaN, infinities and numbers that overflow to them, for integers of thousands of digits and for nesting
-    deeper than the interpreter can follow.
+    NaN, infinities and numbers that overflow to them, for integers of thousands of digits, for nesting
+    deeper than the interpreter can follow and for more than `MOST_VALUES` values.
     """
+    # Counted before anything is allocated; those inside of texts count too, which the limit has room for.
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES:,} values")
     try:
         return json.loads(
             raw.decode("utf-8"),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpgram import insurance
 from dpgram.analysis.design import INTERCEPT
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.errors import AnalysisError, BudgetExceeded, MissingExtra
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release, load

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_LONGEST_PART: Final = 4_000
+"""Characters of each part of a message: a forged file may put megabytes where a word belongs."""
+
 
 class DpgramError(Exception):
     """The root of every exception dpgram raises for a mistake a person can mend.
@@ -22,13 +27,17 @@ class DpgramError(Exception):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        parts = [self.what]
+        parts = [_shortened(self.what)]
         if self.got is not None:
-            parts.append(f"got {self.got}")
+            parts.append(f"got {_shortened(str(self.got))}")
         if self.limit is not None:
-            parts.append(f"limit: {self.limit}")
+            parts.append(f"limit: {_shortened(self.limit)}")
         message = "; ".join(parts)
-        return _on_one_line(message if self.remedy is None else f"{message}. {self.remedy}")
+        return _on_one_line(message if self.remedy is None else f"{message}. {_shortened(self.remedy)}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_PART else text[:_LONGEST_PART] + "…"
 
 
 def _on_one_line(text: str) -> str:

@@ -25,14 +25,14 @@ from dpgram.encoding import Encoder, Missing
 from dpgram.engines.base import Engine
 from dpgram.engines.find import find_engine
 from dpgram.engines.threads import Progress
-from dpgram.engines.work import Sums, Work
+from dpgram.engines.passes import Pass, Sums
 from dpgram.errors import DpgramError, DpgramWarning, MissingExtra
 from dpgram.gram import ExactGram
 from dpgram.owners_file import write_new
 from dpgram.privacy.entropy import SystemEntropy
-from dpgram.release_parts import AdjacencyName
+from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema
-from dpgram.shares import sharing
+from dpgram.sums.grams import GramOf
 
 _MAGIC: Final = b"dpgram partial gram, NOT PRIVATE, version "
 VERSION: Final = 1
@@ -40,26 +40,38 @@ _LENGTH: Final = struct.Struct("<Q")
 _DIGEST_BYTES: Final = 32
 _KEY_BYTES, _SALT_BYTES, _NONCE_BYTES = 32, 16, 12
 _SCRYPT: Final = {"n": 1 << 15, "r": 8, "p": 1}
-_LARGEST_SCRYPT: Final = {"n": 1 << 20, "r": 32, "p": 16}
-"""A file says how its key was made; beyond this a foreign file could take all memory."""
+_MOST_WORK: Final = 1 << 20
+"""n·r·p that a file may ask for, four times what we write: 128 MiB and a second at most."""
+_LONGEST_HEAD: Final = 1 << 24
+"""Bytes. The head holds the schema twice and little else; the sums come after it."""
 
 
-def terms_of(work: Work) -> dict[str, Any]:
+def terms_of(work: Pass) -> dict[str, Any]:
     """Everything that decides how rows are counted: two sums may be added where this is equal."""
-    encoder, plan = work.encoder, work.plan
-    blocks = (encoder,) if plan is None else plan.blocks
-    rule, by, weight = (None, None, None) if plan is None else (plan.rule, plan.by, plan.weight)
+    rules, encoders = work.rules, _encoders(work)
+    whole = Encoder(rules.schema, clip=encoders[0].clip, missing=rules.missing, strict=rules.strict)
+    rule, by, weight = rules.rule, rules.by, rules.weight
     return {
-        "schema": encoder.schema.to_dict(),
-        "blocks": [{"schema": block.schema.to_dict(), "radius": block.radius} for block in blocks],
-        "radius": encoder.radius,
-        "missing": encoder.missing,
-        "strict": encoder.strict,
-        "unit": None if plan is None else plan.unit,
+        "schema": rules.schema.to_dict(),
+        "blocks": [{"schema": one.schema.to_dict(), "radius": one.radius} for one in encoders],
+        "radius": whole.radius,
+        "missing": rules.missing,
+        "strict": rules.strict,
+        "unit": rules.unit,
         "unit_rule": None if rule is None else {"counts": rule.counts, "rows_at_most": rule.rows_at_most},
         "by": None if by is None else by.to_dict(),
         "weight": None if weight is None else {"column": weight.column, "at_most": weight.at_most},
     }
+
+
+def _encoders(work: Pass) -> list[Encoder]:
+    found = [each.encoder for each in work.statistics if isinstance(each, GramOf)]
+    if len(found) < len(work.statistics):
+        raise DpgramError(
+            "the sites have summed up Gram matrices, and nothing else",
+            remedy="Give public bounds, levels and radius: sites read their rows once",
+        )
+    return found
 
 
 @final
@@ -71,10 +83,10 @@ class Partial:
     """128 random bits in hexadecimal, drawn when the sums were made."""
     site: str
     terms: Mapping[str, Any]
-    sums: Sums = field(repr=False)
+    sums: tuple[ExactGram, ...] = field(repr=False)
 
     @classmethod
-    def new(cls, work: Work, sums: Sums, *, site: str = "") -> Self:
+    def new(cls, work: Pass, sums: tuple[ExactGram, ...], *, site: str = "") -> Self:
         """The sums that a pass over a site's rows gave, with a fresh id."""
         return cls(id=SystemEntropy().random_bytes(16).hex(), site=site, terms=terms_of(work), sums=sums)
 
@@ -117,7 +129,7 @@ class Partial:
             ) from problem
         try:
             return cls._read(raw, target, passphrase)
-        except (ValueError, TypeError, LookupError, OverflowError, struct.error) as problem:
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError, struct.error) as problem:
             # Nothing of the problem's own words: they could quote sums.
             raise DpgramError(
                 f"the partial {str(target)!r} does not follow the format", remedy="Copy or make it again"
@@ -149,7 +161,6 @@ def partial_gram(
     unit_rows: int | None = None,
     by: str | Categorical | None = None,
     weight: str | Numeric | None = None,
-    adjacency: AdjacencyName = "add-remove",
     site: str = "",
     engine: str | Engine = "auto",
     threads: int | None = None,
@@ -157,18 +168,16 @@ def partial_gram(
 ) -> Partial:
     """One site's exact sums, counted as `publish` with the same options would. **Not private.**"""
     chosen = find_engine(engine, data, threads=threads)
-    shares = sharing(schema, adjacency=adjacency, unit=unit, unit_rows=unit_rows, by=by, weight=weight)
-    encoder = Encoder(shares.schema, clip=clip, missing=missing, strict=strict)
-    if shares.plain:
-        found = chosen.gram(data, schema, clip, missing=missing, strict=strict, progress=progress)
-        return Partial.new(Work(encoder=encoder), (found,), site=site)
-    from dpgram.portions import Portions
-
-    plan = Portions(
-        whole=encoder, blocks=(encoder,), unit=unit, rule=shares.rule, by=shares.by, weight=shares.weight
+    rules = row_rules(
+        schema, unit=unit, unit_rows=unit_rows, by=by, weight=weight, missing=missing, strict=strict
     )
-    sums = chosen.portions(data, plan, progress=progress)
-    return Partial.new(Work.of_portions(plan), sums, site=site)
+    encoder = Encoder(rules.schema, clip=clip, missing=missing, strict=strict)
+    work = Pass(rules=rules, statistics=(GramOf(encoder),))
+    return Partial.new(work, _grams(chosen.add_up(data, work, progress=progress)), site=site)
+
+
+def _grams(sums: Sums) -> tuple[ExactGram, ...]:
+    return tuple(found for found in sums if isinstance(found, ExactGram))
 
 
 @final
@@ -184,7 +193,7 @@ class Partials:
     passphrase: str | None = field(default=None, repr=False)
     disjoint_units: bool = False
 
-    def merged(self, work: Work) -> Sums:
+    def merged(self, work: Pass) -> Sums:
         """The sums of all sites, which must have counted as `work` would."""
         if not self.files:
             raise DpgramError("no partial was given", remedy="Name the file of each site")
@@ -249,6 +258,8 @@ def _parts(raw: bytes, path: Path) -> tuple[bytes, bytes]:
     start = len(_MAGIC) + len(first) + 1
     (length,) = _LENGTH.unpack_from(body, start)
     start += _LENGTH.size
+    if length > min(_LONGEST_HEAD, len(body) - start):
+        raise DpgramError(f"the head of the partial {str(path)!r} is not of this version")
     return body[start : start + length], body[start + length :]
 
 
@@ -259,16 +270,19 @@ def _head(raw: bytes, path: Path) -> dict[str, Any]:
         not isinstance(head, dict)
         or set(head) != set(kinds)
         or not all(isinstance(head[name], kind) for name, kind in kinds.items())
+        or canonical_bytes(head) != raw  # as we write it: its terms can be written again, to be compared
     ):
         raise DpgramError(f"the head of the partial {str(path)!r} is not of this version")
     return head
 
 
-def _sums(payload: bytes, path: Path) -> Sums:
+def _sums(payload: bytes, path: Path) -> tuple[ExactGram, ...]:
     found, place = [], 0
     while place < len(payload):
         (length,) = _LENGTH.unpack_from(payload, place)
         place += _LENGTH.size
+        if length > len(payload) - place:
+            raise DpgramError(f"the sums of the partial {str(path)!r} are cut")
         found.append(ExactGram.from_bytes(payload[place : place + length]))
         place += length
     if not found:
@@ -292,9 +306,7 @@ def _opened(
 ) -> bytes:
     if passphrase is None:
         raise DpgramError(f"the partial {str(path)!r} is locked", remedy="Give its passphrase")
-    if (lock["cipher"], lock["key"]) != ("aes-256-gcm", "scrypt") or any(
-        lock[name] > most for name, most in _LARGEST_SCRYPT.items()
-    ):
+    if (lock["cipher"], lock["key"]) != ("aes-256-gcm", "scrypt") or not _affordable(lock):
         raise DpgramError(f"the lock of the partial {str(path)!r} is not of this version")
     cipher = _cipher(passphrase, lock)
     from cryptography.exceptions import InvalidTag
@@ -305,6 +317,14 @@ def _opened(
     except InvalidTag:
         pass
     raise DpgramError(f"the passphrase does not open the partial {str(path)!r}, or it was altered")
+
+
+def _affordable(lock: Mapping[str, Any]) -> bool:
+    """A file says how its key was made: by numbers that scrypt takes, without all memory or hours."""
+    n, r, p = (lock[name] for name in _SCRYPT)
+    if not all(type(number) is int and number >= 1 for number in (n, r, p)):
+        return False
+    return bool(n * r * p <= _MOST_WORK and n > 1 and n & (n - 1) == 0)
 
 
 def _cipher(passphrase: str, lock: Mapping[str, Any]) -> Any:

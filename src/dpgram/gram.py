@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Final, Self, final
+from dataclasses import asdict, dataclass, field, fields
+from typing import Annotated, ClassVar, Final, Self, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from dpgram.encoding import Block, PolicyCounts
 from dpgram.errors import DpgramError
@@ -126,13 +128,46 @@ class ExactGram:
         if hashlib.sha256(body).digest() != digest:
             raise DpgramError("these bytes of a Gram matrix are cut or altered", remedy="Make them again")
         start = len(cls.MAGIC) + _LENGTH.size
+        if len(body) < start:
+            raise _malformed()
         (length,) = _LENGTH.unpack(body[len(cls.MAGIC) : start])
-        head = json.loads(body[start : start + length])
-        lower = np.tril_indices(head["width"])
-        cells = np.zeros((head["width"], head["width"]), np.int64)
-        cells[lower] = np.frombuffer(body[start + length :], "<i8")
+        head = _read_head(body[start : start + length])
+        triangle = body[start + length :]
+        # The size is that of the bytes at hand, before anything is allocated for it.
+        if len(triangle) != 4 * head.width * (head.width + 1):
+            raise _malformed()
+        lower = np.tril_indices(head.width)
+        cells = np.zeros((head.width, head.width), np.int64)
+        cells[lower] = np.frombuffer(triangle, "<i8")
         cells.T[lower] = cells[lower]
-        return cls(cells, head["rows"], PolicyCounts(**head["counts"]))
+        most = head.rows * ROW_NORM_SQUARED
+        if cells.size and not -most <= int(cells.min()) <= int(cells.max()) <= most:
+            raise _malformed()
+        return cls(cells, head.rows, PolicyCounts(**head.counts))
+
+
+@final
+class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands before the triangle."""
+
+    width: Annotated[int, Meta(ge=0, le=1 << 16)]
+    rows: Annotated[int, Meta(ge=0, le=MAX_ROWS)]
+    counts: dict[str, Annotated[int, Meta(ge=0, le=1 << 62)]]
+
+
+def _read_head(raw: bytes) -> _Head:
+    try:
+        head = msgspec.json.decode(raw, type=_Head)
+    except msgspec.MsgspecError:
+        raise _malformed() from None
+    if not head.counts.keys() <= {one.name for one in fields(PolicyCounts)}:
+        raise _malformed()
+    return head
+
+
+def _malformed() -> DpgramError:
+    """Nothing of what was read: it may be a sum."""
+    return DpgramError("these bytes of a Gram matrix do not follow the format", remedy="Make them again")
 
 
 @final

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final, final
+from typing import Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from dpgram.mechanisms.base import Drawn, Facts, Mechanism
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.entropy import Entropy
+from dpgram.publishing.publication import drawn
 
 Cells = npt.NDArray[np.int64]
 
@@ -139,7 +140,7 @@ class GramRun:
 
     def __call__(self, entropy: Entropy) -> Drawn:
         """A fresh draw."""
-        return self.mechanism.draw(self.gram, entropy)
+        return cast("Drawn", drawn(self.mechanism, self.gram, entropy))
 
 
 def audit_mechanism(

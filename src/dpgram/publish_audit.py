@@ -24,18 +24,19 @@ import numpy.typing as npt
 
 from dpgram.audit import Experiment, JointAudit, Scores, Tell, audit_all
 from dpgram.columns import Boolean, Categorical, Column, Numeric
-from dpgram.curator import Options, publish
-from dpgram.engines.local import LocalEngine, gram
+from dpgram.engines.local import add_up
 from dpgram.errors import SchemaError
+from dpgram.gram import ExactGram
 from dpgram.gram_audit import Cells, Neighbours
 from dpgram.mechanisms.base import Drawn
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing import Options, Terms, agree_all, publish
+from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release
 from dpgram.schema import Schema
-from dpgram.terms import Terms, agree_all, portions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,19 +87,8 @@ class Pipeline:
     def exact(self, data: object) -> tuple[Cells, ...]:
         """The matrices without noise, in the order of the releases: to aim the statistics. Not private."""
         terms = self.terms()
-        plan, used = portions(terms), terms[0].encoder
-        if plan is not None:
-            return tuple(one.cells for one in LocalEngine(threads=1).portions(data, plan, progress=False))
-        exact = gram(
-            data,
-            used.schema,
-            used.clip,
-            missing=used.missing,
-            strict=used.strict,
-            threads=1,
-            progress=False,
-        )
-        return (exact.cells,)
+        sums = add_up(data, matrix_pass(terms, terms[0].rules), threads=1, progress=False)
+        return tuple(found.cells for found in sums if isinstance(found, ExactGram))
 
     def publish(self, data: object, entropy: Entropy) -> Published:
         """One release of `data`."""

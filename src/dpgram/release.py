@@ -48,7 +48,7 @@ from dpgram.signature import SCHEME, Signature, check, parsed_public_key, signed
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation
-    from dpgram.analysis.inference import Kind
+    from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
@@ -70,8 +70,8 @@ OPTIONAL_FIELDS: Final = frozenset(
     }
 )
 """Left out of the file where they are None: files from before these fields keep their bytes and digests."""
-LARGEST_FILE: Final = 1 << 27
-"""Bytes. Twice what the widest schema can need; whatever is larger is not a release."""
+LARGEST_FILE: Final = 1 << 26
+"""Bytes. More than the widest schema needs; whatever is larger is not a release."""
 
 Units: TypeAlias = Literal["encoded", "original"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
@@ -365,7 +365,7 @@ class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             actual = release.digest
         except ReleaseError:
             raise
-        except (DpgramError, ValueError, OverflowError) as problem:
+        except (DpgramError, ValueError, ArithmeticError) as problem:
             raise ReleaseError(
                 "the release does not follow the format", got=_shortened(problem), remedy=_DAMAGED
             ) from None

@@ -1,14 +1,20 @@
 """What must agree inside a release: the mechanism, its noise law, its guarantee, and the form of the receipt.
 
 A digest shows that a file was not damaged; these checks show that it was not written by a confused program.
+For every mechanism the price of the stated noise is computed again under the stated adjacency, by the formula
+or the curve of its proof: a file that promises more privacy than its noise gives is refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
 
+import numpy as np
+
+from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise import (
     AdditiveWishart,
@@ -21,21 +27,39 @@ from dpgram.noise import (
     SymmetricGaussian,
     WishartSketch,
 )
-from dpgram.privacy.events import ApproximateEvent, ComposedEvent, GaussianEvent, PureEvent, parts_of
+from dpgram.privacy.events import (
+    ApproximateEvent,
+    ComposedEvent,
+    GaussianEvent,
+    PureEvent,
+    ZcdpEvent,
+    parts_of,
+)
+from dpgram.privacy.rounding import up
 from dpgram.release_measurements import measured_delta, measured_price
 
 if TYPE_CHECKING:
+    from dpgram.privacy.adjacency import Adjacency
+    from dpgram.privacy.curves import PrivacyCurve
     from dpgram.privacy.receipt import Receipt
+    from dpgram.privacy.wishart_curves import InverseWishartCurve, SketchCurve
     from dpgram.release import Release
 
 _HEX: Final = frozenset("0123456789abcdef")
 _ROUNDING: Final = 1e-9
+"""What two versions of a mathematical library may differ by; no promise is worth less for it."""
+_KEPT: Final = 1.0 - 1e-6
+"""Inverse temperatures stay a millionth below their budget: proofs/eigenvectors.md#eigenvectors-floats."""
 
 
 def one_story(release: Release) -> bool:
     """Whether a known mechanism with exactly its own parameters and law gives at least what is promised."""
     story = STORIES.get(release.mechanism.name)
-    return story is not None and story(release)
+    try:
+        with np.errstate(all="ignore"):  # a price that overflows is not a number, and keeps no promise
+            return story is not None and story(release)
+    except (ArithmeticError, GuaranteeError):  # numbers for which no price can be computed
+        return False
 
 
 def portion_of_one_table(release: Release) -> bool:
@@ -66,8 +90,8 @@ def paid_for(release: Release) -> bool:
     """Whether the events on the receipts are as large as what the release says of itself."""
     told, block = release.guarantee, release.block
     events = [receipt.event for receipt in release.receipts]
-    if not events:
-        return release.first_receipt is None
+    if not events or release.receipt is None:
+        return not events
     if block is not None and len(events) == 1 and isinstance(events[0], ComposedEvent):
         if len(events[0].parts) != block.of:
             return False
@@ -80,10 +104,41 @@ def paid_for(release: Release) -> bool:
     if all(isinstance(part, GaussianEvent) for part in parts):
         mu = math.sqrt(sum(part.mu**2 for part in parts if isinstance(part, GaussianEvent)))
         return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
-    if all(isinstance(part, PureEvent) for part in parts):
-        epsilon = sum(part.epsilon for part in parts if isinstance(part, PureEvent))
-        return told.mu is None and epsilon >= told.epsilon * (1 - _ROUNDING)
-    return True
+    # Pure counts beside a mechanism of another kind: ε and δ add up, and ρ stands for itself.
+    epsilon = sum(part.epsilon for part in parts if isinstance(part, PureEvent | ApproximateEvent))
+    delta = sum(part.delta for part in parts if isinstance(part, ApproximateEvent))
+    for part in parts:
+        if isinstance(part, ZcdpEvent):
+            return part.rho >= _number(release, "rho") * (1 - _ROUNDING)
+        if isinstance(part, GaussianEvent):
+            return True  # inverse-noise after pure counts: its own μ was checked against its noise
+    paid = epsilon >= told.epsilon * (1 - _ROUNDING) and delta >= told.delta * (1 - _ROUNDING)
+    return told.mu is None and paid
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What is left of the promise for the matrix, once what was measured before it is subtracted."""
+
+    epsilon: float
+    delta: float
+    whole: bool
+    """Whether that is all of it."""
+
+    def stated(self, epsilon: object) -> bool:
+        """Whether a mechanism's own ε is this one; a difference is known up to rounding only."""
+        near = isinstance(epsilon, float) and math.isclose(epsilon, self.epsilon, rel_tol=_ROUNDING)
+        return epsilon == self.epsilon if self.whole else near
+
+
+def _share(release: Release) -> _Share:
+    """Pure counts and a matrix compose by adding ε and δ; nothing was measured: all of it."""
+    told = release.guarantee
+    if not release.measured:
+        return _Share(told.epsilon, told.delta, whole=True)
+    before = float(measured_price(release, _steps(release)))
+    return _Share(told.epsilon - before, told.delta - measured_delta(release), whole=False)
 
 
 def _gaussian(release: Release) -> bool:
@@ -126,96 +181,204 @@ def _matrix_laplace(release: Release) -> bool:
 
 
 def _laplace(release: Release) -> bool:
-    """ε·b is at least the row's share on the diagonal alone, and δ = 0 (proofs/laplace.md)."""
+    """ε ≥ Δ_w/b with w = b/b_ii the weight of the diagonal, and δ = 0 (proofs/laplace.md)."""
     law, told = release.noise, release.guarantee
     if not isinstance(law, EntrywiseLaplace) or release.mechanism.parameters != {"scale": law.scale}:
         return False
-    honest = law.diagonal_scale >= law.scale > 0 and told.delta == 0 and _plain_gram(release)
-    return honest and told.epsilon * law.scale >= 0.5 * ROW_NORM_SQUARED
+    pure = told.delta == measured_delta(release)
+    if not (law.diagonal_scale >= law.scale > 0 and pure and _plain_gram(release)):
+        return False
+    weight = law.scale / law.diagonal_scale
+    sensitivity = _relation(release).gram_l1(release.schema.width, float(ROW_NORM_SQUARED), diagonal=weight)
+    return _share(release).epsilon * (1 + _ROUNDING) >= sensitivity / law.scale
 
 
 def _told(release: Release, **expected: object) -> bool:
     """Whether the parameters are the guarantee, these, and nothing else."""
-    told = release.guarantee
-    asked = {"epsilon": told.epsilon, "delta": told.delta, **expected}
-    return told.delta > 0 and release.mechanism.parameters == asked
+    share, parameters = _share(release), dict(release.mechanism.parameters)
+    own = share.stated(parameters.pop("epsilon", None)) and parameters.pop("delta", None) == share.delta
+    return share.delta > 0 and own and parameters == expected
+
+
+def _within(release: Release, curve: PrivacyCurve) -> bool:
+    """Whether the curve of the stated noise keeps the stated (ε, δ), and no more is stated than that."""
+    told, share = release.guarantee, _share(release)
+    plain = told.mu is None and told.rho is None
+    return plain and curve.within(share.epsilon * (1 + _ROUNDING), share.delta * (1 + _ROUNDING))
+
+
+def _ratio(ridge: float) -> float:
+    """t: the squared length of a row over the ridge, as the calibration rounds it."""
+    return up(ROW_NORM_SQUARED / ridge)
 
 
 def _wishart(release: Release) -> bool:
-    law = release.noise
+    """The exact curve of m = k − d + 1 and τ = 2^30/s² (proofs/additive-wishart.md)."""
+    law, width = release.noise, release.schema.width
     if not isinstance(law, AdditiveWishart) or not _told(release, scale=law.scale, degrees=law.degrees):
         return False
-    return law.scale > 0 and law.degrees > release.schema.width and _plain_gram(release)
+    if not (law.scale > 0 and law.degrees > width and _plain_gram(release)):
+        return False
+    from dpgram.privacy.wishart_curves import AdditiveWishartCurve
+
+    spare, ratio = float(law.degrees - width + 1), ROW_NORM_SQUARED / law.scale
+    return _within(release, AdditiveWishartCurve(adjacency=_relation(release), degrees=spare, ratio=ratio))
 
 
 def _sketch(release: Release) -> bool:
+    """The exact curve of r and t = 2^30/w² (proofs/sketch.md)."""
     law = release.noise
     if not isinstance(law, WishartSketch) or not _told(release, ridge=law.ridge, rows=law.rows):
         return False
-    return law.ridge > 0 and law.rows > 0 and _plain_gram(release)
+    if not (law.ridge >= 1 and law.rows > 0 and _plain_gram(release)):
+        return False
+    return _within(release, _sketch_curve(release, law.rows, law.ridge))
 
 
 def _inverse_wishart(release: Release) -> bool:
+    """The exact curve of ν and t = 2^30/ψ (proofs/inverse-wishart.md)."""
     law = release.noise
     if not isinstance(law, InverseWishart) or not _told(release, prior=law.prior, degrees=law.degrees):
         return False
-    return law.prior > 0 and law.degrees > release.schema.width + 1 and _plain_gram(release)
+    if not (law.prior >= 1 and law.degrees > release.schema.width + 1 and _plain_gram(release)):
+        return False
+    return _within(release, _inverse_wishart_curve(release, law.degrees, law.prior))
 
 
 def _sketch_adaptive(release: Release) -> bool:
-    law, parameters = release.noise, release.mechanism.parameters
-    largest, mu, beta = (parameters.get(name) for name in ("largest_ridge", "mu", "beta"))
-    if not isinstance(law, WishartSketch) or not isinstance(largest, float):
+    """The look and the draw at the largest ridge together (proofs/sketch.md#sketch-adaptive)."""
+    law = release.noise
+    largest, mu, beta = (_number(release, name) for name in ("largest_ridge", "mu", "beta"))
+    if not isinstance(law, WishartSketch):
         return False
     told = _told(release, largest_ridge=largest, rows=law.rows, mu=mu, beta=beta)
-    return told and 0 <= law.ridge <= largest and law.rows > 0 and _plain_gram(release)
+    if not (told and 1 <= law.ridge <= largest and law.rows > 0 and _plain_gram(release)):
+        return False
+    return _looked(release, _sketch_curve(release, law.rows, largest), mu, beta)
 
 
 def _inverse_wishart_adaptive(release: Release) -> bool:
-    law, parameters = release.noise, release.mechanism.parameters
-    largest, mu, beta = (parameters.get(name) for name in ("largest_prior", "mu", "beta"))
-    if not isinstance(law, InverseWishart) or not isinstance(largest, float):
+    """The look and the draw at the largest prior together (proofs/inverse-wishart.md)."""
+    law = release.noise
+    largest, mu, beta = (_number(release, name) for name in ("largest_prior", "mu", "beta"))
+    if not isinstance(law, InverseWishart):
         return False
     told = _told(release, largest_prior=largest, degrees=law.degrees, mu=mu, beta=beta)
-    return (
-        told and 0 <= law.prior <= largest and law.degrees > release.schema.width + 1 and _plain_gram(release)
-    )
+    enough = law.degrees > release.schema.width + 1
+    if not (told and 1 <= law.prior <= largest and enough and _plain_gram(release)):
+        return False
+    return _looked(release, _inverse_wishart_curve(release, law.degrees, largest), mu, beta)
+
+
+def _number(release: Release, name: str) -> float:
+    """A parameter that must be a float; not a number, which no comparison passes, where it is none."""
+    found = release.mechanism.parameters.get(name)
+    return found if isinstance(found, float) else math.nan
+
+
+def _sketch_curve(release: Release, rows: int, ridge: float) -> SketchCurve:
+    from dpgram.privacy.wishart_curves import SketchCurve
+
+    return SketchCurve(adjacency=_relation(release), degrees=float(rows), ratio=_ratio(ridge))
+
+
+def _inverse_wishart_curve(release: Release, degrees: int, prior: float) -> InverseWishartCurve:
+    from dpgram.privacy.wishart_curves import InverseWishartCurve
+
+    return InverseWishartCurve(adjacency=_relation(release), degrees=float(degrees), ratio=_ratio(prior))
+
+
+def _looked(release: Release, inner: SketchCurve | InverseWishartCurve, mu: float, beta: float) -> bool:
+    """Whether a look at the least eigenvalue and then `inner` keep the guarantee."""
+    from dpgram.privacy.wishart_curves import AdaptiveCurve
+
+    return _within(release, AdaptiveCurve(inner=inner, mu=mu, beta=beta))
 
 
 def _inverse_noise(release: Release) -> bool:
-    """μ ≥ Δ/σ with Δ the sensitivity of (G + L·I)⁻¹ (proofs/inverse-noise.md)."""
-    law, told = release.noise, release.guarantee
+    """μ ≥ Δ/σ with Δ the sensitivity of (G + L·I)⁻¹ on its grid (proofs/inverse-noise.md)."""
+    law, told, published = release.noise, release.guarantee, release.published
     expected = {"ridge": law.ridge, "sigma": law.sigma} if isinstance(law, NoisyInverse) else None
     if not isinstance(law, NoisyInverse) or release.mechanism.parameters != expected:
         return False
-    if not (law.ridge > 0 and law.sigma > 0) or told.mu is None or release.published.kind != "inverse":
+    if not (law.ridge > 0 and law.sigma > 0) or published.kind != "inverse":
         return False
-    from dpgram.privacy.adjacency import adjacency
+    from dpgram.privacy.inverse import inverse_exponent, inverse_sensitivity
 
     rule = release.unit_rule
-    rank = 1 if rule is None else min(rule.rows_at_most, release.schema.width)
-    sensitivity = adjacency(release.adjacency).inverse_frobenius(
-        float(ROW_NORM_SQUARED), law.ridge, rank=rank
+    sensitivity = inverse_sensitivity(
+        _relation(release),
+        release.schema.width,
+        law.ridge,
+        unit_rows=1 if rule is None else rule.rows_at_most,
     )
-    return _gaussian_promise(release, sensitivity / law.sigma)
+    on_grid = published.exponent == inverse_exponent(law.ridge)
+    if release.measured:  # pure counts came before it
+        from dpgram.privacy.curves import GaussianCurve
+
+        return on_grid and _within(release, GaussianCurve(sensitivity / law.sigma))
+    return on_grid and told.mu is not None and _gaussian_promise(release, sensitivity / law.sigma)
 
 
-def _spectral(release: Release) -> bool:
-    law, told = release.noise, release.guarantee
-    parameters = release.mechanism.parameters
-    pure = release.mechanism.name != "eigenvectors-zcdp"
-    if not isinstance(law, EigenvectorSampling | Deflation) or not _plain_gram(release):
+def _eigenvectors(release: Release) -> bool:
+    """ε ≥ Δ_λ/b + range·Σc_i, or ρ ≥ (Δ_λ/b)²/2 + range²·Σc_i²/8 (proofs/eigenvectors.md)."""
+    law, told, parameters = release.noise, release.guarantee, release.mechanism.parameters
+    pure = release.mechanism.name == "eigenvectors"
+    if not isinstance(law, EigenvectorSampling) or law.norm != (1 if pure else 2):
         return False
-    honest = (
-        law.value_scale > 0 and 1 <= law.rank <= release.schema.width and parameters.get("rank") == law.rank
-    )
+    if not (law.value_scale > 0 and law.total >= 0 and _directions(release, law)):
+        return False
+    from dpgram.privacy.spectral import eigenvalue_sensitivity
+
+    relation = _relation(release)
+    values = eigenvalue_sensitivity(relation, release.schema.width) / law.value_scale
+    directions = relation.utility_range(1.0) * law.total / _KEPT
     if pure:
-        return honest and told.delta == 0 and parameters.get("epsilon") == told.epsilon
-    return honest and told.delta > 0 and isinstance(parameters.get("rho"), float)
+        share = _share(release)
+        enough = share.epsilon * (1 + _ROUNDING) >= values + directions
+        return enough and told.delta == measured_delta(release) and share.stated(parameters.get("epsilon"))
+    from dpgram.privacy.curves import ConcentratedCurve
+
+    rho = 0.5 * values**2 + 0.125 * directions**2
+    enough = _number(release, "rho") * (1 + _ROUNDING) >= rho
+    return enough and told.delta > 0 and _within(release, ConcentratedCurve(rho))
+
+
+def _deflation(release: Release) -> bool:
+    """ε ≥ k(1/b + range·c) (proofs/eigenvectors.md#eigenvectors-deflation)."""
+    law, told = release.noise, release.guarantee
+    if not isinstance(law, Deflation) or not (law.value_scale > 0 and law.temperature >= 0):
+        return False
+    step = 1.0 / law.value_scale + _relation(release).utility_range(1.0) * law.temperature / _KEPT
+    share = _share(release)
+    enough = share.epsilon * (1 + _ROUNDING) >= law.rank * step
+    stated = share.stated(release.mechanism.parameters.get("epsilon"))
+    return enough and stated and told.delta == measured_delta(release) and _directions(release, law)
+
+
+def _directions(release: Release, law: EigenvectorSampling | Deflation) -> bool:
+    """Whether the parameters are those of a mechanism that draws directions, and the rank is possible."""
+    parameters = release.mechanism.parameters
+    known = {"epsilon", "rho", "rank", "range_per_unit", "value_sensitivity", "split"}
+    told = release.guarantee
+    return (
+        set(parameters) <= known
+        and 1 <= law.rank <= release.schema.width
+        and parameters.get("rank") == law.rank
+        and told.mu is None
+        and told.rho is None
+        and _plain_gram(release)
+    )
 
 
 def _plain_gram(release: Release) -> bool:
     return release.published.kind == "gram" and release.published.exponent == 0
+
+
+def _relation(release: Release) -> Adjacency:
+    from dpgram.privacy.adjacency import adjacency
+
+    return adjacency(release.adjacency)
 
 
 def _steps(release: Release) -> int:
@@ -239,8 +402,8 @@ STORIES: Final[Mapping[str, Callable[[Release], bool]]] = {
     "inverse-wishart": _inverse_wishart,
     "inverse-wishart-adaptive": _inverse_wishart_adaptive,
     "inverse-noise": _inverse_noise,
-    "eigenvectors": _spectral,
-    "eigenvectors-zcdp": _spectral,
-    "deflation": _spectral,
+    "eigenvectors": _eigenvectors,
+    "eigenvectors-zcdp": _eigenvectors,
+    "deflation": _deflation,
 }
 """Every mechanism a release may name, and what must hold for it."""

@@ -63,6 +63,8 @@ def guarantee_in_words(release: Release, told: StatedGuarantee | None = None) ->
 def _rounded_up(value: float) -> str:
     """Two significant digits, never less than the value."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    if unit == 0.0:  # a probability at the end of the floats
+        return "1e-300"
     return f"{math.ceil(value / unit) * unit:.2g}"
 
 

@@ -11,8 +11,11 @@ MissingPolicy: TypeAlias = Literal["drop", "midpoint"]
 Text: TypeAlias = Annotated[str, Meta(max_length=4000)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 Probability: TypeAlias = Annotated[float, Meta(ge=0, lt=1)]
-Cell: TypeAlias = Annotated[str, Meta(pattern=r"^(0|-?[1-9][0-9]{0,59})\Z", max_length=61)]
-"""A whole number in plain decimal digits: beyond 2^53 a JSON number would be rounded by some readers."""
+Cell: TypeAlias = Annotated[str, Meta(pattern=r"^(0|-?[1-9][0-9]{0,39})\Z", max_length=41)]
+"""A whole number in plain decimal digits: beyond 2^53 a JSON number would be rounded by some readers.
+
+Exact sums have 19 digits; 40 leave room for noise a thousand million million million times as large.
+"""
 
 
 @final
@@ -76,9 +79,9 @@ class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Block(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of several releases with different columns of the same rows, which share one budget."""
 
-    number: Annotated[int, Meta(ge=1)]
+    number: Annotated[int, Meta(ge=1, le=1 << 20)]
     """Counted from 1."""
-    of: Annotated[int, Meta(ge=2)]
+    of: Annotated[int, Meta(ge=2, le=1 << 20)]
     joint: StatedGuarantee
     """What all of them promise together; the release's own guarantee is its share alone."""
 

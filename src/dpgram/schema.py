@@ -62,6 +62,10 @@ __all__ = [
 MAX_WIDTH: Final = 1_400
 """Most encoded columns of one schema: keeps the triangle below 10^6 cells, for which the slack of discrete
 noise is proven, and d × d work arrays small."""
+LONGEST_TEXT: Final = 4_000
+"""Characters of a name or level in a file: a column's name is repeated before each of its levels."""
+LONGEST_FILE: Final = 1 << 22
+"""Characters of a schema file: three thousand for each encoded column."""
 
 
 @final
@@ -236,9 +240,14 @@ constant = {json.dumps(self.constant)}\n"
     def from_file(cls, path: str | Path) -> Self:
         """Read a TOML schema."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with Path(path).open(encoding="utf-8") as stream:
+                text = stream.read(LONGEST_FILE + 1)
         except (OSError, UnicodeDecodeError) as error:
             raise SchemaError(f"the schema file {str(path)!r} cannot be read: {error}") from error
+        if len(text) > LONGEST_FILE:
+            raise SchemaError(
+                f"the file {str(path)!r} is too large to be a schema", limit=f"{LONGEST_FILE:,} characters"
+            )
         try:
             form = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -334,6 +343,13 @@ def _column_from_dict(entry: object) -> Column:
         )
     if "levels" in keys and not isinstance(entry["levels"], list | tuple):
         raise SchemaError(f"column {label}: `levels` must be a list")
+    texts = [text for text in (*entry.values(), *entry.get("levels", ())) if isinstance(text, str)]
+    if any(len(text) > LONGEST_TEXT for text in texts):
+        raise SchemaError(
+            f"column {label}: a name or level is too long",
+            got=f"{max(map(len, texts)):,} characters",
+            limit=f"{LONGEST_TEXT:,} characters",
+        )
     return form.make(**{key: entry[key] for key in keys})
 
 

@@ -26,16 +26,20 @@ import pyarrow as pa
 import pytest
 
 from dpgram.columns import categorical
-from dpgram.curator import publish
-from dpgram.encoding import Encoder
+from dpgram.encoding import Encoder, Missing
 from dpgram.engines import local
 from dpgram.engines.base import Engine
+from dpgram.engines.passes import Pass, gram_pass
+from dpgram.engines.threads import Progress
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.gram import ExactGram
-from dpgram.portions import Portions
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, boolean, legendre, numeric, product
+from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.levels import LevelsOf
 
 SCHEMA: Final = Schema(
     numeric("a", -1, 1),
@@ -67,13 +71,52 @@ def contract_table(rows: int, first: int = 0) -> pa.Table:
     )
 
 
-def contract_plan(kind: Literal["units", "rows", "shares"]) -> Portions:
+def contract_plan(kind: Literal["units", "rows", "shares"]) -> Pass:
     """Units that count as one, units whose rows count alike, or groups of weighted rows in two blocks."""
     whole = Encoder(SCHEMA)
     if kind == "shares":
         blocks = (Encoder(Schema(numeric("a", -1, 1), boolean("f"))), Encoder(Schema(numeric("b", 0, 400))))
-        return Portions(whole=whole, blocks=blocks, by=BY, weight=WEIGHT)
-    return Portions(whole=whole, blocks=(whole,), unit="id", rule=UnitRule(counts=kind, rows_at_most=5))
+        return gram_pass(whole, blocks, by=BY, weight=WEIGHT)
+    return gram_pass(whole, unit="id", rule=UnitRule(counts=kind, rows_at_most=5))
+
+
+def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
+    """Every count that a publication may take before its matrix."""
+    rules = RowRules(
+        schema=Schema(numeric("a"), numeric("b"), categorical("s")),
+        unit="id" if kind == "units" else None,
+        rule=UnitRule(counts="units", rows_at_most=5) if kind == "units" else None,
+        weight=WEIGHT if kind == "weights" else None,
+    )
+    lengths = Encoder(Schema(numeric("a", -1, 1), numeric("b", 0, 400)))
+    names = ("a", "b")
+    return Pass(
+        rules=rules,
+        statistics=(
+            RowsOf(names),
+            LevelsOf(("s",)),
+            OctavesOf(names),
+            BinsOf(names, ((-1.0, 1.0), (0.0, 400.0))),
+            LengthsOf(lengths),
+        ),
+    )
+
+
+def gram_by(
+    engine: Engine,
+    data: object,
+    schema: Schema,
+    clip: float | None = None,
+    *,
+    missing: Missing = "drop",
+    strict: bool = False,
+    progress: Progress = False,
+) -> ExactGram:
+    """The exact Gram matrix of a table by any engine, every row counted alike. **Not private.**"""
+    work = gram_pass(Encoder(schema, clip=clip, missing=missing, strict=strict))
+    (found,) = engine.add_up(data, work, progress=progress)
+    assert isinstance(found, ExactGram)
+    return found
 
 
 def cut(table: pa.Table, sizes: Sequence[int]) -> list[pa.Table]:
@@ -93,6 +136,10 @@ class EngineContract(ABC):
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         """The parts as one table of a kind that the engine reads, a part for each; `folder` is for files."""
 
+    def gram(self, data: object, schema: Schema, clip: float | None = None, **policy: Any) -> ExactGram:
+        """One plain Gram matrix by the engine under test."""
+        return gram_by(self.engine(), data, schema, clip, **policy)
+
     def flaky(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         """The same, with one part whose first reading fails for a reason of the machine's.
 
@@ -104,18 +151,18 @@ class EngineContract(ABC):
         """Four parts of different sizes."""
         table = contract_table(3000)
         data = self.place(cut(table, [700, 1, 2000, 299]), tmp_path)
-        found = self.engine().gram(data, SCHEMA, 1.5, missing="midpoint")
+        found = self.gram(data, SCHEMA, 1.5, missing="midpoint")
         assert found == local.gram(table, SCHEMA, 1.5, missing="midpoint")
 
     def test_monoid_laws(self, tmp_path: Path) -> None:
         """Parts add up, in either order; no rows add nothing."""
         first, second = cut(contract_table(900), [400, 500])
-        engine, folders = self.engine(), [tmp_path / name for name in ("first", "second", "both")]
+        folders = [tmp_path / name for name in ("first", "second", "both")]
         for folder in folders:
             folder.mkdir()
-        a = engine.gram(self.place([first], folders[0]), SCHEMA)
-        b = engine.gram(self.place([second], folders[1]), SCHEMA)
-        both = engine.gram(self.place([second, first], folders[2]), SCHEMA)
+        a = self.gram(self.place([first], folders[0]), SCHEMA)
+        b = self.gram(self.place([second], folders[1]), SCHEMA)
+        both = self.gram(self.place([second, first], folders[2]), SCHEMA)
         assert a | b == b | a == both
         assert both | ExactGram.zero(SCHEMA.width) == both
 
@@ -123,13 +170,13 @@ class EngineContract(ABC):
         """Empty parts in every place."""
         table = contract_table(500)
         data = self.place(cut(table, [0, 300, 0, 0, 200, 0]), tmp_path)
-        assert self.engine().gram(data, SCHEMA) == local.gram(table, SCHEMA)
+        assert self.gram(data, SCHEMA) == local.gram(table, SCHEMA)
 
     @pytest.mark.filterwarnings(_QUIET)
     def test_no_rows_at_all(self, tmp_path: Path) -> None:
         """The neutral element, and no error."""
         data = self.place(cut(contract_table(0), [0, 0]), tmp_path)
-        assert self.engine().gram(data, SCHEMA) == ExactGram.zero(SCHEMA.width)
+        assert self.gram(data, SCHEMA) == ExactGram.zero(SCHEMA.width)
 
     def test_skew(self, tmp_path: Path) -> None:
         """One part with nearly all rows, of which nearly all are of one unit."""
@@ -137,7 +184,7 @@ class EngineContract(ABC):
         ids = pa.array(np.where(np.arange(6000) % 50, 7, np.arange(6000)))
         table = table.set_column(table.schema.get_field_index("id"), "id", ids)
         data = self.place(cut(table, [10, 5980, 10]), tmp_path)
-        assert self.engine().portions(data, contract_plan("units")) == local.portions(
+        assert self.engine().add_up(data, contract_plan("units")) == local.add_up(
             table, contract_plan("units")
         )
 
@@ -148,7 +195,14 @@ class EngineContract(ABC):
         """Units with rows in several parts; groups of weighted rows in two blocks."""
         table, plan = contract_table(2000), contract_plan(kind)
         data = self.place(cut(table, [900, 0, 1100]), tmp_path)
-        assert self.engine().portions(data, plan) == local.portions(table, plan)
+        assert self.engine().add_up(data, plan) == local.add_up(table, plan)
+
+    @pytest.mark.parametrize("kind", ["rows", "units", "weights"])
+    def test_counts_and_levels(self, kind: Literal["rows", "units", "weights"], tmp_path: Path) -> None:
+        """What is learnt before the matrix: histograms, levels and lengths, for rows, persons and weights."""
+        table, work = contract_table(2000), contract_counts(kind)
+        data = self.place(cut(table, [900, 0, 1100]), tmp_path)
+        assert self.engine().add_up(data, work) == local.add_up(table, work)
 
     def test_schema_drift(self, tmp_path: Path) -> None:
         """Other order, other widths of numbers, more columns in some parts."""
@@ -159,13 +213,13 @@ class EngineContract(ABC):
         floats = third.set_column(third.schema.get_field_index("b"), "b", third["b"].cast(pa.float64()))
         more = floats.append_column("more", pa.array(range(300)))
         data = self.place([first, narrow, more], tmp_path)
-        assert self.engine().gram(data, SCHEMA) == local.gram(table, SCHEMA)
+        assert self.gram(data, SCHEMA) == local.gram(table, SCHEMA)
 
     def test_absent_column(self, tmp_path: Path) -> None:
         """An error with the column's name."""
         data = self.place([part.drop_columns(["b"]) for part in cut(contract_table(20), [10, 10])], tmp_path)
         with pytest.raises(SourceError, match="'b'"):
-            self.engine().gram(data, SCHEMA)
+            self.gram(data, SCHEMA)
 
     def test_strict(self, tmp_path: Path) -> None:
         """An error with the column and the row, and not with the value."""
@@ -173,7 +227,7 @@ class EngineContract(ABC):
         bad = good.set_column(0, "a", pa.array([123456789.0]))
         data = self.place([good, bad, good], tmp_path)
         with pytest.raises(DataError, match="column 'a' at row") as raised:
-            self.engine().gram(data, SCHEMA, strict=True)
+            self.gram(data, SCHEMA, strict=True)
         assert raised.value.column == "a"
         assert "123456" not in str(raised.value)
 
@@ -183,7 +237,7 @@ class EngineContract(ABC):
         data = self.flaky(cut(table, [200, 200, 200]), tmp_path)
         if data is None:
             pytest.skip("this engine repeats nothing by itself")
-        assert self.engine().gram(data, SCHEMA) == local.gram(table, SCHEMA)
+        assert self.gram(data, SCHEMA) == local.gram(table, SCHEMA)
 
     def test_publish_charges_once_and_only_for_a_sum(self, tmp_path: Path) -> None:
         """A pass that fails costs nothing; one that succeeds is charged once."""

@@ -1,6 +1,7 @@
 """Privacy units: whose rows belong together, and which k rows of a larger unit count.
 
-Ids are compared as exact text, so 7, 7.0 and "7" are one person in every source. Where a unit has more rows
+Ids are compared as exact text, one text for each person in every source (sources/ids.py says which): 7, 7.0
+and "7" are one person, whatever the batch, the file or the type they come from. Where a unit has more rows
 than it may have, the k with the least priority are taken, priority = hash(id, content, number of the copy):
 a choice that looks random, is proportional to how often a content occurs, and depends on the unit's own rows
 alone, in no order. So no other person's rows, no batch, thread or engine can change it (proofs/units.md).
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,7 @@ import pyarrow.compute as pc
 from dpgram.errors import SourceError
 from dpgram.kernel import compiled
 from dpgram.sources.cells import plain
+from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, escaped, float_id, text_id
 
 Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -38,19 +41,42 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
     """The ids as text, null where there is none: a null, a NaN, an empty text.
 
     Whether a type can be an id is decided by the type alone, so no value can make reading fail.
+
+    Proof: proofs/units.md#units-ids.
     """
+    if isinstance(cells.type, IdType):
+        return cells.storage
+    return _without_empty(_read(cells, column, _texts))
+
+
+def exact_texts(cells: pa.Array, column: str) -> pa.LargeStringArray:
+    """As `unit_ids`, but "7.0" stays as it is: for levels, which are compared letter by letter."""
+    return _without_empty(_read(cells, column, _escaped))
+
+
+def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
+    if getattr(cells.type, "extension_name", "") == "arrow.uuid":
+        return _uuids(cells.storage)
     (cells,) = plain(pa.record_batch([cells], names=[column]), {}).columns
     if pa.types.is_dictionary(cells.type):
         indices = cells.indices.cast(pa.int64())
-        return unit_ids(cells.dictionary, column).take(indices)
-    texts = next((read(cells) for test, read in _READERS.items() if test(cells.type)), None)
-    if texts is None:
+        return _read(cells.dictionary, column, texts).take(indices)
+    if _is_text(cells.type):
+        return texts(cells)
+    if pa.types.is_binary_view(cells.type):
+        cells = cells.cast(pa.large_binary())
+    read = next((read for test, read in _READERS.items() if test(cells.type)), None)
+    if read is None:
         raise SourceError(
             f"column {column!r} cannot tell units apart: its type is no id",
             got=str(cells.type),
-            limit="text, integers, floats, booleans, dates, timestamps, decimals or bytes",
+            limit="text, integers, floats, booleans, dates, timestamps, decimals, UUIDs or bytes",
             remedy="Convert the column before",
         )
+    return read(cells)
+
+
+def _without_empty(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     empty = pc.binary_length(texts).fill_null(-1).to_numpy(zero_copy_only=False) == 0
     if not empty.any():
         return texts
@@ -58,47 +84,121 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
     return texts.take(pa.array(np.arange(len(texts)), mask=empty))
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _texts(cells: pa.Array) -> pa.LargeStringArray:
+    """Nearly always the texts themselves: only stray bytes, NULs and numbers written as floats change."""
+    letters, texts = _letters(cells)
+    if not _is_plain(letters, texts) or _has_numbers(letters, texts):
+        return _each(texts, text_id)
+    return texts
+
+
+def _escaped(cells: pa.Array) -> pa.LargeStringArray:
+    letters, texts = _letters(cells)
+    return texts if _is_plain(letters, texts) else _each(texts, escaped)
+
+
+def _letters(cells: pa.Array) -> tuple[npt.NDArray[np.uint8], pa.LargeStringArray]:
+    """The bytes of all texts, one after the other, and the texts."""
+    texts = cells.cast(pa.large_string())
+    _, offsets, content = texts.buffers()
+    if len(texts) == 0 or content is None:
+        return np.empty(0, np.uint8), texts
+    places = np.frombuffer(offsets, np.int64)
+    first, last = places[texts.offset], places[texts.offset + len(texts)]
+    return np.frombuffer(content, np.uint8)[first:last], texts
+
+
+def _is_plain(letters: npt.NDArray[np.uint8], texts: pa.LargeStringArray) -> bool:
+    """Whether every byte is UTF-8 and none is NUL. Readers do not look: Arrow's texts may hold any bytes."""
+    if (letters == 0).any():
+        return False
+    if (letters < 0x80).all():
+        return True
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_numbers(letters: npt.NDArray[np.uint8], texts: pa.LargeStringArray) -> bool:
+    """Whether a text may be a whole number in the form of a float; a look at the letters is far cheaper."""
+    if not ((letters == ord(".")) | (letters == ord("+"))).any():
+        return False
+    return bool(pc.any(pc.match_substring_regex(texts, NUMBER_IN_TEXT)).as_py())
+
+
+def _each(texts: pa.LargeStringArray, write: Callable[[bytes], str | None]) -> pa.LargeStringArray:
+    cells = texts.view(pa.large_binary()).to_pylist()
+    return pa.array([None if cell is None else write(cell) for cell in cells], pa.large_string())
+
+
+def _words(cells: pa.Array) -> pa.LargeStringArray:
     return cells.cast(pa.large_string())
 
 
 def _bytes(cells: pa.Array) -> pa.LargeStringArray:
-    return pa.array([None if cell is None else cell.hex() for cell in cells.to_pylist()], pa.large_string())
+    return pa.array(
+        [None if cell is None else bytes_id(cell) for cell in cells.to_pylist()], pa.large_string()
+    )
+
+
+def _uuids(cells: pa.Array) -> pa.LargeStringArray:
+    texts = [None if cell is None else str(UUID(bytes=cell)) for cell in cells.to_pylist()]
+    return pa.array(texts, pa.large_string())
 
 
 def _floats(cells: pa.Array) -> pa.LargeStringArray:
     """Whole numbers as integers are written: a column of ids with a gap in it is often one of floats."""
     numbers: Floats = cells.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        whole = np.equal(np.trunc(numbers), numbers) & (np.abs(numbers) < 2.0**53)
-        integers = pa.array(np.where(whole, numbers, 0.0).astype(np.int64)).cast(pa.large_string())
-    if whole.all():
+        small = np.equal(np.trunc(numbers), numbers) & (np.abs(numbers) < 2.0**53)
+        integers = pa.array(np.where(small, numbers, 0.0).astype(np.int64)).cast(pa.large_string())
+    if small.all():
         return integers
-    odd = [None if number != number else repr(number) for number in numbers[~whole].tolist()]
-    return pc.replace_with_mask(integers, pa.array(~whole), pa.array(odd, pa.large_string()))
+    return pa.array(
+        [
+            text if is_small else float_id(number)
+            for is_small, text, number in zip(
+                small.tolist(), integers.to_pylist(), numbers.tolist(), strict=True
+            )
+        ],
+        pa.large_string(),
+    )
 
 
 def _decimals(cells: pa.Array) -> pa.LargeStringArray:
     """Without zeros at the end: 7.50 and 7.5 are one id."""
-    texts = cells.cast(pa.string()).cast(pa.large_string())
-    return pc.replace_substring_regex(texts, r"\.0+$|(\.\d*?)0+$", r"\1")
+    if cells.type.scale == 0:
+        return cells.cast(pa.string()).cast(pa.large_string())
+    return pa.array(
+        [None if cell is None else decimal_id(cell) for cell in cells.to_pylist()], pa.large_string()
+    )
 
 
 def _moments(cells: pa.Array) -> pa.LargeStringArray:
-    """The same text for every unit of time; a midnight is written as its day."""
+    """The same text for every unit of time; a midnight is written as its day, a time zone as Z."""
     naive = cells.cast(pa.timestamp("ms")) if pa.types.is_date64(cells.type) else cells
     unit = naive.type.unit
     texts = naive.view(pa.int64()).view(pa.timestamp(unit)).cast(pa.large_string())
-    texts = pc.replace_substring_regex(texts, r"\.0+$|(\.\d*?)0+$", r"\1")
-    return pc.replace_substring_regex(texts, r" 00:00:00$", "")
+    texts = pc.replace_substring_regex(texts, r"(\.\d*?)0+$", r"\1")
+    texts = pc.replace_substring_regex(texts, r"\.$", "")
+    texts = pc.replace_substring_regex(texts, r" 00:00:00$", "")
+    if naive.type.tz is None:
+        return texts
+    return pc.binary_join_element_wise(texts, pa.scalar("Z", texts.type), pa.scalar("", texts.type))
 
 
-_READERS: Final[Mapping[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.LargeStringArray]]] = {
-    pa.types.is_string: _texts,
-    pa.types.is_large_string: _texts,
-    pa.types.is_integer: _texts,
-    pa.types.is_boolean: _texts,
-    pa.types.is_date32: _texts,
+Reader = Callable[[pa.Array], pa.LargeStringArray]
+
+_READERS: Final[Mapping[Callable[[pa.DataType], bool], Reader]] = {
+    pa.types.is_integer: _words,
+    pa.types.is_boolean: _words,
+    pa.types.is_date32: _words,
     pa.types.is_floating: _floats,
     pa.types.is_decimal: _decimals,
     pa.types.is_date64: _moments,

@@ -18,7 +18,7 @@ from assurance import floating_point as attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.encoding import PolicyCounts
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +28,16 @@ def page(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return release.explore(tmp_path_factory.mktemp("pages") / "insurance.html")
 
 
-def wait(driver: Driver, condition: str, seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not driver.execute_script(f"return {condition}"):
-        assert time.monotonic() < end, f"never true: {condition}"
+def until(condition: Callable[[], object], what: str) -> None:
+    """Five minutes are for ever, on the busiest machine."""
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end, f"never true: {what}"
         time.sleep(0.02)
+
+
+def wait(driver: Driver, condition: str) -> None:
+    until(lambda: driver.execute_script(f"return {condition}"), condition)
 
 
 def ready(driver: Driver) -> Driver:
@@ -147,9 +153,7 @@ def test_the_release_is_told_and_kept_whole(release: Release, page: Path, opened
     driver.execute_script("document.getElementById('save-python').click()")
     saved = driver.downloads / "release.dpgram.json"
     code = driver.downloads / "fit.py"
-    end = time.monotonic() + 10
-    while not (saved.exists() and code.exists()) and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: saved.exists() and code.exists(), "both files are saved")
     assert saved.read_bytes() == release.to_json()
     namespace: dict[str, object] = {}
     exec(code.read_text(encoding="utf-8"), namespace)
@@ -171,7 +175,7 @@ def test_drowned_questions_are_refused_in_words(tmp_path: Path, opened: Opener) 
     release = seeded(insurance.table(2_000), insurance.schema(), epsilon=0.05, delta=1e-6)
     driver = ready(opened(release.explore(tmp_path / "noisy.html")))
     notices = driver.execute_script("return document.getElementById('notices').innerText")
-    assert "privacy noise dominates" in notices
+    assert "No intervals are given: the privacy noise is too large" in notices
     same(driver, release.regress("charges"))
 
 
@@ -223,12 +227,12 @@ def test_two_hundred_columns_respond(tmp_path: Path, opened: Opener, photograph:
     rows[:, -1] = 0.5 * rows[:, 0] - 0.3 * rows[:, 1] + 0.1 * rows[:, -1]
     schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
     release = seeded(dict(zip(names, rows.T, strict=True)), schema, epsilon=10.0, delta=1e-6)
-    started = time.monotonic()
     driver = ready(opened(release.explore(tmp_path / "wide.html")))
-    assert time.monotonic() - started < 20
     same(driver, release.regress(names[-1], names[:10]))
+    answers = "return Number(document.documentElement.dataset.answers)"
+    before = driver.execute_script(answers)
     after(driver, "document.getElementById('all').click()")
-    assert float(driver.execute_script("return document.documentElement.dataset.milliseconds")) < 2000
+    assert driver.execute_script(answers) == before + 1  # not one for each of 189 boxes
     fit = release.regress(names[-1])
     found = coefficients(driver)
     assert [values[0] for values in found.values()] == pytest.approx(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -63,7 +62,10 @@ def postgres_programs() -> Path | None:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """The address of a server in a folder of its own, run by a user that is not root."""
+    """The address of a server in a folder of its own, run by a user that is not root.
+
+    It listens at a file in that folder: a port that was free a moment ago may be somebody else's by now.
+    """
     programs = postgres_programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed")
@@ -82,16 +84,13 @@ def postgresql() -> Iterator[str]:
     def run(*command: str) -> None:
         subprocess.run([*prefix, *command], check=True, capture_output=True, cwd=folder, timeout=120)
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
+    options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
     try:
         run(str(programs / "initdb"), "-D", str(folder / "data"), "-U", "dpgram", "-A", "trust", "--no-sync")
         log = str(folder / "log")
         run(str(programs / "pg_ctl"), "-D", str(folder / "data"), "-l", log, "-w", "-o", options, "start")
         try:
-            yield f"postgresql://dpgram@127.0.0.1:{port}/postgres"
+            yield f"postgresql://dpgram@/postgres?host={folder}"
         finally:
             run(str(programs / "pg_ctl"), "-D", str(folder / "data"), "-m", "immediate", "-w", "stop")
     finally:

@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.engines import local
 from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
@@ -30,7 +30,7 @@ from dpgram.errors import DpgramError, SourceError
 from dpgram.gram import ExactGram
 from dpgram.privacy.ledger import Ledger
 from dpgram.schema import Schema, numeric
-from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut
+from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut, gram_by
 
 
 def write(parts: Sequence[pa.Table], folder: Path) -> list[str]:
@@ -87,7 +87,7 @@ class TestDaskThreadsFrame(_OnDask, EngineContract):
 
 class TestDaskThreadsRowGroups(_OnDask, EngineContract):
     def engine(self) -> Engine:
-        return DaskEngine(scheduler="threads", lots=3)
+        return DaskEngine(scheduler="threads", buckets=3)
 
     def place(self, parts: Sequence[pa.Table], folder: Path) -> Any:
         return write(parts, folder)
@@ -134,7 +134,7 @@ class _OnSpark:
         self.session = spark
 
     def engine(self) -> Engine:
-        return SparkEngine(session=self.session, lots=3)
+        return SparkEngine(session=self.session, buckets=3)
 
 
 class TestSparkFrame(_OnSpark, EngineContract):
@@ -158,9 +158,9 @@ class TestSparkFrame(_OnSpark, EngineContract):
 
 def test_spark_row_groups(spark: Any, tmp_path: Path) -> None:
     table = contract_table(2000)
-    engine, paths = SparkEngine(session=spark, lots=3), write(cut(table, [900, 0, 1100]), tmp_path)
-    assert engine.gram(paths, SCHEMA) == local.gram(table, SCHEMA)
-    assert engine.portions(paths, contract_plan("units")) == local.portions(table, contract_plan("units"))
+    engine, paths = SparkEngine(session=spark, buckets=3), write(cut(table, [900, 0, 1100]), tmp_path)
+    assert gram_by(engine, paths, SCHEMA) == local.gram(table, SCHEMA)
+    assert engine.add_up(paths, contract_plan("units")) == local.add_up(table, contract_plan("units"))
 
 
 @pytest.mark.full
@@ -273,9 +273,10 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import pyarrow.parquet as pq
 from dpgram.engines.spark import _frame_batches, _merge_sums, _outcome, _sum_batches
-from dpgram.engines.work import Work
+from dpgram.encoding import Encoder
+from dpgram.engines.passes import gram_pass
 from dpgram.schema import Schema
-work = Work.of_gram(Schema.from_file({schema!r}), None, missing="drop", strict=False)
+work = gram_pass(Encoder(Schema.from_file({schema!r})))
 sums = _sum_batches(work, _frame_batches, iter(pq.read_table({table!r}).to_batches()), numbered_parts=True)
 (merged,) = _merge_sums(sums)
 sys.stdout.write(_outcome(merged.to_pylist()[0])[0].to_bytes().hex())
@@ -299,15 +300,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from dpgram.engines import local, spark
 from dpgram.engines.find import find_engine
-from dpgram.testing import SCHEMA, contract_plan
+from dpgram.testing import SCHEMA, contract_plan, gram_by
 session = SparkSession.builder.remote("local[2]").getOrCreate()
 assert "connect" in type(session).__module__
 path, plan = sys.argv[1], contract_plan("units")
 table, frame = pq.read_table(path), session.read.parquet(path)
 assert find_engine("auto", frame).name == "spark"
-assert spark.gram(frame, SCHEMA) == local.gram(table, SCHEMA)
-assert spark.gram(path, SCHEMA, session=session) == local.gram(table, SCHEMA)
-assert spark.portions(frame, plan) == local.portions(table, plan)
+assert gram_by(spark.SparkEngine(), frame, SCHEMA) == local.gram(table, SCHEMA)
+assert gram_by(spark.SparkEngine(session=session), path, SCHEMA) == local.gram(table, SCHEMA)
+assert spark.SparkEngine().add_up(frame, plan) == local.add_up(table, plan)
 """
 
 
@@ -381,9 +382,7 @@ class OtherEngine:
     def accepts(self, data: object) -> bool:
         return isinstance(data, OtherTable)
 
-    def gram(self, *_: object, **__: object) -> None: ...
-
-    def portions(self, *_: object, **__: object) -> None: ...
+    def add_up(self, *_: object, **__: object) -> None: ...
 
 
 class TestDask:
@@ -393,9 +392,9 @@ class TestDask:
         schema = Schema(*(numeric(name, -1, 1) for name in "abc"))
         expected = local.gram(rows, schema)
         engine = DaskEngine(scheduler="threads")
-        assert engine.gram(da.from_array(rows, chunks=(170, 2)), schema) == expected
+        assert gram_by(engine, da.from_array(rows, chunks=(170, 2)), schema) == expected
         unknown = da.from_array(rows, chunks=(300, 3))
-        assert engine.gram(unknown[unknown[:, 0] > -9], schema) == expected
+        assert gram_by(engine, unknown[unknown[:, 0] > -9], schema) == expected
 
     def test_datasets(self, tmp_path: Path) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")
@@ -405,39 +404,39 @@ class TestDask:
             tmp_path, partitioning=ds.partitioning(pa.schema([("g", pa.string())]), flavor="hive")
         )
         engine = DaskEngine(scheduler="threads")
-        assert engine.gram(data, SCHEMA) == local.gram(table, SCHEMA)
+        assert gram_by(engine, data, SCHEMA) == local.gram(table, SCHEMA)
         plan = contract_plan("shares")
         assert (
-            engine.portions(data, plan) == engine.portions(str(tmp_path), plan) == local.portions(table, plan)
+            engine.add_up(data, plan) == engine.add_up(str(tmp_path), plan) == local.add_up(table, plan)
         )
 
     def test_progress(self, tmp_path: Path) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")
         seen: list[int] = []
         engine = DaskEngine(scheduler="threads")
-        engine.gram(write(cut(contract_table(600), [200, 400]), tmp_path), SCHEMA, progress=seen.append)
+        gram_by(engine, write(cut(contract_table(600), [200, 400]), tmp_path), SCHEMA, progress=seen.append)
         assert seen == sorted(seen)
         assert seen[-1] == 600
 
     def test_progress_of_a_cluster(self, dask_client: Any, tmp_path: Path) -> None:
         seen: list[int] = []
         engine = DaskEngine(scheduler=dask_client)
-        engine.gram(write(cut(contract_table(600), [200, 400]), tmp_path), SCHEMA, progress=seen.append)
+        gram_by(engine, write(cut(contract_table(600), [200, 400]), tmp_path), SCHEMA, progress=seen.append)
         assert seen == sorted(seen)
         assert seen[-1] == 600
 
     def test_what_only_this_process_can_read(self) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")
         with pytest.raises(SourceError, match="only this process"):
-            DaskEngine(scheduler="threads").gram(contract_table(10), SCHEMA)
+            gram_by(DaskEngine(scheduler="threads"), contract_table(10), SCHEMA)
 
     def test_no_scheduler(self) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")
         with pytest.raises(DpgramError, match="no scheduler"):
-            DaskEngine(scheduler="sometimes").gram(contract_table(10), SCHEMA)
+            gram_by(DaskEngine(scheduler="sometimes"), contract_table(10), SCHEMA)
 
     def test_many_parts_merge_in_a_tree(self, tmp_path: Path) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")
         table = contract_table(400)
         paths = write(cut(table, [10] * 40), tmp_path)
-        assert DaskEngine(scheduler="threads").gram(paths, SCHEMA) == local.gram(table, SCHEMA)
+        assert gram_by(DaskEngine(scheduler="threads"), paths, SCHEMA) == local.gram(table, SCHEMA)

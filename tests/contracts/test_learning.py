@@ -11,6 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,31 +19,40 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from dpgram import learning, learning_table
 from dpgram.audit import audit
 from dpgram.bounds import octave_counts, rows_needed
-from dpgram.curator import Report, publish
-from dpgram.errors import DpgramError, DpgramWarning, LearningError, ReleaseError, SchemaError, SourceError
+from dpgram.publishing import Report, publish
+from dpgram.errors import (
+    DpgramError,
+    DpgramWarning,
+    GuaranteeError,
+    LearningError,
+    ReleaseError,
+    SchemaError,
+    SourceError,
+)
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learning import planned
 from dpgram.learning_table import Table
 from dpgram.learnt_checks import unresolved
 from dpgram.levels import level_threshold
-from dpgram.looks import LOOKS
+from dpgram.looks import LOOKS, looks_for
 from dpgram.mechanisms import Facts
 from dpgram.privacy.accountant import ApproximateEvent, GaussianEvent, PureEvent, curve_of, parts_of
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.counts import CountLaw, CountNoise
+from dpgram.privacy.calibrate import discrete_mu_at_most
+from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
-from dpgram.wishes import Wishes
+from dpgram.wishes import Wishes, wishes
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))
@@ -523,3 +533,76 @@ def test_the_shares_add_up_exactly() -> None:
     assert shares["octaves"] == pytest.approx(shares["bins"], rel=1e-6)
     assert shares["octaves"] + shares["bins"] + shares["count"] == pytest.approx(0.2, abs=1e-6)
     assert math.fsum(shares.values()) <= 1.0 + 1e-12
+
+
+SHARES = st.floats(min_value=0.0, max_value=1.0, exclude_min=True, exclude_max=True)
+
+
+@given(
+    bounds=st.none() | SHARES,
+    levels=st.none() | SHARES,
+    private_clip=st.booleans(),
+    relation=st.sampled_from(["add-remove", "replace-one"]),
+    law=st.sampled_from(["discrete-gaussian", "discrete-laplace"]),
+    epsilon=st.floats(1e-3, 20.0),
+    delta=st.sampled_from([5e-324, 1e-12, 1e-6, 1e-3]),
+)
+@example(
+    bounds=None, levels=0.6, private_clip=True, relation="add-remove", law="discrete-laplace", epsilon=1.0,
+    delta=1e-6,
+)  # fmt: skip
+@example(
+    bounds=None, levels=0.7, private_clip=True, relation="add-remove", law="discrete-gaussian", epsilon=1.0,
+    delta=1e-6,
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
+    bounds: float | None,
+    levels: float | None,
+    private_clip: bool,
+    relation: str,
+    law: CountLaw,
+    epsilon: float,
+    delta: float,
+) -> None:
+    """Refused before anything is charged, or every scale positive and the exact sum within the guarantee."""
+    schema = Schema(
+        numeric("x", 0, 1),
+        *([numeric("y")] if bounds is not None else []),
+        *([categorical("g")] if levels is not None else []),
+    )
+    guarantee = Guarantee(epsilon, delta)
+    facts = Facts(width=schema.width, adjacency=adjacency(relation))
+    try:
+        asked = wishes(
+            schema,
+            bounds_budget=bounds,
+            levels_budget=levels,
+            clip="private" if private_clip else None,
+        )
+        plan = planned(schema, asked, guarantee, facts, law=law)
+    except GuaranteeError:  # anything else, such as parts that cost more than the whole, is a mistake
+        return
+    steps = facts.adjacency.gram_trace_steps
+    drawn = {
+        "count": (plan.count, 1), "octaves": (plan.octaves, 1), "bins": (plan.bins, looks_for(law)),
+        "levels": (plan.levels, 1), "lengths": (plan.lengths, 1),
+    }  # fmt: skip
+    counted = bool(asked) and relation == "add-remove"
+    wanted = {
+        "count": counted, "octaves": bounds is not None, "bins": bounds is not None,
+        "levels": levels is not None, "lengths": private_clip,
+    }  # fmt: skip
+    price = Fraction(0)
+    for name, (noise, histograms) in drawn.items():
+        assert (noise is not None) == wanted[name]
+        if noise is not None:
+            assert 0.0 < noise.scale < math.inf
+            price += price_of_counts(law, noise.scale, histograms=histograms, steps=steps)
+    if law == "discrete-laplace":
+        price += steps * ROW_NORM_SQUARED * Fraction(plan.mechanism.theta)
+        assert price <= Fraction(epsilon)
+    else:
+        price += steps * (ROW_NORM_SQUARED / Fraction(plan.mechanism.sigma)) ** 2
+        assert price <= Fraction(discrete_mu_at_most(epsilon, delta - plan.level_delta)) ** 2
+    assert plan.level_delta <= delta

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import audit
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.errors import BudgetExceeded, DpgramError, LearningError, LedgerError, SchemaError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.learning_table import Table

@@ -150,6 +150,7 @@ class MechanismContract:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(first, field, 1.0)
 
+    @pytest.mark.system_entropy
     @pytest.mark.parametrize("width", [1, 2, 5])
     @pytest.mark.parametrize("entropy", [SystemEntropy(), SeededEntropy(1)], ids=["system", "seeded"])
     def test_a_draw_is_a_symmetric_matrix_of_python_integers(self, width: int, entropy: Entropy) -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import AuditResult, audit
-from dpgram.curator import agree, publish
+from dpgram.publishing import agree, publish
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import MechanismError, ReleaseError
 from dpgram.gram_audit import Cells, GramRun, Neighbours

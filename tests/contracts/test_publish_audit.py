@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import AuditResult, audit
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.engines.local import gram
 from dpgram.gram_audit import Neighbours
 from dpgram.lattice import ROW_NORM_SQUARED

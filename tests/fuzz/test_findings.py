@@ -11,7 +11,7 @@ import pytest
 from assurance.fuzz_targets.releases import sealed
 
 from dpgram import cli
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
 from dpgram.federated import Partial, partial_gram
 from dpgram.planning.planner import plan

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from dpgram import insurance
-from dpgram.curator import publish
+from dpgram.publishing import publish
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product

@@ -15,23 +15,39 @@ from hypothesis import strategies as st
 from dpgram.bounds import (
     GREATEST_REACH,
     LEAST_REACH,
-    OCTAVES,
-    ZERO,
     coarse_bounds,
     fine_bounds,
-    octave_counts,
-    octave_edges,
     reach_for,
     rows_needed,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learnt_checks import crowded, latest
-from dpgram.looks import BINS, FINEST, LOOKS, Window, finest_counts, looks_for
+from dpgram.looks import BINS, FINEST, LOOKS, Window, finest_places, looks_for
+from dpgram.octaves import OCTAVES, ZERO, octave_edges, octave_places
 from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
-from dpgram.radius import LENGTHS, chosen_radius, length_counts
+from dpgram.radius import LENGTHS, chosen_radius, length_places
+from dpgram.release_measurements import crowded, latest
 from dpgram.release_parts import LearntLook
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
+
+
+def counted(places: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.int64]:
+    """How many values have each place; −1 is none."""
+    return np.bincount(places[places >= 0], minlength=cells)
+
+
+def octave_counts(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    return counted(octave_places(values), OCTAVES)
+
+
+def finest_counts(values: npt.NDArray[np.float64], low: float, high: float) -> npt.NDArray[np.int64]:
+    return counted(finest_places(values, low, high), FINEST)
+
+
+def length_counts(lines: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    return counted(length_places(lines), LENGTHS)
+
+
 LAWS = ["discrete-gaussian", "discrete-laplace"]
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import typer
 
@@ -183,7 +184,7 @@ class TestCurator:
             raise KeyboardInterrupt
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
-        where = "dpgram.curator.published_matrix" if charged else "dpgram.curator._aggregate"
+        where = "dpgram.publishing.published_matrix" if charged else "dpgram.publishing._aggregate"
         monkeypatch.setattr(where, interrupt)
         call = publishing(made)
         result = run(*call, "--ledger", ledger.path, "-o", tmp_path / "a.json")
@@ -261,6 +262,24 @@ class TestAnalyst:
         assert [row["name"] for row in told["coefficients"]] == ["(intercept)", "age", "smoker=yes"]
         library = dpgram.load(made / "people.json").regress("charges", on=["age", "smoker"])
         assert told["coefficients"][1]["fitted"] == pytest.approx(library.coefficients["age"])
+        for kind in ("population", "table"):
+            asked = ("regress", made / "people.json", "charges", "--on", "age", "--kind", kind)
+            told, found = run(*asked, "--json").json, library.inference(kind)
+            assert told["intervals"] == {
+                "kind": kind, "meaning": found.meaning, "assumption": found.assumption, "refusal": None
+            }  # fmt: skip
+            assert found.meaning in " ".join(run(*asked).out.split())
+
+    def test_the_json_of_a_regression_has_every_caution(self, run: Any, made: Path) -> None:
+        loaded = dpgram.load(made / "people.json")
+        clipped = msgspec.structs.replace(loaded, radius=0.5 * loaded.radius)
+        clipped.save(made / "clipped.json")
+        for kind in ("population", "table"):
+            told = run(
+                "regress", made / "clipped.json", "charges", "--on", "age", "--kind", kind, "--json"
+            ).json
+            assert "scaled down" in told["intervals"]["meaning"]
+            assert any("clipped, reweighted rows" in caution for caution in told["cautions"])
         ridge = run(
             "regress",
             made / "people.json",
@@ -419,7 +438,8 @@ class TestErrors:
     def test_interrupt_ends_quietly_with_130(self, tmp_path: Path) -> None:
         """Ctrl-C while a command works: no traceback, the shell's usual code."""
         program = (
-            "import time, dpgram.insurance\n"
+            "import signal, time, dpgram.insurance\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs inherit "ignored"
             "def slow(*_):\n    print('working', flush=True)\n    time.sleep(60)\n"
             "dpgram.insurance.table = slow\n"
             "from dpgram.cli import main\nmain(['demo', '--output', 'here'])\n"
@@ -434,7 +454,7 @@ class TestErrors:
         assert process.stdout is not None
         assert process.stdout.readline() == "working\n"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate()
         assert process.returncode == 130
         assert "Traceback" not in err
         assert "interrupted" in err

@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.cli import run
-from dpgram.curator import publish
+from dpgram.publishing import publish
+from dpgram.encoding import Encoder
 from dpgram.engines import local
 from dpgram.engines.partials import PartialsEngine
+from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning, SourceError
 from dpgram.federated import Partial, Partials, partial_gram
 from dpgram.privacy.entropy import SeededEntropy
@@ -37,7 +39,8 @@ def saved(folder: Path, *, passphrase: str | None = None, **options: Any) -> lis
 
 
 def merged(files: list[Path], clip: float | None = None, **options: Any) -> Any:
-    return PartialsEngine().gram(Partials(files=files, **options), SCHEMA, clip)
+    (found,) = PartialsEngine().add_up(Partials(files=files, **options), gram_pass(Encoder(SCHEMA, clip=clip)))
+    return found
 
 
 @pytest.mark.parametrize("clip", [None, 1.25])
@@ -162,7 +165,7 @@ class TestRefusals:
         mine, theirs = Schema(numeric("a", -1, 1)), Schema(numeric("a", -1, 1.5))
         path = partial_gram(SITES[0], theirs).save(tmp_path / "some.partial")
         with pytest.raises(DpgramError, match="another schema"):
-            PartialsEngine().gram(Partials(files=[path]), mine)
+            PartialsEngine().add_up(Partials(files=[path]), gram_pass(Encoder(mine)))
 
     def test_nothing(self) -> None:
         with pytest.raises(DpgramError, match="no partial"):
@@ -180,7 +183,7 @@ class TestRefusals:
 
     def test_data_that_is_no_partial(self) -> None:
         with pytest.raises(SourceError, match="partial sums only"):
-            PartialsEngine().gram(TABLE, SCHEMA)
+            PartialsEngine().add_up(TABLE, gram_pass(Encoder(SCHEMA)))
 
     def test_an_error_charges_nothing(self, tmp_path: Path) -> None:
         first, *_ = saved(tmp_path)

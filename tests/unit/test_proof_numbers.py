@@ -14,12 +14,13 @@ from scipy.stats import chi2
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Facts
-from dpgram.mechanisms.inverse_noise import GRID_BITS, grid_exponent
 from dpgram.mechanisms.inverse_noise import _sensitivity as inverse_sensitivity
+from dpgram.mechanisms.inverse_noise import grid_exponent
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
 from dpgram.mechanisms.wishart_family import ratio_of, ridge_for
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.inverse import GRID_BITS
 from dpgram.privacy.spectral import on_grid, rounding_slack
 
 SEEDS = range(6)

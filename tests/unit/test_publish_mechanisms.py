@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import dpgram as dg
-from dpgram.errors import BudgetExceeded, MechanismError
+from dpgram.errors import BudgetExceeded, MechanismError, OptionsError, ReleaseError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.privacy.entropy import SeededEntropy, simulation
+from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most, rho_at_most
+from dpgram.release_parts import AdjacencyName
+
+from .releases import content_of, sealed
 
 ROWS = 20_000
 PURE = {"matrix-laplace", "laplace", "eigenvectors", "deflation"}
@@ -82,7 +86,7 @@ def test_from_rows_to_a_regression(
 def test_parameters_that_do_not_fit_are_refused(
     name: str, options: dict[str, float], table: dict[str, np.ndarray], schema: dg.Schema
 ) -> None:
-    with pytest.raises(MechanismError):
+    with pytest.raises((MechanismError, OptionsError)):
         dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=name, **options)
 
 
@@ -129,3 +133,60 @@ def test_a_ledger_without_a_reserve_takes_what_is_pure(
     with nullcontext() if fits else pytest.raises(BudgetExceeded, match="reserve"):
         dg.publish(table, schema, epsilon=0.1, delta=delta, mechanism=name, ledger=ledger)
     assert len(ledger.history()) == fits
+
+
+@pytest.mark.filterwarnings("ignore:.*:dpgram.DpgramWarning")
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_promise_smaller_than_its_noise_is_refused(name: str, relation: AdjacencyName) -> None:
+    """The noise of ε = 8 under a stated ε of less, in a file whose digest and parameters agree with it."""
+    draw = simulation(2)
+    table = {"x": draw.uniform(-1.0, 1.0, 300), "y": draw.uniform(-1.0, 1.0, 300)}
+    schema = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", -1, 1))
+    options = {key: 1000 for key in ("degrees",) if key in MECHANISMS[name].options}
+    release = dg.publish(
+        table,
+        schema,
+        epsilon=8.0,
+        delta=0.0 if name in PURE else 1e-6,
+        mechanism=name,
+        adjacency=relation,
+        rows=300,
+        entropy=SeededEntropy(3),
+        **options | OPTIONS.get(name, {}),
+    )
+    assert dg.Release.from_json(release.to_json()) == release
+    for stated in (7.9, 0.1):
+        with pytest.raises(ReleaseError, match="contradict each other"):
+            dg.Release.from_json(promising(release, stated))
+
+
+def promising(release: dg.Release, epsilon: float) -> bytes:
+    """The same noise with a stated ε, and whatever else a forger would have to change."""
+    content = content_of(release)
+    told, parameters = content["guarantee"], content["mechanism"]["parameters"]
+    told["epsilon"] = epsilon
+    if told["mu"] is not None:
+        told["mu"] = gdp_mu_at_most(epsilon, told["delta"])
+        told["rho"] = GaussianDP(told["mu"]).rho_at_least()
+    if "epsilon" in parameters:
+        parameters["epsilon"] = epsilon
+    if "rho" in parameters:
+        parameters["rho"] = rho_at_most(epsilon, told["delta"])
+    return sealed(content)
+
+
+@pytest.mark.parametrize("name", ["wishart", "eigenvectors-zcdp"])
+def test_a_receipt_for_less_than_the_release_is_refused(
+    name: str, table: dict[str, np.ndarray], schema: dg.Schema, tmp_path: Path
+) -> None:
+    reserve = {"currency": "rho"} if name == "eigenvectors-zcdp" else {"reserve": 5e-6}
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, **reserve)
+    release = dg.publish(table, schema, epsilon=0.5, delta=1e-6, mechanism=name, ledger=ledger)
+    content = content_of(release)
+    event = content["receipt"]["event"]
+    assert dg.Release.from_json(sealed(content)) == release
+    for field in {"epsilon", "delta", "rho"} & set(event):
+        less = {**content, "receipt": {**content["receipt"], "event": {**event, field: 0.5 * event[field]}}}
+        with pytest.raises(ReleaseError, match="charged for less"):
+            dg.Release.from_json(sealed(less))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "dpgram"
 
 CURATOR_SIDE = (
-    "dpgram.audit", "dpgram.block", "dpgram.bounds", "dpgram.choice", "dpgram.cli", "dpgram.curator",
+    "dpgram.audit", "dpgram.block", "dpgram.bounds", "dpgram.choice", "dpgram.cli", "dpgram.publishing",
     "dpgram.encoding",
     "dpgram.engines", "dpgram.federated", "dpgram.gram", "dpgram.kernel", "dpgram.learning",
     "dpgram.learnt_release", "dpgram.levels", "dpgram.mechanisms", "dpgram.privacy.accountant",
@@ -30,8 +29,9 @@ HEAVY = (
 ALLOWED_UPSTREAM = {
     "canonical_json", "columns", "descriptive", "errors", "explorer", "lattice", "learnt_checks", "noise",
     "ordered", "privacy.adjacency", "privacy.counts", "privacy.curves", "privacy.entropy", "privacy.events",
-    "privacy.receipt", "privacy.spectral", "release", "release_checks", "release_display", "release_parts",
-    "report", "schema", "signature", "terminal",
+    "privacy.inverse", "privacy.receipt", "privacy.rounding", "privacy.spectral", "privacy.wishart_curves",
+    "release", "release_checks", "release_display", "release_parts", "report", "schema", "signature",
+    "terminal",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram, even inside functions."""
 
@@ -69,7 +69,7 @@ def test_the_analyst_loads_nothing_of_the_curator(code: str) -> None:
 
 def test_the_test_would_see_it() -> None:
     modules = modules_after("import dpgram; dpgram.publish")
-    assert "dpgram.curator" in loaded(modules, CURATOR_SIDE)
+    assert "dpgram.publishing" in loaded(modules, CURATOR_SIDE)
 
 
 def test_import_alone_loads_neither_side() -> None:
@@ -78,17 +78,10 @@ def test_import_alone_loads_neither_side() -> None:
 
 
 def test_import_is_quick() -> None:
-    """Under half a second of processor time, the interpreter's own start included; the best of three.
-
-    Processor time, because on a busy machine the clock on the wall measures the others.
-    """
-    best = float("inf")
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", "import dpgram"], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert best < 0.5
+    """It loads one module of ours and a few of the standard library: what is loaded is what takes time."""
+    more = modules_after("import dpgram") - modules_after("")
+    assert {name for name in more if name.split(".")[0] not in sys.stdlib_module_names} == {"dpgram"}
+    assert len(more) < 60
 
 
 def imports(path: Path) -> set[str]:

@@ -17,7 +17,8 @@ import numpy as np
 from scipy import stats
 
 from dpgram.analysis.design import build_design
-from dpgram.analysis.inference import Kind
+from dpgram.analysis.estimand import MOVED, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
+from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.trust import refusal_of
@@ -39,6 +40,8 @@ class Correlation:
     estimate: float
     std_error: float
     kind: Kind
+    cautions: tuple[str, ...] = ()
+    """How what is estimated differs from the correlation of the rows that came in."""
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """On Fisher's scale, brought back: inside [-1, 1] by construction."""
@@ -56,7 +59,8 @@ class Correlation:
         given = f" given {', '.join(self.given)}" if self.given else ""
         low, high = self.conf_int()
         pair = f"correlation of {self.left} and {self.right}{given}"
-        return f"{pair}: {self.estimate:.3f} (95% interval {low:.3f} to {high:.3f})"
+        told = f"{pair}: {self.estimate:.3f} (95% interval {low:.3f} to {high:.3f})"
+        return ". Caution: ".join([told, *self.cautions])
 
 
 def partial_correlation(
@@ -69,18 +73,20 @@ def partial_correlation(
 ) -> Correlation:
     """Correlation of two columns once the columns `given` are accounted for (all others by default)."""
     moments = Moments.of(release)
-    if kind not in ("population", "table"):
-        raise AnalysisError("unknown kind of inference", got=repr(kind), limit="population, table")
+    check_kind(kind)
     if given is None:
         taken = {
             moments.schema.encoded[i].source for name in (left, right) for i in moments.schema.indices(name)
         }
         given = [column.name for column in moments.schema.columns if column.name not in taken]
-    x = unshrunken(moments, build_design(moments, left, given))
-    y = unshrunken(moments, build_design(moments, right, given))
+    designs = [build_design(moments, name, given) for name in (left, right)]
+    x, y = (unshrunken(moments, design) for design in designs)
     refusal = refusal_of(x, moments)
     if refusal is not None:
         raise AnalysisError("no partial correlation", got=refusal, remedy="Give fewer columns")
+    moved = any(moved_columns(moments, design) for design in designs)
+    if moved and kind == "population":
+        raise AnalysisError("no partial correlation", got=MOVED_REFUSAL)
     # The two residuals share R, so their product is corrected as each residual sum is.
     off = moments.noise.offdiagonal_sd**2
     shared = float(x.outside @ y.outside) * off * float(np.trace(x.resolvent))
@@ -107,5 +113,11 @@ def partial_correlation(
             raise AnalysisError("the number of rows is unknown or too small", remedy='Use kind="table"')
         variance += (1.0 - rho**2) ** 2 / (rows - len(x.theta))
     return Correlation(
-        left=left, right=right, given=tuple(given), estimate=rho, std_error=math.sqrt(variance), kind=kind
+        left=left,
+        right=right,
+        given=tuple(given),
+        estimate=rho,
+        std_error=math.sqrt(variance),
+        kind=kind,
+        cautions=(*difference_cautions(moments, kind), *([MOVED] if moved else [])),
     )

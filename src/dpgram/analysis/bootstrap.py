@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import Design
-from dpgram.analysis.inference import Inference, Kind, infer, residual_degrees
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import Inference, infer, residual_degrees
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError

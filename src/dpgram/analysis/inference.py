@@ -2,13 +2,14 @@
 
 Two questions are kept apart. `kind="table"`: the regression of the very table behind the release; only the
 privacy noise is uncertain. `kind="population"`: the regression of the population the table was sampled from;
-the sampling error of least squares, s²A⁻¹ (equal error variance for all rows), is added. Whatever method made
-the point fit, intervals belong to the un-shrunken functional and are centred at its noise-corrected estimate.
+the sampling error of least squares, s²A⁻¹ (equal error variance for all rows), is added. Where rows were
+clipped, weighted or moved, both are about rows so treated, and `meaning` says so (estimand.py). Whatever
+method made the point fit, intervals belong to the un-shrunken functional and are centred at its
+noise-corrected estimate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, final
 
@@ -17,24 +18,31 @@ import numpy.typing as npt
 from scipy import stats
 
 from dpgram.analysis.design import Design
+from dpgram.analysis.estimand import (
+    EQUAL_VARIANCE,
+    KINDS,
+    MOVED,
+    MOVED_REFUSAL,
+    Kind,
+    difference_cautions,
+    meaning_of,
+    moved_columns,
+)
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pivot import pivot_interval
-from dpgram.analysis.trust import LOST, cautions_of, refusal_of, trusted, untrusted_caution
+from dpgram.analysis.trust import LOST, noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
-Kind = Literal["population", "table"]
 Reference = Literal["t", "normal"]
 
 FOLLOWING: Final = 0.5
 """Where simulated pivots keep their quantiles to 5% for 5 to 24 features; with two they can be 10% wide."""
 
-ESTIMAND: Final[Mapping[Kind, str]] = {
-    "population": "the un-shrunken regression in the population (sampling and privacy noise)",
-    "table": "the un-shrunken regression of this very table (privacy noise only)",
-}
+NO_DEGREES: Final = "the number of rows is unknown or not larger than the number of coefficients"
+NOISE_REMEDY: Final = "Ask for fewer features, or for a release with more rows or a larger epsilon."
 
 
 @final
@@ -57,6 +65,8 @@ class Inference:
     """Estimates of the un-shrunken coefficients in original units with their covariance."""
 
     kind: Kind
+    meaning: str
+    """What is estimated, in words."""
     names: tuple[str, ...]
     estimate: Vector
     covariance: Matrix
@@ -77,9 +87,9 @@ class Inference:
     cautions: tuple[str, ...] = ()
 
     @property
-    def meaning(self) -> str:
-        """What is estimated, in words."""
-        return ESTIMAND[self.kind]
+    def assumption(self) -> str | None:
+        """What the sampling error rests on; nothing for the table, whose only error is noise of known law."""
+        return EQUAL_VARIANCE if self.kind == "population" else None
 
     @property
     def std_errors(self) -> Vector:
@@ -156,37 +166,41 @@ class Inference:
         return float(stats.t.isf(tail, self.degrees))
 
     def check(self) -> None:
-        """Raise where the noise makes all inference meaningless."""
+        """Raise where the noise, or what was done to the rows, makes all inference meaningless."""
         if self.refusal is not None:
             raise AnalysisError(
                 "no standard errors or intervals for this regression",
                 got=self.refusal,
-                remedy="Ask for fewer features, or for a release with more rows or a larger epsilon.",
+                remedy=None if self.refusal == MOVED_REFUSAL else NOISE_REMEDY,
             )
 
 
 def infer(moments: Moments, design: Design, kind: Kind = "population") -> Inference:
     """Estimates and covariance of the design's un-shrunken coefficients, in original units."""
-    if kind not in ESTIMAND:
-        raise AnalysisError("unknown kind of inference", got=repr(kind), limit=", ".join(ESTIMAND))
+    check_kind(kind)
     solution = unshrunken(moments, design)
     jacobian = design.to_original @ np.linalg.inv(solution.basis.T @ moments.project(design.vectors))
     covariance = solution.privacy_covariance
+    moved = bool(moved_columns(moments, design))
     degrees, refusal = None, refusal_of(solution, moments)
     if kind == "population":
+        refusal = refusal or (MOVED_REFUSAL if moved else None)
         degrees = residual_degrees(moments, design)
         if degrees is None or degrees < 1.0:
-            refusal = refusal or "the number of rows is unknown or not larger than the number of coefficients"
+            refusal = refusal or NO_DEGREES
             degrees = None
         else:
             covariance = covariance + max(solution.residual_sum, 0.0) / degrees * solution.resolvent
     clear = trusted(solution, jacobian, moments)
-    cautions = list(cautions_of(moments, solution, population=kind == "population"))
+    cautions = [*noise_cautions(moments, solution), *difference_cautions(moments, kind)]
+    if moved and kind == "table":
+        cautions.append(MOVED)
     if refusal is None and not clear.all():
         cautions.append(untrusted_caution([n for n, ok in zip(design.names, clear, strict=True) if not ok]))
     level, slope, curvature = at_hypothesis(solution, jacobian, covariance, moments.noise.offdiagonal_sd)
     return Inference(
         kind=kind,
+        meaning=meaning_of(moments, kind, moved=moved),
         names=design.names,
         estimate=jacobian @ solution.theta + design.offset,
         covariance=jacobian @ covariance @ jacobian.T,
@@ -223,6 +237,12 @@ def at_hypothesis(
     level = sizes + reach * solution.deflated * share
     slope = 2.0 * (off**2 * (rotated @ solution.slopes) * own + reach * (ahead @ solution.slopes))
     return level, slope, off**2 * own**2 + reach * squares
+
+
+def check_kind(kind: object) -> None:
+    """Refuse what is neither of the two questions."""
+    if kind not in KINDS:
+        raise AnalysisError("unknown kind of inference", got=repr(kind), limit=", ".join(KINDS))
 
 
 def residual_degrees(moments: Moments, design: Design) -> float | None:

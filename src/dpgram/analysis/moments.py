@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
 from dpgram.release_measurements import learnt_bounds, unresolved
 from dpgram.noise import NoiseLaw, SampledLaw
@@ -27,12 +28,15 @@ from dpgram.schema import Categorical, Product, Schema
 
 if TYPE_CHECKING:
     from dpgram.release import Release
+    from dpgram.release_parts import UnitRule
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
+SMALLEST, LARGEST = 1e-35, 1e35
+"""Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
 
 
 @final
@@ -127,6 +131,10 @@ class Moments:
     public_rows: int | None = None
     unit: str | None = None
     """The column whose values are protected as a whole, when that is not the row."""
+    unit_rule: UnitRule | None = None
+    """How the rows of one of them count together."""
+    survey_weight: str | None = None
+    """The column that weighs rows, where one does."""
     learnt_bounds: frozenset[str] = frozenset()
     """Numeric columns whose bounds were learnt, so that some values of the table lay outside."""
     wide_bounds: frozenset[str] = frozenset()
@@ -138,16 +146,21 @@ class Moments:
         if isinstance(source, Moments):
             return source
         unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
+        _refuse_beyond_floats(unit, float(np.abs(gram).max()))
         # A law that depends on the matrix is looked at from the published one, always with the same seed.
         seen = law.near(gram / unit, simulation(0)) if isinstance(law, SampledLaw) else law
+        noise = EncodedNoise.of(seen, unit)
+        _refuse_beyond_floats(noise.diagonal_sd, noise.offdiagonal_sd, noise.mean_diagonal)
         return cls(
             gram=gram,
             schema=source.schema,
-            noise=EncodedNoise.of(seen, unit),
+            noise=noise,
             radius=source.radius,
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,
+            unit_rule=source.unit_rule,
+            survey_weight=None if source.survey_weight is None else source.survey_weight.column,
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(learnt_bounds(source)),
         )
@@ -219,6 +232,16 @@ class Moments:
         if constant is None:
             return None if self.public_rows is None else float(self.public_rows)
         return float(constant @ self.consistent_gram @ constant)
+
+
+def _refuse_beyond_floats(*sizes: float) -> None:
+    """Sizes whose fourth powers, and quotients of them, are not floats: no table is behind such a file."""
+    if not all(size == 0.0 or SMALLEST <= size <= LARGEST for size in sizes):
+        raise AnalysisError(
+            "the numbers of this release are too large or too small to compute with",
+            limit=f"sizes from {SMALLEST:g} to {LARGEST:g} in encoded units",
+            remedy="A release of a real table has no such numbers: ask the curator for the original file",
+        )
 
 
 def scale_factors(schema: Schema) -> Mapping[str, float]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpgram.analysis.inference import Kind
+    from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.results import Regression
 

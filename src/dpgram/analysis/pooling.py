@@ -17,7 +17,8 @@ import numpy.typing as npt
 from scipy import stats
 
 from dpgram.analysis.design import build_design
-from dpgram.analysis.inference import Inference, JointTest, Kind, infer
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import Inference, JointTest, infer
 from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
 from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
@@ -107,6 +108,7 @@ def pool(
     if not trusted:
         raise AnalysisError(
             "none of the releases can bear this regression alone",
+            got=found[0].refusal,
             remedy="Add their matrices first: regress(union(releases), ...)",
         )
     scale = np.sqrt(np.diagonal(trusted[0].covariance))
@@ -120,9 +122,7 @@ def pool(
     left_out = len(found) - len(trusted)
     cautions = dict.fromkeys(caution for one in trusted for caution in one.cautions)
     if left_out:
-        cautions[
-            f"{left_out} of the releases were left out: their noise is too large for this regression"
-        ] = None
+        cautions[f"{left_out} of the releases were left out: they do not bear this regression alone"] = None
     return Pooled(
         inference=_plain(trusted[0], mean * scale, total * np.outer(scale, scale), tuple(cautions)),
         used=len(trusted),
@@ -164,6 +164,7 @@ def union(releases: Sequence[Release | Moments]) -> Moments:
         radius=min(one.radius for one in every),
         complete_groups=all(one.complete_groups for one in every),
         public_rows=sum(public) if len(public) == len(every) else None,
+        learnt_bounds=frozenset().union(*(one.learnt_bounds for one in every)),
     )
 
 
@@ -187,6 +188,7 @@ def average(releases: Sequence[Release | Moments]) -> Moments:
         gram=gram,
         noise=EncodedNoise(parts=tuple(parts)),
         complete_groups=all(one.complete_groups for one in every),
+        learnt_bounds=frozenset().union(*(one.learnt_bounds for one in every)),
     )
 
 

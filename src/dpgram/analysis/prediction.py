@@ -14,7 +14,8 @@ import numpy.typing as npt
 from scipy import stats
 
 from dpgram.analysis.design import INTERCEPT, Design, Term
-from dpgram.analysis.inference import Kind, infer
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import plausible_variance, residual_variance
 from dpgram.errors import AnalysisError

@@ -2,7 +2,8 @@
 
 Both are smooth functions of quadratic forms rᵀG r with r the residual as a function of the row; the noise
 moves rᵀG̃ r by rᵀN r to first order, because the residual is orthogonal to the features. The sampling part
-uses normal errors: Var s² = 2s⁴/(n−k) and Var R² = 4R²(1−R²)²/n.
+of R² uses normal errors: Var R² = 4R²(1−R²)²/n. That of s² is (m₄ − s⁴)/n with the errors' fourth moment m₄,
+of which second moments tell nothing (2s⁴/n holds for normal errors only), so there is no interval for it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 from scipy import stats
 
 from dpgram.analysis.design import Design
-from dpgram.analysis.inference import Kind, residual_degrees
+from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, moved_columns
+from dpgram.analysis.inference import NO_DEGREES, check_kind, residual_degrees
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pivot import pivot_interval
 from dpgram.analysis.problem import orthonormal
@@ -22,6 +24,10 @@ from dpgram.analysis.trust import refusal_of
 from dpgram.analysis.unshrunken import solve, unshrunken
 from dpgram.errors import AnalysisError
 
+NO_FOURTH_MOMENT: Final = (
+    "how far a sample's error variance lies from the population's hangs on the fourth moment of the errors, "
+    'which second moments do not tell; kind="table" has an interval, for the privacy noise alone'
+)
 SIGNAL_TO_NOISE: Final = 6.0
 """A sum of squares below this many standard deviations of its noise is not divided by: whether it passes
 would then hang on the noise, and what passed would be too large."""
@@ -42,9 +48,13 @@ class Quantity:
     slope: float = 0.0
     curvature: float = 0.0
     """How the variance moves with the hypothesis (analysis/pivot.py)."""
+    refusal: str | None = None
+    """Why there is no interval; nothing where there is one."""
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """The interval around the estimate, cut to the possible range."""
+        if self.refusal is not None:
+            raise AnalysisError(f"no interval for the {self.name}", got=self.refusal)
         if not 0.0 < level < 1.0:
             raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
         low, high = pivot_interval(
@@ -62,7 +72,11 @@ class Quantity:
 
 
 def residual_variance(moments: Moments, design: Design, kind: Kind = "population") -> Quantity:
-    """s² = Σ residual² / (n̂ − k) in original units."""
+    """s² = Σ residual² / (n̂ − k) in original units; `std_error` is that of the privacy noise alone.
+
+    For the table that is all, and gives an interval; for the population there is none.
+    """
+    check_kind(kind)
     solution = unshrunken(moments, design)
     degrees = _degrees(moments, design)
     _refuse(refusal_of(solution, moments))
@@ -71,8 +85,6 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
     estimate = max(raw, 0.0)
     shape = np.outer(solution.residual, solution.residual)
     variance = solution.inflation * moments.noise.functional_variance(shape) / degrees**2
-    if kind == "population":
-        variance += 2.0 * estimate**2 / degrees
     return Quantity(
         name="residual variance",
         estimate=estimate * scale,
@@ -80,6 +92,7 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
         low=0.0,
         high=np.inf,
         raw=raw * scale,
+        refusal=NO_FOURTH_MOMENT if kind == "population" else None,
     )
 
 
@@ -97,8 +110,11 @@ def plausible_variance(found: Quantity) -> float:
 
 def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Quantity:
     """1 − Σ residual² / Σ (y − ȳ)²; without an intercept the total is Σ y²."""
+    check_kind(kind)
     solution = unshrunken(moments, design)
     _refuse(refusal_of(solution, moments))
+    if kind == "population" and moved_columns(moments, design):
+        _refuse(MOVED_REFUSAL)
     gram, target = moments.consistent_gram, moments.project(design.target_vector)
     columns = design.vectors[:, :1] if design.intercept else design.vectors[:, :0]
     total = solve(gram, orthonormal(moments.project(columns)), target, moments.noise)
@@ -134,7 +150,7 @@ def _degrees(moments: Moments, design: Design) -> float:
     degrees = residual_degrees(moments, design)
     if degrees is None or degrees < 1.0:
         raise AnalysisError(
-            "the number of rows is unknown or not larger than the number of coefficients",
+            NO_DEGREES,
             remedy="Use a release with a constant column and more rows.",
         )
     return degrees

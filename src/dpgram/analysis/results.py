@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT, Design
-from dpgram.analysis.inference import Inference, JointTest, Kind, Reference, infer
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import Inference, JointTest, Reference, infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.prediction import Prediction, design_matrix, predict_with_intervals
 from dpgram.analysis.quality import Quantity, r_squared, residual_variance
@@ -90,7 +91,11 @@ class Regression:
         return infer(self.moments, self.design, kind)
 
     def conf_int(self, level: float = 0.95, kind: Kind = "population") -> Mapping[str, tuple[float, float]]:
-        """Name → interval for the un-shrunken coefficient; refuses where the noise makes it meaningless."""
+        """Name → interval for the un-shrunken coefficient; refuses where it would be meaningless.
+
+        `inference(kind).meaning` says what exactly is estimated: under a clip, with a unit or learnt bounds
+        it is the regression of rows so treated.
+        """
         ends = self._inference_with_warnings(kind).conf_int(level)
         return {name: (float(low), float(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
 
@@ -114,7 +119,7 @@ class Regression:
         return r_squared(self.moments, self.design, kind)
 
     def residual_variance(self, kind: Kind = "population") -> Quantity:
-        """s² of the un-shrunken regression in original units, with its standard error."""
+        """s² of the un-shrunken regression in original units; an interval for `kind="table"` only."""
         return residual_variance(self.moments, self.design, kind)
 
     def bootstrap(self, draws: int = 400, kind: Kind = "population", seed: int = 0) -> Bootstrap:

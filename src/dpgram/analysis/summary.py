@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from dpgram.analysis.inference import Inference, Kind
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import Inference
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ..
             f"The {100 * level:g}% intervals are for {inference.meaning}. They are centred at the "
             "un-shrunken estimate; the fitted column is the one to predict with."
         )
+        if inference.assumption is not None:
+            notes[-1] += f" {inference.assumption}."
     else:
         notes.append(
             f"No intervals: {inference.refusal}. The fitted values are the best guess for prediction."
@@ -184,8 +187,7 @@ def _error_sd(fit: Regression, kind: Kind) -> str:
         found = fit.residual_variance(kind)
     except AnalysisError as refusal:
         return f"not available: {refusal.what}"
-    low, high = np.sqrt(found.conf_int())
-    return f"{np.sqrt(found.estimate):.4g} (95% interval {low:.4g} to {high:.4g})"
+    return f"{np.sqrt(found.estimate):.4g}"
 
 
 def _p_value(value: float) -> str:

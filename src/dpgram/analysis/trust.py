@@ -60,27 +60,11 @@ def trusted(solution: Unshrunken, functionals: Matrix, moments: Moments) -> npt.
     return np.asarray(1.0 + moments.noise.offdiagonal_sd**2 * reach / sizes <= OWN_LIMIT)
 
 
-def cautions_of(moments: Moments, solution: Unshrunken, *, population: bool) -> tuple[str, ...]:
-    """What an interval does not cover."""
+def noise_cautions(moments: Moments, solution: Unshrunken) -> tuple[str, ...]:
+    """What the noise does to the intervals of this regression."""
     found = [] if moments.noise.added else [SAMPLED]
     if solution.inflation > CAUTION:
         found.append(CLOSE)
-    if population and moments.clipped:
-        found.append(
-            f"rows were clipped to the radius {moments.radius:g}, below the largest norm the schema allows "
-            f"({moments.schema.max_norm_squared**0.5:g}): long rows count less, which biases coefficients in "
-            "a way that no interval here includes"
-        )
-    if population and moments.learnt_bounds:
-        found.append(
-            "bounds were learnt, and values outside them were moved to them: coefficients are those of the "
-            "moved values, and no interval here includes the difference"
-        )
-    if population and moments.unit is not None:
-        found.append(
-            f"rows of one {moments.unit!r} may depend on each other: intervals for the population allow for "
-            "any such dependence, and tend to be too wide"
-        )
     return tuple(found)
 
 

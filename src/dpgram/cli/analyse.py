@@ -11,6 +11,7 @@ from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, print_table, s
 from dpgram.cli.sign import PublicKeyIfAny, given_public_key
 
 if TYPE_CHECKING:
+    from dpgram.analysis.estimand import Kind
     from dpgram.analysis.results import Regression
 
 
@@ -71,6 +72,10 @@ def regress(
     alpha: Annotated[float | None, typer.Option(help="The penalty, in encoded units.")] = None,
     no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")] = False,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    kind: Annotated[
+        Literal["population", "table"],
+        typer.Option(help="Intervals for the population, or for the very table (privacy noise only)."),
+    ] = "population",
     as_json: JsonFlag = False,
 ) -> None:
     """Fit any column on any others.
@@ -88,9 +93,9 @@ def regress(
         target, on=split_names(on), method=method, alpha=alpha, intercept=not no_intercept
     )
     if as_json:
-        print_json(_fit(fit, level))
+        print_json(_fit(fit, level, kind))
     else:
-        say(fit.summary(level))
+        say(fit.summary(level, kind))
 
 
 def correlation(
@@ -176,14 +181,20 @@ def pca(
     print_table(rows, ["loading", *(str(i + 1) for i in range(len(found.variances)))])
 
 
-def _fit(fit: Regression, level: float) -> dict[str, object]:
-    """Coefficients with intervals, null where the noise makes an interval meaningless."""
-    frame = fit.to_frame(level)
+def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
+    """Coefficients with intervals, null where an interval would be meaningless; what they are for."""
+    frame, inference = fit.to_frame(level, kind), fit.inference(kind)
     return {
         "target": fit.target,
         "method": fit.method,
         "penalty": fit.penalty,
         "level": level,
+        "intervals": {
+            "kind": kind,
+            "meaning": inference.meaning,
+            "assumption": inference.assumption,
+            "refusal": inference.refusal,
+        },
         "coefficients": frame.to_dicts(),
-        "cautions": fit.cautions,
+        "cautions": [*fit.cautions, *inference.cautions],
     }

@@ -233,7 +233,7 @@ def _whole(
     tell: Tell | None,
 ) -> _Audited:
     from dpgram.columns import numeric
-    from dpgram.curator import Options
+    from dpgram.publishing import Options
     from dpgram.publish_audit import Pipeline, audit_pipeline
     from dpgram.schema import Schema
 

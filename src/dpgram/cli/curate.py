@@ -30,7 +30,7 @@ from dpgram.columns import Categorical
 from dpgram.errors import DpgramError, ReleaseError
 
 if TYPE_CHECKING:
-    from dpgram.curator import Report
+    from dpgram.publishing import Report
     from dpgram.encoding import PolicyCounts
     from dpgram.privacy.ledger import Ledger
     from dpgram.release import Release
@@ -220,9 +220,11 @@ def publish(
       dpgram publish insurance.csv -s open.toml --epsilon 1 --delta 1e-6 --bounds-budget 0.2 \\
           --clip private -o learnt.dpgram.json
     """
-    from dpgram.curator import Options
-    from dpgram.curator import publish as run
+    from dpgram.engines.find import find_engine
+    from dpgram.privacy.entropy import SystemEntropy
     from dpgram.privacy.ledger import Ledger
+    from dpgram.publishing.publish import form_of, published
+    from dpgram.publishing.request import requested
     from dpgram.schema import Schema
     from dpgram.signing import SigningKey
 
@@ -236,47 +238,51 @@ def publish(
     )  # a key that cannot be used is found before the charge
     book = None if ledger is None else Ledger.open(ledger)
     reports: list[Report] = []
-    options = Options(
+    table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
+    chosen = find_engine(engine, table, threads=threads)
+    request = requested(
+        declared,
+        epsilon=epsilon,
+        delta=delta,
         adjacency=adjacency,
         clip=_clip(clip),
         bounds_budget=bounds_budget,
         levels_budget=levels_budget,
         mechanism=mechanism,
-        ledger=book,
         missing=missing,
         strict=strict,
         unit=unit,
         unit_rows=unit_rows,
+        by=by,
+        blocks=columns,
         weight=weight,
         rows=rows,
         ridge=ridge,
         rank=rank,
         degrees=degrees,
         psd=psd,
-        engine=engine,
-        threads=threads,
-        progress=False if as_json else None,
-        report=reports.append,
         note=note,
+        beside=form_of(table, chosen),
     )
-    if columns is not None and by is not None:
-        raise DpgramError("a table is split into groups or into blocks, not both", remedy="Leave one out")
-    table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
-    releases: list[Release] = []
-    with _telling_of_a_charge(book):
-        if by is not None:
-            releases += run(table, declared, epsilon=epsilon, delta=delta, by=by, **options).values()
-        elif columns is not None:
-            releases += run(table, declared, epsilon=epsilon, delta=delta, blocks=columns, **options)
-        else:
-            releases.append(run(table, declared, epsilon=epsilon, delta=delta, **options))
-        if key is not None:
-            releases = [release.sign(key) for release in releases]
+    with (
+        _telling_of_a_charge(book),
+        published(
+            table,
+            request,
+            engine=chosen,
+            ledger=book,
+            entropy=SystemEntropy(),
+            progress=False if as_json else None,
+            report=reports.append,
+        ) as found,
+    ):
+        # Until the files are written, what was paid for stays beside the ledger.
+        releases = [release if key is None else release.sign(key) for release in found]
         saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
     reports = reports[-len(releases) :]  # where something is learnt there is an early one too
     if as_json:
-        found = [_as_json(*one) for one in zip(releases, saved, reports, strict=True)]
-        print_json(found[0] if by is None and columns is None else found)
+        told = [_as_json(*one) for one in zip(releases, saved, reports, strict=True)]
+        print_json(told[0] if by is None and columns is None else told)
         return
     for release, report in zip(releases, reports, strict=True):
         say(str(release))
@@ -290,7 +296,7 @@ def publish(
 
 @contextmanager
 def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
-    """Interrupted after the charge, a release is lost: that must be said, with the entry that paid for it."""
+    """Interrupted after the charge: say which entry was charged, and that the same command goes on from it."""
     before = 0 if book is None else book.entries
     try:
         yield
@@ -298,7 +304,7 @@ def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
         if charged := () if book is None else book.history()[before:]:
             say(
                 f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
-                "Unless its file was written, the release is lost: publishing again is charged again",
+                "The same command, run again, goes on from there and charges nothing again",
                 err=True,
             )
         raise

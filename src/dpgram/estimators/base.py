@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +80,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     guarantee_: StatedGuarantee
     receipt_: Receipt | None
     """What the ledger says of this fit; None without one."""
-    entropy_: str
-    """"system", or "seeded" for noise that can be removed."""
+    entropy_: Literal["system", "seeded"]
+    """"seeded": whoever knows the seed can remove the noise."""
 
     @final
     def _features_table(self, X: Any, *, constant: bool = True) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, Self, final
+from typing import Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,20 @@ class NoisySums:
     xy: npt.NDArray[np.object_]
     yy: int
     law: TargetedGaussian
+    entropy: Literal["system", "seeded"]
+    """Whoever knows the seed of a seeded source can take its noise off again."""
 
     @classmethod
-    def of(cls, measured: MeasuredTarget, law: TargetedGaussian) -> Self:
+    def of(
+        cls, measured: MeasuredTarget, law: TargetedGaussian, entropy: Literal["system", "seeded"]
+    ) -> Self:
         """What was published, as numbers."""
         return cls(
             xx=full_matrix(measured.xx, len(measured.xy)),
             xy=np.array([int(cell) for cell in measured.xy], dtype=object),
             yy=int(measured.yy),
             law=law,
+            entropy=entropy,
         )
 
     @property
@@ -67,12 +72,13 @@ class NoisySums:
         gram[features, last] = gram[last, features] = self.xy.astype(np.float64) * scale
         gram[last, last] = float(self.yy) * scale**2
         weighted = reweighted(schema, target, scale)
-        length = weighted.column(target).weight
+        # Weights are rounded to lattice units, so that the reach alone would make every table look clipped.
+        longest = math.hypot(reach.x_encoded, weighted.column(target).weight)
         return Moments(
             gram=gram * reach.unit**2,
             schema=weighted,
             noise=EncodedNoise.of(SymmetricGaussian(sigma=self.law.sigma_xx), reach.unit**2),
-            radius=math.hypot(reach.x_encoded, length),
+            radius=longest if reach.clipped else math.sqrt(weighted.max_norm_squared),
             complete_groups=complete_groups,
             public_rows=public_rows,
         )

@@ -38,6 +38,7 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
     terms_: tuple[str, ...]
     conf_int_: Matrix | None
     conf_int_refusal_: str | None
+    conf_int_cautions_: tuple[str, ...]
     _regression: Regression
     _features: tuple[str, ...]
 
@@ -62,8 +63,10 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
 
     def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
         """95% intervals for the un-shrunken population coefficients, or the reason why there are none."""
+        self.conf_int_cautions_ = ()
         try:
             found = self._regression.inference("population")
+            self.conf_int_cautions_ = found.cautions
             return found.conf_int(LEVEL)[slopes], None
         except AnalysisError as refusal:
             return None, str(refusal)

@@ -1,8 +1,9 @@
 """x ↦ x', row by row; parameters are public, paid for, or openly not private (Kalaja 2020, §3.3–3.4).
 
 A transformer whose parameters were read off the data releases them: whatever is fitted afterwards is no
-more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`
-and `private_`, which is False where the data's own parameters were used, as the thesis does.
+more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`,
+`entropy_` ("seeded": whoever knows the seed can remove the noise; None: nothing was drawn) and `private_`,
+which is False where the data's own parameters were used, as the thesis does.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
     guarantee_: Guarantee | None
     event_: Event | None
     receipt_: Receipt | None
-    entropy_: str | None
-    """"system" or "seeded"; None where no noise was drawn."""
+    entropy_: Literal["system", "seeded"] | None
 
     @abstractmethod
     def _learn(self, X: Floats) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Self, final
+from typing import Any, Final, Literal, Self, final
 
 import numpy as np
 
@@ -50,9 +50,10 @@ class PrivateRidge(RegressionEstimator):
     cheaper there. `clip` is a public bound on the length of the scaled features, the constant included.
 
     `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
-    `conf_int_refusal_`, where the noise allows none. `sums_` holds the private sums of the joint release,
-    `release_` the release of another mechanism; the one that was not made is None. The other parameters are
-    those of `PrivateLinearRegression`.
+    `conf_int_refusal_`, where none would hold; `conf_int_cautions_` says what they do not include. `sums_`
+    holds the private sums of the joint release, `release_` the release of another mechanism; the one that was
+    not made is None. `receipt_` is the ledger's, if one paid; `entropy_` is "seeded" where whoever knows the
+    seed can remove the noise. The other parameters are those of `PrivateLinearRegression`.
     """
 
     mechanism_: str
@@ -137,7 +138,7 @@ class PrivateRidge(RegressionEstimator):
         law = TargetedGaussian.calibrated(asked, reach, relation)
         source = self._noise_source()
         found = paid(
-            self._program(table, law),
+            self._program(table, law, source.label),
             model=self,
             data=table.data,
             adjacency=relation,
@@ -161,7 +162,9 @@ class PrivateRidge(RegressionEstimator):
             return regress(moments, target, method="ridge", alpha=self.alpha, intercept=self.fit_intercept)
         return _noise_aware_regression(moments, target, self.sums_, intercept=self.fit_intercept)
 
-    def _program(self, table: Table, law: TargetedGaussian) -> Program[tuple[NoisySums, int | None]]:
+    def _program(
+        self, table: Table, law: TargetedGaussian, entropy: Literal["system", "seeded"]
+    ) -> Program[tuple[NoisySums, int | None]]:
         """One stage: the sums of the target, and the number of rows where it is public."""
         measurement = Target(encoder=Encoder(table.schema, missing=self.missing), law=law)
         work = Pass(
@@ -174,7 +177,7 @@ class PrivateRidge(RegressionEstimator):
             charge=law.event,
             inspect=delta_inspected(work, float(self.delta), law.adjacency),
         )
-        return NoisySums.of(answer.published[0], law), answer.public_rows
+        return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 
     def _from_release(self, table: Table, reach: Reach) -> Regression:
         """Another mechanism: one symmetric noise, the target at the length that serves it best."""
@@ -204,8 +207,18 @@ class PrivateRidge(RegressionEstimator):
         return regress(release, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
 
     def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
-        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns."""
+        """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns.
+
+        Under a clip it scales the features of long rows down but not their target. Such rows follow another
+        line than the others, so that the error of the fit is neither of one size nor free of the features.
+        """
         if self.sums_ is not None:
+            self.conf_int_cautions_ = ()
+            if self.sums_.law.reach.clipped:
+                return None, (
+                    "the clip scales the features of long rows down and leaves their target, which no "
+                    "interval allows for: use mechanism='gaussian', which scales whole rows, or no clip"
+                )
             solution = unshrunken(self._regression.moments, self._regression.design)
             own = self.sums_.square_sd * float(np.sum(self._regression.design.target_vector**2))
             if solution.residual_sum <= SIGNAL_TO_NOISE * own:

@@ -15,7 +15,10 @@
       penalty: fit.penalty,
       effective_parameters: fit.effective,
       rows: moments.rows,
-      intervals: { level: inference.level, kind: inference.kind, refusal: inference.refusal },
+      intervals: {
+        level: inference.level, kind: inference.kind, meaning: inference.meaning, assumption: inference.assumption,
+        refusal: inference.refusal,
+      },
       coefficients: design.terms.map((term, k) => ({
         ...termOf(moments, design, term),
         fitted: fit.values[k],

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgram.analysis import inference, noise_aware, problem, quality, trust
+from dpgram.analysis import estimand, inference, noise_aware, problem, quality, trust
 from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors
-from dpgram.analysis.unshrunken import solve
 from dpgram.columns import Categorical, DerivedColumn, Legendre, Numeric
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
@@ -40,7 +39,9 @@ def page_facts(release: Release) -> dict[str, object]:
         "public_rows": moments.public_rows,
         "noise": _noise(moments.noise, release.schema.width),
         "constants": _constants(),
-        "population_cautions": _population_cautions(moments),
+        "meanings": {kind: estimand.meaning_of(moments, kind, moved=False) for kind in estimand.KINDS},
+        "moved_meanings": {kind: estimand.meaning_of(moments, kind, moved=True) for kind in estimand.KINDS},
+        "cautions": {kind: list(estimand.difference_cautions(moments, kind)) for kind in estimand.KINDS},
         "guarantee": {
             "epsilon": told.epsilon,
             "delta": told.delta,
@@ -116,12 +117,7 @@ def _constants() -> dict[str, object]:
         "caution": trust.CAUTION,
         "sampled": trust.SAMPLED,
         "close": trust.CLOSE,
+        "moved": estimand.MOVED,
+        "moved_refusal": estimand.MOVED_REFUSAL,
+        "equal_variance": estimand.EQUAL_VARIANCE,
     }
-
-
-def _population_cautions(moments: Moments) -> list[str]:
-    """What is said about every regression of this release in the population, and not of the table."""
-    width = moments.schema.width
-    nothing = solve(moments.consistent_gram, np.zeros((width, 0)), np.zeros(width), moments.noise)
-    always = trust.cautions_of(moments, nothing, population=False)
-    return [text for text in trust.cautions_of(moments, nothing, population=True) if text not in always]

@@ -105,7 +105,8 @@
     const population = kind === "population";
     const functionals = times(design.toOriginal, design.toTerms);
     const rotated = times(functionals, solution.resolvent);
-    let refusal = refusalOf(moments, solution);
+    const moved = movedColumns(moments, design);
+    let refusal = refusalOf(moments, solution) ?? (population && moved ? moments.constants.moved_refusal : null);
     let degrees = population && moments.rows !== null ? moments.rows - design.terms.length : null;
     if (population && !(degrees >= 1)) {
       refusal = refusal ?? NO_DEGREES;
@@ -125,8 +126,10 @@
     });
     return {
       kind, level, refusal, degrees, coefficients, solution,
+      meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
+      assumption: population ? moments.constants.equal_variance : null,
       inflation: solution.inflation,
-      cautions: cautionsOf(moments, solution, population, refusal, coefficients),
+      cautions: cautionsOf(moments, solution, kind, moved, refusal, coefficients),
     };
   }
 
@@ -189,11 +192,20 @@
     return 1 + (moments.noise.offdiagonalSd ** 2 * reach) / size <= moments.constants.own_limit;
   }
 
-  function cautionsOf(moments, solution, population, refusal, coefficients) {
+  // Whether bounds of a column of the regression, or of one behind its products, were learnt.
+  function movedColumns(moments, design) {
+    const positions = [design.target, ...design.terms.map((term) => term.position)];
+    const used = new Set(positions.map((position) => moments.columns[position].source));
+    for (const column of moments.declared) if (used.has(column.name)) column.factors.forEach((name) => used.add(name));
+    return moments.declared.some((column) => column.learnt && used.has(column.name));
+  }
+
+  function cautionsOf(moments, solution, kind, moved, refusal, coefficients) {
     const { constants, facts } = moments;
     const found = moments.noise.added ? [] : [constants.sampled];
     if (solution.inflation > constants.caution) found.push(constants.close);
-    if (population) found.push(...facts.population_cautions);
+    found.push(...facts.cautions[kind]);
+    if (moved && kind === "table") found.push(constants.moved);
     const doubtful = coefficients.filter((c) => !c.trusted).map((c) => c.name);
     if (refusal === null && doubtful.length) {
       const more = doubtful.length > 5 ? ` and ${doubtful.length - 5} more` : "";
@@ -205,31 +217,22 @@
     return found;
   }
 
-  // R² and the residual variance, each { estimate, error, low, high } or { refused: why }.
+  // R² as { estimate, error, low, high } and the residual variance as { estimate }, or { refused: why }.
   function quality(moments, design, inference) {
-    const { solution } = inference;
-    if (inference.refusal !== null) return { rSquared: { refused: inference.refusal }, residualVariance: { refused: inference.refusal } };
+    const { solution, refusal } = inference;
     const degrees = moments.rows === null ? null : moments.rows - design.terms.length;
     const normal = upperQuantile(0.5 * (1 - inference.level), null);
+    // Moved values forbid an interval for the population, not an estimate.
+    const hidden = refusal !== null && refusal !== moments.constants.moved_refusal;
     return {
-      rSquared: rSquared(moments, design, inference, degrees, normal),
-      residualVariance: residualVariance(moments, design, inference, degrees, normal),
+      rSquared: refusal === null ? rSquared(moments, design, inference, degrees, normal) : { refused: refusal },
+      residualVariance: hidden ? { refused: refusal } : residualVariance(design, solution, degrees),
     };
   }
 
-  function residualVariance(moments, design, { solution, kind }, degrees, normal) {
+  function residualVariance(design, solution, degrees) {
     if (!(degrees >= 1)) return { refused: NO_DEGREES };
-    const scale = design.targetScale ** 2;
-    const raw = solution.residualSum / degrees;
-    const estimate = Math.max(raw, 0);
-    const { residual, inflation } = solution;
-    let variance = (inflation * moments.noise.functionalVariance(1, residual, 0, residual)) / degrees ** 2;
-    if (kind === "population") variance += (2 * estimate * estimate) / degrees;
-    const error = Math.sqrt(variance) * scale;
-    return {
-      estimate: estimate * scale, error,
-      low: Math.max(raw * scale - normal * error, 0), high: Math.max(raw * scale + normal * error, 0),
-    };
+    return { estimate: Math.max(solution.residualSum / degrees, 0) * design.targetScale ** 2 };
   }
 
   function rSquared(moments, design, { solution, kind }, degrees, normal) {

@@ -66,8 +66,10 @@
   }
 
   function measured(title, id, found, change, level) {
-    if (found.refused) return card(title, "–", "not available: the noise is too large", { id });
-    const interval = `${100 * level}% interval ${number(change(found.low), 4)} to ${number(change(found.high), 4)}`;
+    if (found.refused) return card(title, "–", "not available here", { id, title: found.refused });
+    const interval = found.low === undefined
+      ? ""
+      : `${100 * level}% interval ${number(change(found.low), 4)} to ${number(change(found.high), 4)}`;
     return card(title, number(change(found.estimate), 4), interval, { id, "data-value": String(found.estimate) });
   }
 
@@ -91,7 +93,7 @@
     const target = moments.columns[design.target].name;
     const texts = [];
     if (inference.refusal !== null) {
-      texts.push(`The privacy noise dominates this question, so no intervals are given: ${inference.refusal}. The fitted values are the best guess for prediction.`);
+      texts.push(`No intervals are given: ${inference.refusal}. The fitted values are the best guess for prediction.`);
     }
     texts.push(...[...fit.cautions, ...inference.cautions].map((text) => `Caution: ${text}.`));
     notices(texts);
@@ -118,13 +120,11 @@
         return { name: term.name, fitted: fit.values[k] * size, estimate: scaled(c.estimate), low: scaled(c.low), high: scaled(c.high) };
       });
     charts.coefficients(effects, target, inference.level);
-    const meaning = inference.kind === "population"
-      ? "the un-shrunken regression in the population (sampling and privacy noise)"
-      : "the un-shrunken regression of this very table (privacy noise only)";
     const references = design.references.map(({ name, level }) => `${shortened(name)}: compared with “${shortened(level)}”.`);
     document.getElementById("reading").textContent = [
       "The chart shows effects over each column's whole public range, or against the reference level.",
-      `Intervals are for ${meaning}; they are centred at the un-shrunken estimate. The fitted column is the one to predict with.`,
+      `Intervals are for ${inference.meaning}. They are centred at the un-shrunken estimate. The fitted column is the one to predict with.`,
+      ...(inference.assumption === null ? [] : [`${inference.assumption}.`]),
       ...references,
     ].join(" ");
   }

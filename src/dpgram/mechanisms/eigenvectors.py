@@ -25,8 +25,8 @@ from dpgram.privacy.spectral import (
     ROWS_AT_MOST,
     Split,
     adaptive_floor,
+    eigenvalue_sensitivity,
     falling,
-    rounding_slack,
     temperatures,
 )
 
@@ -94,7 +94,7 @@ class Eigenvectors(_SpectralMechanism):
             epsilon=guarantee.epsilon,
             rank=checked_rank(facts),
             range_per_unit=int(facts.adjacency.utility_range(1.0)),
-            value_sensitivity=value_sensitivity(facts),
+            value_sensitivity=eigenvalue_sensitivity(facts.adjacency, facts.width),
         )
 
     def _law(self) -> EigenvectorSampling:
@@ -153,7 +153,7 @@ class EigenvectorsZcdp(_SpectralMechanism):
             rho=rho_at_most(guarantee.epsilon, guarantee.delta),
             rank=checked_rank(facts),
             range_per_unit=int(facts.adjacency.utility_range(1.0)),
-            value_sensitivity=value_sensitivity(facts),
+            value_sensitivity=eigenvalue_sensitivity(facts.adjacency, facts.width),
         )
 
     def _law(self) -> EigenvectorSampling:
@@ -196,11 +196,3 @@ def checked_rank(facts: Facts) -> int:
             limit=f"1 ≤ rank ≤ {facts.width} encoded columns",
         )
     return rank
-
-
-def value_sensitivity(facts: Facts) -> float:
-    """L1 sensitivity of the eigenvalues in units of one row's trace, widened for floats and the grid.
-
-    Proof: proofs/eigenvectors.md#eigenvectors-values.
-    """
-    return up(facts.adjacency.eigenvalue_l1(1.0) + facts.width * rounding_slack(facts.width))

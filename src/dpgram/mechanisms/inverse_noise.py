@@ -19,11 +19,10 @@ from dpgram.privacy.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.curves import GaussianCurve, PrivacyCurve
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.inverse import inverse_exponent, inverse_sensitivity
 from dpgram.privacy.rounding import up
 from dpgram.privacy.spectral import ROWS_AT_MOST
 
-GRID_BITS: Final = 36
-"""The public grid is 2^36 times finer than the sensitivity: the discrete noise follows the Gaussian curve."""
 LEAST_RIDGE: Final = 1e-3
 """In units of one row's trace. Below it the float inverse could be off by more than the noise hides."""
 
@@ -81,7 +80,7 @@ class InverseNoise(Mechanism):
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """The inverse in floats, rounded to the public grid, plus discrete noise on that grid."""
         width = len(gram)
-        exponent = _exponent(self.ridge)
+        exponent = inverse_exponent(self.ridge)
         shifted = as_floats(gram)
         shifted.flat[:: width + 1] += self.ridge
         inverse = rounded(np.ldexp(np.linalg.inv(shifted), -exponent))
@@ -101,26 +100,11 @@ class InverseNoise(Mechanism):
 
 def grid_exponent(facts: Facts) -> int:
     """The public grid of the inverse's cells: a power of two, far below the sensitivity."""
-    return _exponent(_checked_ridge(facts))
-
-
-def _exponent(ridge: float) -> int:
-    """⌊log₂(s/(L(L + s)))⌋ less the bits of the grid. Proof: proofs/inverse-noise.md#inverse-noise-grid."""
-    return math.floor(math.log2(ROW_NORM_SQUARED / (ridge * (ridge + ROW_NORM_SQUARED)))) - GRID_BITS
+    return inverse_exponent(_checked_ridge(facts))
 
 
 def _sensitivity(facts: Facts) -> float:
-    """Δ of the exact inverse, plus twice what rounding and a backward-stable float inverse can move it.
-
-    Proof: proofs/inverse-noise.md#inverse-noise-grid.
-    """
-    ridge = _checked_ridge(facts)
-    rank = min(facts.unit_rows, facts.width)
-    exact = facts.adjacency.inverse_frobenius(float(ROW_NORM_SQUARED), ridge, rank=rank)
-    condition = 1.0 + ROWS_AT_MOST * ROW_NORM_SQUARED / ridge
-    floats = 4.0 * facts.width**1.5 * 2.0**-53 * condition / ridge
-    rounding = 0.5 * facts.width * 2.0 ** grid_exponent(facts)
-    return up(exact + 2.0 * (floats + rounding))
+    return inverse_sensitivity(facts.adjacency, facts.width, _checked_ridge(facts), unit_rows=facts.unit_rows)
 
 
 def _checked_ridge(facts: Facts) -> float:

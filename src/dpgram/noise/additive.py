@@ -7,21 +7,27 @@ interval must ask the law itself.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias, final
+from typing import Annotated, TypeAlias, final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
+Scale: TypeAlias = Annotated[float, Meta(ge=1e-100, le=1e100)]
+"""The size of noise as a file may give it: its square, and its product with a cell, are still floats."""
+Ridge: TypeAlias = Annotated[float, Meta(ge=0.0, le=1e100)]
+Whole: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 53)]
+"""A number of rows, columns or degrees of freedom as a file may give it."""
 
 
 @final
 class SymmetricGaussian(msgspec.Struct, frozen=True, tag="symmetric-gaussian", forbid_unknown_fields=True):
     """N_ii ~ N(0, σ²), N_ij ~ N(0, σ²/2), independent: the density depends on |N|_F alone."""
 
-    sigma: float
+    sigma: Scale
 
     @property
     def diagonal_sd(self) -> float:
@@ -66,8 +72,8 @@ class MatrixLaplace(msgspec.Struct, frozen=True, tag="matrix-laplace", forbid_un
     The noise on k of the d columns is the difference of two Wishart_k(I/(2θ), d+1).
     """
 
-    theta: float
-    width: int
+    theta: Scale
+    width: Whole
 
     @property
     def diagonal_sd(self) -> float:
@@ -120,8 +126,8 @@ class MatrixLaplace(msgspec.Struct, frozen=True, tag="matrix-laplace", forbid_un
 class EntrywiseLaplace(msgspec.Struct, frozen=True, tag="entrywise-laplace", forbid_unknown_fields=True):
     """N_ij Laplace of scale b, N_ii of scale b_d, independent."""
 
-    scale: float
-    diagonal_scale: float
+    scale: Scale
+    diagonal_scale: Scale
 
     @property
     def diagonal_sd(self) -> float:
@@ -169,9 +175,9 @@ class EntrywiseLaplace(msgspec.Struct, frozen=True, tag="entrywise-laplace", for
 class AdditiveWishart(msgspec.Struct, frozen=True, tag="additive-wishart", forbid_unknown_fields=True):
     """N ~ Wishart_d(s²I, k): positive semidefinite, E N = k·s²·I, Var N_ii = 2k·s⁴, Var N_ij = k·s⁴."""
 
-    scale: float
+    scale: Scale
     """s²."""
-    degrees: int
+    degrees: Whole
     """k."""
 
     @property

@@ -16,7 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.noise.additive import Matrix, SymmetricGaussian, Vector, bartlett_factor
+from dpgram.noise.additive import (
+    Matrix,
+    Ridge,
+    Scale,
+    SymmetricGaussian,
+    Vector,
+    Whole,
+    bartlett_factor,
+)
 from dpgram.noise.shrinkage import shrunken
 
 REDRAWS = 24
@@ -92,9 +100,9 @@ class StandIn:
 class WishartSketch(SampledLaw, frozen=True, tag="wishart-sketch", forbid_unknown_fields=True):
     """M ~ Wishart_d(G + w²I, r)/r: r random combinations of the rows and of w times the unit vectors."""
 
-    ridge: float
+    ridge: Ridge
     """w²."""
-    rows: int
+    rows: Whole
     """r."""
 
     @property
@@ -115,9 +123,9 @@ class WishartSketch(SampledLaw, frozen=True, tag="wishart-sketch", forbid_unknow
 class InverseWishart(SampledLaw, frozen=True, tag="inverse-wishart", forbid_unknown_fields=True):
     """M = (ν − d − 1)·Σ, Σ ~ InvWishart_d(G + ψI, ν): a draw of the posterior, with mean G + ψI."""
 
-    prior: float
+    prior: Ridge
     """ψ."""
-    degrees: int
+    degrees: Whole
     """ν."""
 
     @property
@@ -138,9 +146,9 @@ class InverseWishart(SampledLaw, frozen=True, tag="inverse-wishart", forbid_unkn
 class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_fields=True):
     """(G + L·I)⁻¹ + N with N symmetric Gaussian of scale σ: the inverse is what was published."""
 
-    ridge: float
+    ridge: Scale
     """L."""
-    sigma: float
+    sigma: Scale
 
     def cell_variances(self, values: Vector) -> Matrix:
         """(σ²/2)h_i²h_j², twice that on the diagonal, h = λ + L: d(H⁻¹) = −H⁻¹dH H⁻¹; at most h_i·h_j."""
@@ -159,11 +167,11 @@ class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_
 class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", forbid_unknown_fields=True):
     """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see privacy/spectral.py."""
 
-    value_scale: float
+    value_scale: Scale
     """The scale of the eigenvalues' Laplace noise, in units of one row's trace."""
-    total: float
+    total: Scale
     """‖c‖ of the inverse temperatures, in the norm of the accounting."""
-    rank: int
+    rank: Whole
     split: Literal["forecast", "adaptive", "uniform"]
     """The rule by which the directions shared ‖c‖; "adaptive" in releases up to version 0.1."""
     norm: Literal[1, 2]
@@ -220,9 +228,9 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=True):
     """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see privacy/spectral.py."""
 
-    value_scale: float
-    temperature: float
-    rank: int
+    value_scale: Scale
+    temperature: Scale
+    rank: Whole
 
     def cell_variances(self, values: Vector) -> Matrix:
         """Of tilted directions, all at one temperature, each found again by the later ones."""

@@ -25,8 +25,10 @@ from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky, eigvalsh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigvalsh, solve_triangular
 from scipy.optimize import brentq
+
+from dpgram.errors import MechanismError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,6 +36,10 @@ LEAST_DENSITY: Final = math.exp(-0.5) / math.sqrt(2.0 * math.pi)
 """φ(1), the density of χ²₁ at its mean: that of Σ w_i χ²₁ with Σ w_i = 1 is no less."""
 FAILURE_BITS: Final = 40
 """A round without an accepted candidate has probability at most 2^−40."""
+WIDEST_SPREAD: Final = 2.0**44
+"""Largest difference of two exponents for which floats tell candidates apart; the exact sampler's is 2^40."""
+ROUNDS: Final = 8
+"""Rounds after which a matrix is refused: its numbers are then too far apart for floats, not unlucky."""
 
 
 @final
@@ -76,14 +82,21 @@ def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> Bing
     width = exponent.shape[0]
     if width == 1:
         return BinghamDraw(direction=np.ones(1), candidates=1)
+    if not np.isfinite(exponent).all():
+        raise _beyond_floats()
     spectrum = eigvalsh(exponent, check_finite=False)
+    if spectrum[-1] - spectrum[0] > WIDEST_SPREAD:
+        raise _beyond_floats()
     b = envelope_parameter(spectrum[-1] - spectrum)
     precision = exponent * (-2.0 / b)
     precision.flat[:: width + 1] += 1.0 + 2.0 * spectrum[-1] / b
-    factor = cholesky(precision, lower=True, check_finite=False)
+    try:
+        factor = cholesky(precision, lower=True, check_finite=False)
+    except LinAlgError:
+        raise _beyond_floats() from None
     log_bound = 0.5 * (width * np.log(width / b) - (width - b))
     at_once, looked_at = candidates_at_once(width), 0
-    while True:  # once, but for an event of probability 2^−40: all candidates are made and judged every time
+    for _ in range(ROUNDS):  # one, but for an event of probability 2^−40: all candidates are made and judged
         normals = generator.standard_normal((width, at_once))
         points = solve_triangular(factor, normals, lower=True, trans="T", check_finite=False)
         lengths = np.einsum("ij,ij->j", points, points)
@@ -97,6 +110,14 @@ def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> Bing
                 direction=points[:, first] / np.sqrt(lengths[first]), candidates=looked_at + first + 1
             )
         looked_at += at_once
+    raise _beyond_floats()
+
+
+def _beyond_floats() -> MechanismError:
+    return MechanismError(
+        "no direction can be drawn in floats: the numbers of the matrix are too large or too far apart",
+        remedy="A release of a real table has no such matrix: ask for the original file",
+    )
 
 
 def draw_frame(matrix: FloatArray, temperatures: FloatArray, generator: np.random.Generator) -> FloatArray:

@@ -110,5 +110,6 @@ def projected(counts: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.f
 
     ordered = np.sort(counts)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
-    last = int(np.nonzero(ordered > excess)[0][-1])
+    # The first count is above its excess, but for rounding where it is 2^53 times the total.
+    last = max(np.flatnonzero(ordered > excess), default=0)
     return np.asarray(np.maximum(counts - excess[last], 0.0))

@@ -100,7 +100,7 @@ class Ledger:
         guarantee = Guarantee(float(epsilon), float(delta))
         chosen: Currency = currency or ("mu2" if delta > 0.0 else "epsilon")
         terms = ledger_file.Terms(
-            ledger_id=_fresh_id(),
+            ledger_id=_random_hex(),
             name=_checked_text("the name of a ledger", name, empty=False),
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
@@ -242,12 +242,13 @@ class Ledger:
             self._refuse_excess(event, cost, self._balance(book.tip))
             record = ledger_file.Record(
                 entry=book.tip.entries + 1,
-                receipt_id=_fresh_id() if receipt_id is None else receipt_id,
+                receipt_id=_random_hex() if receipt_id is None else receipt_id,
                 time=datetime.now(UTC).isoformat(timespec="seconds"),
                 event=event,
                 amount=ledger_file.to_units(cost.amount),
                 delta=ledger_file.to_units(cost.delta),
                 note=note,
+                salt=_random_hex(),
             )
             link = book.append(record)
         self._remember(book.tip.after(link))
@@ -380,7 +381,7 @@ class Ledger:
         )
 
 
-def _fresh_id() -> str:
+def _random_hex() -> str:
     return SystemEntropy().random_bytes(16).hex()
 
 

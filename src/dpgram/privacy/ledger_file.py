@@ -75,6 +75,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     amount: Units
     delta: Units
     note: str
+    salt: Hexadecimal | None = None
+    """128 random bits that are never published. A receipt carries the head, which hashes this record: without
+    them, whoever guesses the note, the second and the budget could check the guess. None: an entry written
+    before there were salts."""
 
 
 @final

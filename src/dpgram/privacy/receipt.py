@@ -11,7 +11,10 @@ from dpgram.privacy.events import Event
 
 @final
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One durable entry of one ledger. `head` commits to that entry and to every entry before it."""
+    """One durable entry of one ledger. `head` commits to that entry and to every entry before it.
+
+    It hides what it commits to: each entry holds 128 random bits that stay in the ledger.
+    """
 
     ledger_name: str
     """The name the curator gave to the data set's ledger."""

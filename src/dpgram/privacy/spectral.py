@@ -17,7 +17,9 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.bingham import draw_direction, draw_frame, envelope_parameter
+from dpgram.privacy.rounding import up
 
 FloatArray = npt.NDArray[np.float64]
 ValueNoise = Callable[[float, int], FloatArray]
@@ -40,6 +42,14 @@ def rounding_slack(width: int) -> float:
     Proof: proofs/eigenvectors.md#eigenvectors-floats.
     """
     return 2.0 * (0.5 * GRID + 4.0 * width * 2.0**-53 * ROWS_AT_MOST)
+
+
+def eigenvalue_sensitivity(adjacency: Adjacency, width: int) -> float:
+    """L1 sensitivity of the eigenvalues in units of one row's trace, widened for floats and the grid.
+
+    Proof: proofs/eigenvectors.md#eigenvectors-values.
+    """
+    return up(adjacency.eigenvalue_l1(1.0) + width * rounding_slack(width))
 
 
 def on_grid(values: FloatArray) -> FloatArray:
@@ -121,7 +131,8 @@ def _least_error(sharp: FloatArray, blind: FloatArray, total: float, norm: int) 
         return np.asarray(root)
 
     scale = np.log(sums.max()) - 3.0 * np.log(total)
-    price = brentq(lambda x: float(np.linalg.norm(solved(x)) - total), scale - 80.0, scale + 20.0, xtol=1e-9)
+    least = scale - 80.0 - 2.0 * np.log1p(held.max() / total)  # where every direction is as good as blind
+    price = brentq(lambda x: float(np.linalg.norm(solved(x)) - total), least, scale + 20.0, xtol=1e-9)
     found[worth] = solved(price)
     return found
 

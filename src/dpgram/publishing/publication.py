@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
 
 from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, MechanismError
 from dpgram.privacy.accountant import describe
@@ -152,9 +152,16 @@ def refuse_seeded(entropy: Entropy, account: Account | None) -> None:
         )
 
 
-def drawn(measurement: Measurement, exact: Sums, entropy: Entropy) -> Any:
-    """One draw of a measurement from sums that are no secret, as in an audit: there is nothing to charge."""
-    return measurement.draw(exact, entropy)
+class Drawable(Protocol):
+    """A measurement, or a mechanism: anything that puts noise on exact sums."""
+
+    def draw(self, exact: Any, entropy: Entropy, /) -> Any:
+        """One draw."""
+
+
+def drawn(source: Drawable, exact: Any, entropy: Entropy) -> Any:
+    """One draw from sums that are no secret, as in an audit: there is nothing to charge."""
+    return source.draw(exact, entropy)
 
 
 @final

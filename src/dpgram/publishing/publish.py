@@ -154,7 +154,7 @@ def publish(
         degrees=degrees,
         psd=psd,
         note=note,
-        beside=_form(data, chosen),
+        beside=form_of(data, chosen),
     )
     with published(
         data,
@@ -219,7 +219,7 @@ def published(
         yield releases
 
 
-def _form(data: object, engine: Engine) -> list[str]:
+def form_of(data: object, engine: Engine) -> list[str]:
     """How often the data can be read, as the table of what goes together names it."""
     from dpgram.sources import read_once
 

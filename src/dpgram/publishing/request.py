@@ -12,7 +12,7 @@ import msgspec
 
 from dpgram.columns import Categorical, Numeric
 from dpgram.encoding import Encoder
-from dpgram.errors import DpgramError, GuaranteeError, LedgerError, SchemaError
+from dpgram.errors import GuaranteeError, LedgerError, MechanismError, SchemaError
 from dpgram.lattice import cell_unit
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.privacy.adjacency import Adjacency
@@ -200,7 +200,7 @@ def requested(
         schema, unit=unit, unit_rows=unit_rows, by=by, weight=weight, missing=missing, strict=strict
     )
     if mechanism != AUTO and mechanism not in MECHANISMS:
-        raise DpgramError(
+        raise MechanismError(
             "unknown mechanism", got=repr(mechanism), limit=f"one of {', '.join([AUTO, *MECHANISMS])}"
         )
     request = Request(

@@ -39,6 +39,7 @@ class BudgetSplit:
     def parts(self, *, private_rows: bool) -> Parts:
         """What each part gets; where the number of rows is private, 5% of what is learnt first pay for it.
 
+
         With bounds, whose marks need that number most, they come out of the bounds' share alone; otherwise
         out of every share alike, so that none can be used up.
         """

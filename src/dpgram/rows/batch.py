@@ -35,7 +35,8 @@ _HASH_BITS: Final = 52
 def kinds_of(rules: RowRules) -> dict[str, Kind]:
     """How cells without a type of their own are read."""
     extra = declared_kinds(Schema(*rules.extra)) if rules.extra else {}
-    return {**extra, **declared_kinds(rules.schema)}
+    unit: dict[str, Kind] = {} if rules.unit is None else {rules.unit: "id"}
+    return {**unit, **extra, **declared_kinds(rules.schema)}
 
 
 @final

@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError
 
-Kind = Literal["number", "text", "boolean", "date"]
-"""What the schema says a column holds. It decides how cells that carry no type of their own are read."""
+Kind = Literal["number", "text", "boolean", "date", "id"]
+"""What the schema says a column holds. It decides how cells that carry no type of their own are read.
+
+An id says whose row it is: `sources.ids` keeps distinct ones apart."""
 
 Batches = Generator[pa.RecordBatch, None, None]
 

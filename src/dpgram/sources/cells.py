@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
 from dpgram.sources.base import Kind
+from dpgram.sources.ids import id_array, id_text
 
 TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
     "number": pa.float64(),
     "text": pa.string(),
     "boolean": pa.bool_(),
     "date": pa.timestamp("us"),
+    "id": pa.large_string(),
 }
 
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
@@ -36,6 +38,8 @@ DATE_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 def from_objects(cells: Iterable[object], kind: Kind | None) -> pa.Array:
     """An Arrow array of Python objects read as `kind` (as text where none is declared)."""
+    if kind == "id":
+        return id_array(map(id_text, cells))
     if kind is None or kind == "text":
         return pa.array([_text(cell) for cell in cells], pa.string())
     held = [_decoded(cell) for cell in cells]
@@ -76,6 +80,8 @@ def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
 def _plain(column: pa.Array, kind: Kind | None) -> pa.Array:
     if pa.types.is_primitive(column.type):  # numbers, booleans, dates and times: by far the most common
         return column
+    if kind == "id" and not pa.types.is_null(column.type):
+        return column  # `units.unit_ids` reads every type, and what some of them mean would be lost here
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, kind)
     if pa.types.is_run_end_encoded(column.type):
@@ -144,11 +150,13 @@ def _decoded(cell: object) -> object:
 
 
 def _number(cell: object) -> float | None:
+    if isinstance(cell, np.timedelta64):  # which numpy calls an integer
+        return None
     if not isinstance(cell, Real | Decimal | np.bool_):
         return None
     try:
         return float(cell)
-    except (OverflowError, ValueError):  # an integer beyond the floats; a signalling NaN
+    except (OverflowError, ValueError, TypeError):  # an integer beyond the floats; a signalling NaN
         return None
 
 
@@ -188,6 +196,8 @@ def _text(cell: Any) -> str | None:
         return str(_decoded(cell))
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
+    if isinstance(cell, np.timedelta64):
+        return None
     if isinstance(cell, Integral):
         return str(cell) if abs(int(cell)) < LARGEST_INTEGER else None
     if isinstance(cell, Decimal):

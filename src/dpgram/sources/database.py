@@ -13,6 +13,7 @@ from dpgram.sources import arrow
 from dpgram.sources.base import Batches, Request, Source, attempt, type_names
 
 IN_MEMORY = ":memory:"
+WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
 
 
 def relation_source(data: Any, request: Request) -> Source:
@@ -66,9 +67,22 @@ def _source(request: Request, label: str, start: Callable[[], Batches]) -> Sourc
 
 
 def _read(relation: Any, request: Request) -> Batches:
+    _refuse_lossy_ids(relation, request)
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in request.columns)
     with relation.project(quoted).to_arrow_reader(request.batch_rows) as reader:
         yield from reader
+
+
+def _refuse_lossy_ids(relation: Any, request: Request) -> None:
+    """Arrow has no integers of 128 bits: they arrive as decimals or doubles that cannot hold all of them."""
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if request.kinds.get(name) == "id" and str(kind) in WIDE_INTEGERS:
+            raise SourceError(
+                f"column {name!r} cannot tell units apart: Arrow cannot hold all numbers of its type",
+                got=str(kind),
+                limit="integers of at most 64 bits, decimals or text",
+                remedy=f'Write CAST("{name}" AS VARCHAR) in the query',
+            )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import zlib
@@ -9,19 +10,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.errors import SourceError
 from dpgram.sources.arrow import StreamSource
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
+from dpgram.sources.ids import id_array, text_id
 from dpgram.sources.lazy import polars_failures, stream
-from dpgram.sources.quotes import check_quotes, open_bytes
+from dpgram.sources.memory import polars_batch
+from dpgram.sources.quotes import BLOCK, BYTE_ORDER_MARK, QUOTE, check_quotes, open_bytes
 
 if TYPE_CHECKING:
     import polars as pl
 
 UNPACKING_FAILURES = (OSError, EOFError, zlib.error)
+PORTION = 1 << 24  # bytes of a file in another encoding than UTF-8 that are read together
 
 
 def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Source:
@@ -51,23 +57,77 @@ def delimited_types(path: Path) -> dict[str, str]:
 
 
 def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
-    check_quotes(path, separator_of(path))
-    yield from stream(_scan(path, request), request)
+    separator = separator_of(path)
+    check_quotes(path, separator)
+    ids = [name for name in request.columns if request.kinds.get(name) == "id"]
+    if not ids or _is_utf8(path):
+        yield from stream(_scan(path, separator, request), request)
+        return
+    for header, records in _portions(path):
+        frame = _scan(header + records, separator, request).collect()
+        # Latin-1 has one letter for each byte, so nothing of the id is lost, whatever the file is written in.
+        raw = _scan(header + records.decode("latin-1").encode(), separator, request).select(ids).collect()
+        for start in range(0, frame.height, request.batch_rows):
+            batch = polars_batch(frame.slice(start, request.batch_rows), request)
+            for name in ids:
+                letters = raw.get_column(name).slice(start, request.batch_rows).to_list()
+                cells = id_array(
+                    None if cell is None else text_id(cell.encode("latin-1")) for cell in letters
+                )
+                batch = batch.set_column(request.columns.index(name), name, cells)
+            yield batch
 
 
-def _scan(path: Path, request: Request) -> pl.LazyFrame:
+def _scan(source: Path | bytes, separator: str, request: Request) -> pl.LazyFrame:
     import polars as pl
 
     numbers = {name for name, kind in request.kinds.items() if kind == "number"}
     return pl.scan_csv(
-        path,
-        separator=separator_of(path),
+        source,
+        separator=separator,
         schema={name: pl.Float64() if name in numbers else pl.String() for name in request.columns},
         ignore_errors=True,  # a cell that cannot be parsed becomes null
         extra_columns="ignore",
         encoding="utf8-lossy",  # a stray byte must not make the table unreadable
         glob=False,
     ).select(request.columns)
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_bytes(path) as file:
+        try:
+            while block := file.read(BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _portions(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """The header and, each time, the next records: whole ones, about `PORTION` bytes of them."""
+    with open_bytes(path) as file:
+        header, rest = b"", b""
+        while True:
+            block = file.read(max(PORTION, len(rest)))
+            pending = rest + block
+            ends = _record_ends(pending) if block else np.array([len(pending)])
+            if not header and len(ends):
+                header, pending = pending[: ends[0]].removeprefix(BYTE_ORDER_MARK), pending[ends[0] :]
+                ends = ends[1:] - ends[0]
+            if len(ends) and ends[-1]:
+                yield header, pending[: ends[-1]]
+            rest = pending[ends[-1] :] if len(ends) else pending
+            if not block:
+                return
+
+
+def _record_ends(text: bytes) -> npt.NDArray[np.int64]:
+    """Where records end: after line feeds outside of quotes, all of which `check_quotes` has looked at."""
+    letters = np.frombuffer(text, np.uint8)
+    outside = np.cumsum(letters == ord(QUOTE)) % 2 == 0
+    return np.flatnonzero((letters == ord("\n")) & outside) + 1
 
 
 def separator_of(path: Path) -> str:

@@ -203,6 +203,13 @@ def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
         return joined(column)
     if isinstance(column, list | tuple):
         return from_objects(column, kind)
+    if kind == "id" and column.dtype.kind == "f" and column.dtype.itemsize > 8:
+        raise SourceError(
+            f"column {name!r} cannot tell units apart: ids that differ in the last digits would become one",
+            got=str(column.dtype),
+            limit="floats of at most 64 bits",
+            remedy="Convert the column to integers or text before",
+        )
     return attempt(
         lambda: _from_numpy(column, kind),
         (pa.ArrowException, ValueError, TypeError),
@@ -225,6 +232,8 @@ def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
         if mask is not None:
             cells[mask] = None
         return from_objects(cells, kind)
+    if values.dtype.kind == "M":
+        values, mask = _days_within(values, mask)
     if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
         values = values.astype(np.float64)  # Arrow has no extended precision, and few kernels for halves
     if not values.dtype.isnative:
@@ -236,6 +245,17 @@ def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
     return pa.array(values, mask=mask)
 
 
+def _days_within(
+    values: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """Days that Arrow's 32 bits cannot hold as missing: they would come out as other days."""
+    if np.datetime_data(values.dtype)[0] != "D":
+        return values, mask
+    days = values.astype(np.int64)
+    beyond = (np.abs(days) >= 2**31) & ~np.isnat(values)
+    return (values, mask) if not beyond.any() else (values, beyond if mask is None else beyond | mask)
+
+
 def pandas_source(data: Any, request: Request) -> Source:
     """A pandas frame; columns of objects are read by their declared kind."""
     names = [name for name in data.columns if isinstance(name, str)]
@@ -244,7 +264,7 @@ def pandas_source(data: Any, request: Request) -> Source:
 
     def cut(start: int, stop: int) -> pa.RecordBatch:
         arrays = [
-            _array(name, column[start:stop], None)
+            _array(name, column[start:stop], request.kinds.get(name))
             if isinstance(column, np.ndarray)
             else _from_pandas(name, column.iloc[start:stop], request.kinds.get(name))
             for name, column in columns.items()

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import final
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -155,7 +156,11 @@ def hive_keys(path: Path | RemoteFile) -> dict[str, str | None]:
     """The columns that folder names of the form key=value give."""
     folders = PurePosixPath(path.path) if isinstance(path, RemoteFile) else path
     pairs = (part.partition("=") for part in folders.parent.parts if "=" in part)
-    return {unquote(key): None if value == NO_VALUE else unquote(value) for key, _, value in pairs}
+    # Stray bytes stay apart as halves of surrogate pairs: the key may say whose rows these are.
+    return {
+        unquote(key): None if value == NO_VALUE else unquote(value, errors="surrogateescape")
+        for key, _, value in pairs
+    }
 
 
 def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Request) -> pa.RecordBatch:
@@ -169,4 +174,4 @@ def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Req
 
 
 def _constant(value: str | None, kind: Kind | None, rows: int) -> pa.Array:
-    return pa.repeat(from_objects([value], kind)[0], rows)
+    return from_objects([value], kind).take(pa.array(np.zeros(rows, np.int64)))

@@ -12,6 +12,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 import pyarrow as pa
@@ -139,17 +140,47 @@ def _threadsafe(data: Pair) -> Callable[[], Any]:
     database = data[0]
     if not isinstance(database, sqlite3.Connection):
         return lambda: _connected(data)
-    (_, _, place), *_ = [row for row in database.execute("PRAGMA database_list") if row[1] == "main"]
-    if place:
-        return lambda: closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True, check_same_thread=False))
-    held = database.serialize()
+    place, temporary = attempt(lambda: _of_sqlite(database), FAILURES, _explain)
+    if temporary:
+        raise SourceError(
+            "the SQLite connection has temporary tables or views, which are read by nobody but itself",
+            got=f"{temporary}",
+            limit="none: such a table would hide another one of the same name",
+            remedy="Give a connection without any, or make them tables of the database",
+        )
+    if not place:
+        held = database.serialize()
+        return lambda: closing(_copy(held))
+    if database.in_transaction:
+        raise SourceError(
+            "the SQLite connection has a transaction open, whose rows are read by nobody but itself",
+            limit="a connection with everything committed (in Python 3.12, autocommit=False never is)",
+            remedy="Commit it or roll it back, and publish after that",
+        )
+    # As an address, in which #, ? and % must be written otherwise: else they would name another file.
+    address = f"{Path(place).absolute().as_uri()}?mode=ro"
+    return lambda: closing(_of_any_bytes(sqlite3.connect(address, uri=True, check_same_thread=False)))
 
-    def copy() -> Any:
-        connection = sqlite3.connect(":memory:", check_same_thread=False)
-        connection.deserialize(held)
-        return closing(connection)
 
-    return copy
+def _of_sqlite(database: sqlite3.Connection) -> tuple[str, int]:
+    """The file of the main database (none in memory), and the number of temporary tables and views."""
+    with closing(database.cursor()) as cursor:
+        cursor.row_factory = None
+        places = {name: place for _, name, place in cursor.execute("PRAGMA database_list")}
+        ((temporary,),) = cursor.execute("SELECT count(*) FROM sqlite_temp_master")
+    return places["main"], temporary
+
+
+def _copy(held: bytes) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.deserialize(held)
+    return _of_any_bytes(connection)
+
+
+def _of_any_bytes(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """SQLite keeps any bytes as text; the driver's own decoder would stop at the first that is not UTF-8."""
+    connection.text_factory = lambda letters: letters.decode("utf-8", "surrogateescape")
+    return connection
 
 
 def _check(data: Pair) -> None:

@@ -45,6 +45,8 @@ class Reach:
     """T: the largest |t|."""
     unit: float
     """One lattice unit in encoded units."""
+    clipped: bool = False
+    """Whether Q² is less than the schema allows, so that features of long rows are scaled down."""
 
     @classmethod
     def of(cls, schema: Schema, target: str, clip: float | None) -> Self:
@@ -60,6 +62,7 @@ class Reach:
         weights = [1.0] if schema.constant else []
         weights += [column.weight for column in schema.columns if column.name != target]
         squared = sum(int(np.rint(weight / unit)) ** 2 for weight in weights)
+        most = squared
         if clip is not None:
             squared = min(squared, math.floor((_checked(clip) / unit) ** 2))
         y = int(np.rint(schema.column(target).weight / unit))
@@ -70,7 +73,8 @@ class Reach:
                 remedy="Take a larger clip radius, or weights that differ less",
             )
         features = tuple(place for place in range(schema.width) if place != places[0])
-        return cls(target=places[0], features=features, x_squared=squared, y=y, unit=unit)
+        clipped = squared < most
+        return cls(target=places[0], features=features, x_squared=squared, y=y, unit=unit, clipped=clipped)
 
     @property
     def x(self) -> float:

@@ -13,6 +13,7 @@ from tests.unit.analysis.tables import encode, exact_moments, insurance, insuran
 
 from dpgram.analysis.bootstrap import bootstrap
 from dpgram.analysis.design import build_design
+from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
@@ -219,16 +220,40 @@ def test_noise_near_the_limit_comes_with_a_caution() -> None:
         pytest.fail("no noise level between calm and refusal was met")
 
 
-def test_an_active_clip_warns_population_intervals_only() -> None:
+@pytest.mark.parametrize("kind", ["population", "table"])
+def test_an_active_clip_warns_and_is_named(kind: Kind) -> None:
     clipped = replace(noisy("gaussian", 0), radius=1.5)
     fit = regress(clipped, "charges")
     with pytest.warns(DpgramWarning, match="clipped to the radius 1.5"):
-        fit.conf_int()
+        fit.conf_int(kind=kind)
+    assert "rows longer than 1.5 scaled down" in fit.inference(kind).meaning
+    plain = regress(noisy("gaussian", 0), "charges")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit.conf_int(kind="table")
-        regress(noisy("gaussian", 0), "charges").conf_int()
-    assert "Caution: rows were clipped" in fit.summary()
+        plain.conf_int(kind=kind)
+    assert "scaled down" not in plain.inference(kind).meaning
+    assert "Caution: rows were clipped" in fit.summary(kind=kind)
+
+
+def test_the_summary_says_that_population_intervals_assume_one_error_variance() -> None:
+    fit = regress(noisy("gaussian", 0), "charges")
+    said = "take the error variance to be the same for all rows"
+    assert said in " ".join(fit.summary().split())
+    assert said in fit._repr_html_()
+    assert said not in " ".join(fit.summary(kind="table").split())
+
+
+def test_the_error_variance_has_an_interval_for_the_table_only() -> None:
+    """Noise of 20 draws; the population's would need the fourth moment of the errors."""
+    fit = regress(noisy("gaussian", 0), "charges")
+    with pytest.raises(AnalysisError, match="fourth moment"):
+        fit.residual_variance().conf_int()
+    sd = next(line for line in fit.summary().splitlines() if line.startswith("error sd"))
+    assert "interval" not in sd
+    exact = regress(replace(noisy("gaussian", 0), gram=GRAM), "charges").residual_variance("table").estimate
+    for seed in range(20):
+        low, high = regress(noisy("gaussian", seed), "charges").residual_variance("table").conf_int(0.999)
+        assert low <= exact <= high
 
 
 def test_unknown_row_count_refuses_the_population_only() -> None:

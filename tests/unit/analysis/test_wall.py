@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 FORBIDDEN = (
-    "dpgram.curator",
+    "dpgram.publishing",
     "dpgram.encoding",
     "dpgram.gram",
     "dpgram.sources",
@@ -45,34 +46,35 @@ pca(moments), partial_correlation(moments, "x", "y"), pool([moments], "y"), comp
 @pytest.mark.parametrize("code", ["import dpgram.analysis", WORK], ids=["import", "work"])
 def test_analysis_stays_on_its_side(code: str) -> None:
     report = "\nimport sys\nprint('\\n'.join(sys.modules))"
-    run = subprocess.run(
-        [sys.executable, "-c", code + report], capture_output=True, text=True, check=True, timeout=120
-    )
+    run = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
     assert "dpgram.analysis" in loaded
     assert not [name for name in FORBIDDEN if name in loaded]
 
 
-@pytest.mark.full
-def test_regress_on_a_hundred_columns_takes_milliseconds() -> None:
-    """The best of 20 calls, so that a busy machine does not matter much."""
-    import time
-
+def test_regress_takes_one_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milliseconds on a hundred columns. What takes the time is counted: a clock measures others too."""
     import numpy as np
 
     from dpgram.analysis import EncodedNoise, Moments, regress
     from dpgram.noise import SymmetricGaussian
     from dpgram.schema import Schema, numeric
 
+    taken: list[str] = []
+    for name in ("cholesky", "eig", "eigh", "eigvalsh", "inv", "lstsq", "pinv", "qr", "solve", "svd"):
+        plain = getattr(np.linalg, name)
+
+        def counted(*given: Any, name: str = name, plain: Any = plain, **named: Any) -> Any:
+            taken.append(name)
+            return plain(*given, **named)
+
+        monkeypatch.setattr(np.linalg, name, counted)
     rng = np.random.default_rng(0)
     schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(99)))
     rows = np.column_stack([np.ones(3000), rng.uniform(-1, 1, (3000, 99))])
     law = SymmetricGaussian(sigma=50.0)
-    times = []
-    for _ in range(20):
-        gram = law.redraw(rows.T @ rows, rng)
-        moments = Moments(gram=gram, schema=schema, noise=EncodedNoise.of(law), radius=10.0)
-        start = time.perf_counter()
-        regress(moments, "x0")
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.020
+    moments = Moments(
+        gram=law.redraw(rows.T @ rows, rng), schema=schema, noise=EncodedNoise.of(law), radius=10.0
+    )
+    regress(moments, "x0")
+    assert sorted(taken) == ["eigh", "lstsq", "qr"]

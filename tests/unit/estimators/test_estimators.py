@@ -266,6 +266,20 @@ def test_each_fit_is_charged_before_and_the_last_that_fits_is_the_last(kind, tmp
         deque((estimator.fit(X, Y) for _ in range(40)), maxlen=0)
 
 
+@pytest.mark.parametrize("mechanism", ["joint-gaussian", "gaussian"])
+def test_a_ridge_keeps_its_receipt_and_says_whose_noise_it_has(mechanism, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.ledger", name="people", epsilon=2.0, delta=1e-5)
+    paid = made(PrivateRidge, entropy=None, ledger=book, mechanism=mechanism).fit(X, Y)
+    (entry,) = book.history()
+    assert paid.receipt_.event == entry.event
+    assert paid.entropy_ == "system"
+    free = fitted(PrivateRidge, mechanism=mechanism)
+    assert free.receipt_ is None
+    assert free.entropy_ == "seeded"
+    if mechanism == "joint-gaussian":
+        assert (paid.sums_.entropy, free.sums_.entropy) == ("system", "seeded")
+
+
 def test_ledgers_refuse_seeds_other_adjacencies_and_nonsense(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "b.ledger", name="people", epsilon=2.0, delta=1e-5)
     path = tmp_path / "b.ledger"
@@ -379,6 +393,25 @@ def test_bounds_are_learnt_when_asked_and_paid_for(kind) -> None:
         assert column.low < -0.5 < 0.5 < column.high
     if kind in REGRESSORS:
         assert np.abs(found.coef_ - BETA).max() < 0.3
+        assert found.conf_int_ is None
+        assert "bounds of columns in this regression were learnt" in found.conf_int_refusal_
     if kind is PrivateRidge:
         with pytest.raises(MechanismError, match="known beforehand"):
             clone(found).set_params(mechanism="joint-gaussian").fit(big, target)
+
+
+def test_intervals_under_a_clip_say_so_or_are_refused() -> None:
+    """Whole rows are scaled down by a release; by the joint one only their features, which is another matter."""
+    big, target = table(60_000, 4)
+    settings = {"epsilon": 5.0, "mechanism": "gaussian"}
+    said = made(PrivateRidge, clip=1.1, **settings).fit(big, target)
+    assert said.conf_int_ is not None
+    assert any("clipped, reweighted rows" in caution for caution in said.conf_int_cautions_)
+    assert made(PrivateRidge, **settings).fit(big, target).conf_int_cautions_ == ()
+    joint = settings | {"mechanism": "joint-gaussian"}
+    refused = made(PrivateRidge, clip=1.1, **joint).fit(big, target)
+    assert refused.conf_int_ is None
+    assert "scales the features of long rows down" in refused.conf_int_refusal_
+    whole = made(PrivateRidge, **joint).fit(big, target)
+    assert whole.conf_int_ is not None
+    assert whole.conf_int_cautions_ == ()

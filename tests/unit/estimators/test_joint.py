@@ -204,7 +204,7 @@ def test_one_law_fits_every_cell_once_the_target_has_its_length() -> None:
     """Scaled by k, Xᵀy has the off-diagonal noise of XᵀX; the exact part is the exact Gram, reweighted."""
     table, reach = rows(500, 3), Reach.of(NUMBERS, "y", None)
     law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, adjacency("add-remove"))
-    noisy = NoisySums.of(law.draw(joint_sums(table, NUMBERS, reach, "drop"), SeededEntropy(1)), law)
+    noisy = NoisySums.of(law.draw(joint_sums(table, NUMBERS, reach, "drop"), SeededEntropy(1)), law, "seeded")
     assert noisy.target_scale * law.sigma_xy == pytest.approx(law.sigma_xx / math.sqrt(2.0))
     moments = noisy.moments(NUMBERS, "y", public_rows=None, complete_groups=True)
     assert moments.schema.column("y").weight == pytest.approx(noisy.target_scale)

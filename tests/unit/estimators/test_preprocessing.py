@@ -105,6 +105,8 @@ def test_paid_for_moments_are_close_and_charged(tmp_path) -> None:
     book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-5)
     charged = ColumnStandardizer(epsilon=1.0, delta=1e-6, bounds=(-10.0, 10.0), ledger=book).fit(x)
     assert charged.receipt_.event == charged.event_ == model.event_
+    assert (charged.entropy_, model.entropy_) == ("system", "seeded")
+    assert ColumnStandardizer(1.0, 2.0).fit(x).entropy_ is None
 
 
 def test_the_price_covers_every_pair_of_rows() -> None:

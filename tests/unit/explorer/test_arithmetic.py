@@ -38,10 +38,10 @@ const asked = {
     const fit = dpgram.regression.regress(moments, design, method, alpha);
     const inference = dpgram.inference.infer(moments, design, kind, level);
     const { rSquared, residualVariance } = dpgram.inference.quality(moments, design, inference);
-    const { refusal, coefficients, cautions } = inference;
+    const { refusal, coefficients, cautions, meaning, assumption } = inference;
     const values = Array.from(fit.values);
-    const told = { names: design.names, refusal, coefficients, cautions, rSquared, residualVariance };
-    return { ...fit, values, ...told };
+    const told = { names: design.names, refusal, coefficients, rSquared, residualVariance };
+    return { ...fit, values, ...told, fitCautions: fit.cautions, cautions, meaning, assumption };
   },
   correlation: () => dpgram.structure.correlation(moments),
   components({ on, standardise }) {
@@ -129,12 +129,18 @@ def releases() -> dict[str, Release]:
     table = insurance.table(20_000)
     made = {name: seeded(table, mixed_schema(), **options) for name, options in CASES.items()}
     made["no constant"] = seeded(table, mixed_schema(constant=False), **CASES["replace-one"])
+    persons = table.append_column("person", [np.arange(20_000) // 3])
+    made["persons"] = seeded(persons, mixed_schema(), **CASES["gaussian"], unit="person")
+    learnt = dg.Schema(
+        dg.numeric("age", 18, 90), dg.numeric("bmi"), dg.numeric("charges"), dg.product("age", "bmi")
+    )
+    made["learnt"] = seeded(table, learnt, epsilon=3.0, delta=1e-6, bounds_budget=0.2, clip="private")
     for name in ("gaussian", "matrix-laplace"):
         made[f"golden {name}"] = dg.load(GOLDEN / f"insurance-{name}-v1.dpgram.json")
     return made
 
 
-EVERY = [*CASES, "no constant", "golden gaussian", "golden matrix-laplace"]
+EVERY = [*CASES, "no constant", "persons", "learnt", "golden gaussian", "golden matrix-laplace"]
 
 
 def close(found: object, wanted: Sequence[float] | float) -> None:
@@ -160,6 +166,9 @@ def same_fit(release: Release, question: Mapping[str, object], told: dict[str, o
     inference = fit.inference(kind)
     assert told["refusal"] == inference.refusal
     assert [*told["cautions"]] == [*inference.cautions]
+    assert [*told["fitCautions"]] == [*fit.cautions]
+    assert told["meaning"] == inference.meaning
+    assert told["assumption"] == inference.assumption
     frame = fit.to_frame(question["level"], kind)
     for theirs, ours in (("estimate", "estimate"), ("error", "std_error"), ("low", "low"), ("high", "high")):
         for row, wanted in zip(told["coefficients"], frame[ours].to_list(), strict=True):
@@ -176,7 +185,11 @@ def same_fit(release: Release, question: Mapping[str, object], told: dict[str, o
         except AnalysisError:
             assert "refused" in told[name]
             continue
-        close([told[name]["estimate"], told[name]["error"]], [found.estimate, found.std_error])
+        close(told[name]["estimate"], found.estimate)
+        if name == "residualVariance":
+            assert told[name].keys() == {"estimate"}
+            continue
+        close(told[name]["error"], found.std_error)
         close([told[name]["low"], told[name]["high"]], found.conf_int(question["level"]))
 
 
@@ -279,38 +292,47 @@ def test_eigenvalues_are_those_of_lapack() -> None:
         )
 
 
-def test_a_hundred_columns_take_under_50_ms() -> None:
-    """Fit, intervals and quality together, as a click in the page asks for; the best of 25 clicks.
+CUBIC = ("eigen", "times", "timesTransposed", "orthonormal", "triangleInverse", "form", "spectral")
+"""Steps of which one takes as many multiplications as the cube of the width."""
 
-    Processor time, because on a busy machine the clock on the wall measures the others.
+
+def test_a_click_takes_a_few_cubic_steps() -> None:
+    """Fit, intervals and quality together, as a click in the page asks for: milliseconds for 100 columns.
+
+    What takes the time is counted: the clock would measure what else the machine does.
     """
-    rng = np.random.default_rng(0)
-    rows = rng.uniform(-1, 1, (2000, 100))
-    names = [f"x{i}" for i in range(100)]
-    schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
-    release = seeded(dict(zip(names, rows.T, strict=True)), schema, epsilon=20.0, delta=1e-6)
-    timing = """
-      const features = moments.declared.slice(1).map((column) => column.name);
-      const times = [];
-      for (let i = 0; i < 25; i++) {
-        const start = process.cpuUsage();
-        const design = buildDesign(moments, 1, features);
-        dpgram.regression.regress(moments, design, "auto");
-        const inference = dpgram.inference.infer(moments, design, "population", 0.95);
-        dpgram.inference.quality(moments, design, inference);
-        const { user, system } = process.cpuUsage(start);
-        times.push((user + system) / 1000);
+    counted = """
+      const counts = {};
+      for (const name of %s) {
+        const plain = dpgram.algebra[name];
+        dpgram.algebra[name] = (...given) => ((counts[name] = (counts[name] ?? 0) + 1), plain(...given));
       }
-      console.log(JSON.stringify([Math.min(...times)]));
     """
-    program = "\n".join(
-        [*map(explorer.source, explorer.ARITHMETIC), HARNESS.split("const asked", maxsplit=1)[0], timing]
-    )
-    done = subprocess.run(
-        [str(NODE), "-e", program], input=json.dumps({"facts": page_facts(release), "questions": []}),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(done.stdout)[0] < 50.0
+    click = """
+      const features = moments.declared.slice(1).map((column) => column.name);
+      const design = buildDesign(moments, 1, features);
+      dpgram.regression.regress(moments, design, "auto");
+      const inference = dpgram.inference.infer(moments, design, "population", 0.95);
+      dpgram.inference.quality(moments, design, inference);
+      console.log(JSON.stringify(counts));
+    """
+    first, *others = map(explorer.source, explorer.ARITHMETIC)
+    assert "dpgram.algebra =" in first
+    harness = HARNESS.split("const asked", maxsplit=1)[0]
+    program = "\n".join([first, counted % json.dumps(CUBIC), *others, harness, click])
+    found = []
+    for width in (10, 100):
+        rows = np.random.default_rng(0).uniform(-1, 1, (2000, width))
+        names = [f"x{i}" for i in range(width)]
+        schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
+        release = seeded(dict(zip(names, rows.T, strict=True)), schema, epsilon=20.0, delta=1e-6)
+        done = subprocess.run(
+            [str(NODE), "-e", program], input=json.dumps({"facts": page_facts(release), "questions": []}),
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found.append(json.loads(done.stdout))
+    assert found[0] == found[1], "not one for each column"
+    assert 0 < sum(found[1].values()) <= 20
 
 
 class TestDownloads:

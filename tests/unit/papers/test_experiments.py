@@ -6,13 +6,15 @@ import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpgram import cli
 from dpgram.errors import DpgramError
-from dpgram.papers.experiments import sheffet_multiple, sheffet_single
+from dpgram.estimators import OutputPerturbation
+from dpgram.papers.experiments import amin_regression, sheffet_multiple, sheffet_single
 from dpgram.papers.experiments.clipped_rows import ClippedRows
 from dpgram.papers.experiments.kalaja_mapping import MAPPINGS
 from dpgram.papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
@@ -203,3 +205,53 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "smaller error in" in printed
     assert cli.run([*arguments, "--full"]) == 2
     assert "one size at a time" in capsys.readouterr().err
+
+
+def noise_states(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Fills, while the test runs, with the state that each draw of seeded noise began from."""
+    seen: list[str] = []
+    for name in ("discrete_gaussian", "discrete_laplace", "random_bytes", "generator"):
+        method = getattr(SeededEntropy, name)
+
+        def watched(source: SeededEntropy, *given: Any, plain: Any = method) -> Any:
+            drawn = plain(source, *given)
+            begun = drawn if isinstance(drawn, np.random.Generator) else source._generator
+            seen.append(str(begun.bit_generator.state))  # after the draw, which tells its beginning apart too
+            return drawn
+
+        monkeypatch.setattr(SeededEntropy, name, watched)
+    return seen
+
+
+PAIRED = ("park-welling",)
+"""Each method gets the same noise on the same table: differences are what its figure shows."""
+
+
+@pytest.mark.parametrize("paper", [paper for paper in PAPERS if paper not in PAIRED])
+def test_no_two_draws_of_a_cell_share_their_noise(
+    paper: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An estimator copies the source it is given: one source for several fits is the same noise in each."""
+    seen = noise_states(monkeypatch)
+    for study in studies_of(paper):
+        grid = study.grid("tiny", shared_data)
+        for cell in grid.cells[:: max(1, len(grid.cells) - 1)]:
+            seen.clear()
+            grid.measure(cell, 3)
+            assert len(seen) == len(set(seen)), f"{study.name}, {cell}"
+
+
+def test_two_fits_of_output_perturbation_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every run, for every α and target."""
+    fits: list[tuple[float, ...]] = []
+    fit = OutputPerturbation.fit
+
+    def kept(model: OutputPerturbation, X: Any, y: Any) -> OutputPerturbation:
+        found = fit(model, X, y).coef_
+        fits.append(tuple(np.round(found / np.linalg.norm(found), 6)))  # at ε = 0.01 nearly all is noise
+        return model
+
+    monkeypatch.setattr(OutputPerturbation, "fit", kept)
+    amin_regression.measure(Path(), ("d = 10", 1000, 2, 3, 0.01), 1)
+    assert len(fits) == len(amin_regression.ALPHAS) * 2 * 3
+    assert len(set(fits)) == len(fits)

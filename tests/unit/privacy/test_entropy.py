@@ -26,6 +26,9 @@ from dpgram.privacy.entropy import (
 SOURCES: dict[str, Callable[[], Entropy]] = {"system": SystemEntropy, "seeded": lambda: SeededEntropy(11)}
 
 
+pytestmark = pytest.mark.system_entropy
+
+
 @pytest.fixture(params=SOURCES)
 def entropy(request: pytest.FixtureRequest) -> Entropy:
     return SOURCES[request.param]()

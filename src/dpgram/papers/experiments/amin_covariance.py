@@ -17,12 +17,11 @@ from dpgram.papers.experiments.amin_tables import REAL, Array, held, real, synth
 from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.default import drawn, law_of, second_moments
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram.papers.experiments.grid import Found, Grid, Key
+from dpgram.papers.experiments.grid import Found, Grid, Key, entropy_of
 from dpgram.papers.experiments.study import Size
 from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 
 EPSILONS: Final = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -93,7 +92,7 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
         "IT-U": PrintedEigenvectors(claimed=pure, split="uniform"),
         **{name: AnalyzeGauss(claimed=Guarantee(epsilon, delta)) for name, delta in DELTAS.items()},
     }
-    entropy = SeededEntropy(np.random.SeedSequence([seed, *"/".join(map(str, cell)).encode()]))
+    entropy = entropy_of(seed, *cell)
 
     def error(matrix: Array) -> float:
         return float(np.linalg.norm(held(matrix, count) - gram) / count)

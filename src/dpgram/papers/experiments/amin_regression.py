@@ -15,11 +15,10 @@ from dpgram.papers.experiments.amin_tables import REAL, Array, held, real, synth
 from dpgram.papers.experiments.claims import Verdict, judged
 from dpgram.papers.experiments.default import drawn, fitted, law_of
 from dpgram.papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram.papers.experiments.grid import Found, Grid, Key, generator_of
+from dpgram.papers.experiments.grid import Found, Grid, Key, entropy_of, generator_of
 from dpgram.papers.experiments.study import Size
 from dpgram.papers.experiments.surpassed import Surpassed
 from dpgram.privacy.adjacency import ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 
 ALPHAS: Final = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -86,7 +85,7 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
         train, test = table[:rows], table[rows:]
     gram, judge = train.T @ train, test.T @ test / len(test)
     losses: dict[str, list[float]] = {column: [] for column in COLUMNS}
-    entropy = SeededEntropy(np.random.SeedSequence([seed, *"/".join(map(str, cell)).encode()]))
+    entropy, perturbing = entropy_of(seed, *cell), entropy_of(seed, "P", *cell)
     law = law_of(Guarantee(epsilon), ReplaceOne(), len(gram))
     for _ in range(runs):
         sampled = held(PrintedEigenvectors(claimed=Guarantee(epsilon)).draw(gram, entropy), len(train))
@@ -103,7 +102,7 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
                     x_norm=1.0,
                     y_bound=1.0,
                     adjacency="replace-one",
-                    entropy=entropy,
+                    entropy=perturbing.split(1)[0],  # a fit copies its source: one for all would repeat
                 )
                 found[f"P {alpha:g}"] = np.asarray(model.fit(train[:, on], train[:, target]).coef_)
             found[OURS] = fitted(released, law, target, on)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import DpgramError, DpgramWarning
+from dpgram.privacy.entropy import SeededEntropy
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Value: TypeAlias = str | int | float
@@ -119,6 +120,11 @@ def run(
 def generator_of(seed: int, *parts: Value) -> np.random.Generator:
     """Randomness of its own for every combination of the parts."""
     return np.random.default_rng([seed, *"/".join(map(str, parts)).encode()])
+
+
+def entropy_of(seed: int, *parts: Value) -> SeededEntropy:
+    """The same for mechanisms. Estimators copy what they are given: each fit needs a source split off."""
+    return SeededEntropy(np.random.SeedSequence([seed, *"/".join(map(str, parts)).encode()]))
 
 
 def _measured(

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dpgram import curator, terms
 from dpgram.choice import choose
-from dpgram.curator import Report, agree, publish
-from dpgram.engines.local import gram
+from dpgram.publishing import Report, agree, publish
+from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import (
     BudgetExceeded,
     DataError,
@@ -28,6 +27,7 @@ from dpgram.errors import (
     GuaranteeError,
     LedgerError,
     MechanismError,
+    OptionsError,
     SchemaError,
     SourceError,
 )
@@ -39,6 +39,7 @@ from dpgram.privacy.curves import GaussianCurve
 from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
@@ -188,7 +189,7 @@ class TestOrder:
 
         spied(terms, "choose", "choose")
         spied(Ledger, "check", "check")
-        spied(curator, "_aggregate", "aggregate")
+        spied(LocalEngine, "add_up", "aggregate")
         spied(Ledger, "charge", "charge")
         spied(Gaussian, "draw", "draw")
         return seen
@@ -247,7 +248,7 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[DpgramError]]] = {
     "delta negative": ({"delta": -1e-6}, GuaranteeError),
     "delta one": ({"delta": 1.0}, GuaranteeError),
     "delta none": ({"delta": None}, GuaranteeError),
-    "gaussian without delta": ({"delta": 0.0, "mechanism": "gaussian"}, MechanismError),
+    "gaussian without delta": ({"delta": 0.0, "mechanism": "gaussian"}, OptionsError),
     "pure release dearer than the budget": ({"delta": 0.0}, BudgetExceeded),
     "adjacency unknown": ({"adjacency": "swap"}, GuaranteeError),
     "adjacency not the ledger's": ({"adjacency": "replace-one"}, LedgerError),
@@ -259,7 +260,7 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[DpgramError]]] = {
     "unit that is published": ({"unit": "age"}, SchemaError),
     "unit with a mechanism for one row": (
         {"unit": "person", "mechanism": "sketch", "delta": 1e-6},
-        MechanismError,
+        OptionsError,
     ),
     "unit not the ledger's": ({"unit": "person"}, LedgerError),
     "unit that is no name": ({"unit": 7}, GuaranteeError),
@@ -268,16 +269,16 @@ BAD_CALLS: dict[str, tuple[dict[str, Any], type[DpgramError]]] = {
     "groups of a number": ({"by": "age"}, SchemaError),
     "groups under replace-one": (
         {"by": categorical("region", ["north"]), "adjacency": "replace-one"},
-        GuaranteeError,
+        OptionsError,
     ),
     "one block": ({"blocks": [["age"]]}, SchemaError),
     "a block that is text": ({"blocks": ["age", "age"]}, SchemaError),
     "a block with an unknown column": ({"blocks": [["age"], ["height"]]}, SchemaError),
     "a block that repeats a column": ({"blocks": [["age", "age"], ["age"]]}, SchemaError),
-    "blocks with another mechanism": ({"blocks": [["age"], ["age"]], "mechanism": "sketch"}, MechanismError),
+    "blocks with another mechanism": ({"blocks": [["age"], ["age"]], "mechanism": "sketch"}, OptionsError),
     "blocks and groups": (
         {"blocks": [["age"], ["age"]], "by": categorical("region", ["north"])},
-        SchemaError,
+        OptionsError,
     ),
     "weights from below zero": ({"weight": numeric("w", -1, 1)}, SchemaError),
     "weights without bounds": ({"weight": numeric("w")}, SchemaError),

@@ -1,0 +1,109 @@
+"""What an interval is for, in words: the table as it was published, or a population treated in the same way.
+
+Rows that are clipped, weighted by person or by survey, and values moved into learnt bounds are another table
+than the one that came in. The noise is honest about that table, so its regression is named and a caution says
+that it is another. Where the sampling error would be wrong as well (learnt bounds cut off a tail that decides
+about the slope), an interval for the population is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, final
+
+from dpgram.analysis.moments import Moments
+from dpgram.schema import DerivedColumn
+
+if TYPE_CHECKING:
+    from dpgram.analysis.design import Design
+
+Kind = Literal["population", "table"]
+KINDS: Final[tuple[Kind, ...]] = ("population", "table")
+
+EQUAL_VARIANCE: Final = "Intervals for the population take the error variance to be the same for all rows"
+"""Second moments cannot tell whether it is."""
+MOVED: Final = (
+    "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
+    "values, and no interval here includes the difference"
+)
+MOVED_REFUSAL: Final = (
+    "bounds of columns in this regression were learnt and values outside them moved to them, which no "
+    'interval for the population allows for: ask for the table with its moved values (kind "table"), or for '
+    "a release with public bounds"
+)
+
+
+def moved_columns(moments: Moments, design: Design) -> tuple[str, ...]:
+    """Columns of the regression, or behind its products, whose bounds were learnt."""
+    schema = moments.schema
+    used = {design.target, *(term.source for term in design.terms)}
+    factors = [
+        column.factors
+        for column in schema.columns
+        if isinstance(column, DerivedColumn) and column.name in used
+    ]
+    used.update(name for names in factors for name in names)
+    return tuple(column.name for column in schema.columns if column.name in used & moments.learnt_bounds)
+
+
+def meaning_of(moments: Moments, kind: Kind, *, moved: bool) -> str:
+    """What is estimated, and which sources of chance its interval allows for."""
+    clauses = [change.clause for change in _changes(moments)]
+    if moved:
+        clauses.append("values outside learnt bounds moved to them")
+    changed = "; ".join(clauses)
+    if kind == "population":
+        meaning = "the un-shrunken regression in the population (sampling and privacy noise)"
+        return f"{meaning}, its rows treated as those of the table: {changed}" if changed else meaning
+    if changed:
+        return f"the un-shrunken regression of the table as it was published (privacy noise only): {changed}"
+    return "the un-shrunken regression of this very table (privacy noise only)"
+
+
+def difference_cautions(moments: Moments, kind: Kind) -> tuple[str, ...]:
+    """How that differs from the regression of the rows that came in, whatever the columns are."""
+    found = [
+        f"{change.caution}, and no interval here includes the difference"
+        for change in _changes(moments)
+        if change.caution is not None
+    ]
+    if kind == "population" and moments.unit is not None:
+        found.append(
+            f"rows of one {moments.unit!r} may depend on each other: intervals for the population allow for "
+            "any such dependence, and tend to be too wide"
+        )
+    return tuple(found)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Something done to rows before they were added up."""
+
+    clause: str
+    caution: str | None = None
+    """Nothing for what the curator asked for by name."""
+
+
+def _changes(moments: Moments) -> Iterator[_Change]:
+    radius, rule, unit = moments.radius, moments.unit_rule, moments.unit
+    if moments.clipped:
+        longest = moments.schema.max_norm_squared**0.5
+        yield _Change(
+            f"rows longer than {radius:g} scaled down to it, so that they count less",
+            f"rows were clipped to the radius {radius:g}, below the largest norm the schema allows "
+            f"({longest:g}): long rows count less, coefficients are those of the clipped, reweighted rows",
+        )
+    if rule is not None and rule.counts == "units":
+        yield _Change(
+            f"all rows of one {unit!r} together counting as one",
+            f"m rows of one {unit!r} count 1/m each: coefficients are those of rows so weighted",
+        )
+    elif rule is not None:
+        yield _Change(
+            f"at most {rule.rows_at_most} rows of one {unit!r}",
+            f"of each {unit!r} at most {rule.rows_at_most} rows were used: coefficients are those of these",
+        )
+    if moments.survey_weight is not None:
+        yield _Change(f"rows weighted by {moments.survey_weight!r}")

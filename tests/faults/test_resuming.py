@@ -1,0 +1,117 @@
+"""`kill -9` at any point of a publication with four passes and two charges: it can always be finished.
+
+Never a third charge, never two noises for one measurement, nothing left behind once it is finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpgram.publishing.journal import open_journal
+
+SCRIPT = Path(__file__).with_name("killed_publications.py")
+KINDS = ["rows", "levels", "octaves", "bins", "lengths"]
+
+
+def runs_of(folder: Path, count: int) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(folder), str(count)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check(run: dict[str, Any]) -> None:
+    assert run["killed"] == -signal.SIGKILL, run["point"]
+    assert run["finished"] == 0, run["point"]
+    release = run["release"]
+    measured = [each["kind"] for each in release["measurements"]]
+    assert measured == KINDS
+    charged = [release["first_receipt"]["receipt_id"], release["receipt"]["receipt_id"]]
+    again = run["between"]["entries"] == 2 and not run["between"]["kept"]
+    if again:
+        # It had been finished, and its file was gone: the second call asks for a second release, and pays.
+        assert run["entries"][2:] == charged
+    else:
+        assert run["entries"] == charged, run["point"]
+    assert run["left"] == ["some.ledger"], run["point"]
+    stages = {line["stage"]: line["kept"] for line in run["between"]["kept"] if "stage" in line}
+    seen = [each for stage in sorted(stages) for each in stages[stage]["published"]]
+    if seen and isinstance(seen[-1], list):  # the matrix itself
+        assert seen.pop()[0]["matrix"] == release["matrix"], run["point"]
+    assert seen == release["measurements"][: len(seen)], run["point"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
+def test_killed_at_a_dozen_points(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, 12)
+    assert len(runs) == 12
+    for run in runs:
+        check(run)
+    assert {run["between"]["entries"] for run in runs} >= {0, 2}
+
+
+@pytest.mark.full
+@pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
+def test_killed_at_two_hundred_points(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, 200)
+    assert len(runs) == 200
+    for run in runs:
+        check(run)
+
+
+class TestJournal:
+    def test_two_at_once_have_a_file_each(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "some.ledger"
+        with open_journal(ledger, {"a": 1}) as one, open_journal(ledger, {"a": 1}) as two:
+            assert one.path != two.path
+            assert one.receipt_id(0) != two.receipt_id(0)
+            one.finish()
+            two.finish()
+        assert list(tmp_path.iterdir()) == []
+
+    def test_it_is_found_again_and_only_by_the_same_request(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "some.ledger"
+        with open_journal(ledger, {"a": 1}) as first:
+            first.keep(0, {"published": [7], "public_rows": None})
+            number = first.receipt_id(0)
+        with open_journal(ledger, {"a": 2}) as other:
+            assert not other.resumed
+            assert other.kept(0) is None
+        with open_journal(ledger, {"a": 1}) as again:
+            assert again.resumed
+            assert again.kept(0) == {"published": [7], "public_rows": None}
+            assert again.kept(1) is None
+            assert again.receipt_id(0) == number
+
+    @pytest.mark.parametrize("cut", [1, 5, 40])
+    def test_a_torn_line_was_never_there(self, tmp_path: Path, cut: int) -> None:
+        ledger = tmp_path / "some.ledger"
+        with open_journal(ledger, {}) as first:
+            first.keep(0, {"published": [1], "public_rows": 3})
+            first.keep(1, {"published": [2], "public_rows": 3})
+        raw = first.path.read_bytes()
+        first.path.write_bytes(raw[:-cut])
+        with open_journal(ledger, {}) as again:
+            assert again.kept(0) is not None
+            assert again.kept(1) is None
+            again.keep(1, {"published": [9], "public_rows": 3})
+        with open_journal(ledger, {}) as third:
+            kept = third.kept(1)
+            assert kept is not None
+            assert kept["published"] == [9]
+
+    def test_it_is_for_its_owner_alone(self, tmp_path: Path) -> None:
+        with open_journal(tmp_path / "some.ledger", {}) as journal:
+            assert journal.path.stat().st_mode & 0o077 == 0

@@ -1,0 +1,189 @@
+"""What a test run could owe to luck: bits of the operating system, and its order.
+
+    pytest                     tests draw from seeds of their own, wherever the library asks the system
+    pytest --luck              only the tests that ask it, and with its own bits
+    pytest --shuffle SEED      files, classes and tests in an order that follows from the seed
+
+`SystemEntropy` is the only door to the system's bits. Here it leads to a stream that belongs to the test or
+fixture that asks, whatever ran before; tests marked `system_entropy` are about the door itself and get the
+real one. Which tests ask is found by watching them run, not kept by hand: `--luck` knows it from the last
+run. A Python process that a test starts may go through the door out of sight, so that counts as asking.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
+
+KEPT = "dpgram/luck"
+"""In pytest's cache: the tests that ask the system, and the files of which a shared fixture does."""
+ASKED, ALL_ASKED = ("system entropy", "test"), ("system entropy", "file")
+"""Properties of a test."""
+MARK = "system_entropy"
+DOORS = ("discrete_gaussian", "discrete_laplace", "generator", "random_bytes")
+
+Wrapper = Generator[None, Any, Any]
+
+
+class Door:
+    """Stands before the operating system's bits: counts who asks, and answers from the stream of the day."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._streams: list[SeededEntropy | None] = [None]
+
+    def install(self) -> None:
+        for name in DOORS:
+            setattr(SystemEntropy, name, self._before(name, getattr(SystemEntropy, name)))
+        sys.addaudithook(self._started)
+
+    @contextmanager
+    def leading_to(self, stream: SeededEntropy | None) -> Iterator[None]:
+        self._streams.append(stream)
+        try:
+            yield
+        finally:
+            self._streams.pop()
+
+    def _before(self, name: str, method: Any) -> Any:
+        @functools.wraps(method)
+        def answered(system: SystemEntropy, *given: Any, **named: Any) -> Any:
+            self.asked += 1
+            stream = self._streams[-1]
+            if stream is None:
+                return method(system, *given, **named)
+            return getattr(stream, name)(*given, **named)
+
+        return answered
+
+    def _started(self, event: str, details: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen" and str(details[0]) == sys.executable:
+            self.asked += 1
+
+
+DOOR = Door()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("luck")
+    group.addoption("--shuffle", type=int, metavar="SEED", help="run in an order that follows from the seed")
+    group.addoption(
+        "--luck", action="store_true", help="only tests that ask the system for bits, and with them"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}: is about the operating system's bits, and gets them")
+    config.pluginmanager.register(Keeper(config), "keeper of luck")
+    DOOR.install()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("shuffle")
+    return None if seed is None else f"shuffled: --shuffle {seed}"
+
+
+def _stream(owner: Any, *names: str) -> SeededEntropy | None:
+    """Of its own for every name, and the same in every order; None where the system itself shall answer."""
+    if owner.config.getoption("luck") or owner.get_closest_marker(MARK) is not None:
+        return None
+    return SeededEntropy(zlib.crc32("/".join(names).encode()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Wrapper:
+    """A shared fixture is the same whichever test is the first to need it."""
+    owner, before = request.node, DOOR.asked  # the test, class, file or session that it is made for
+    with DOOR.leading_to(_stream(owner, owner.nodeid, fixturedef.argname, repr(request.param_index))):
+        try:
+            return (yield)
+        finally:
+            if DOOR.asked > before and fixturedef.scope != "function":
+                request._pyfuncitem.user_properties.append(ALL_ASKED)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Wrapper:
+    return (yield from _watched(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Wrapper:
+    with DOOR.leading_to(_stream(item, item.nodeid)):
+        return (yield from _watched(item))
+
+
+def _watched(item: pytest.Item) -> Wrapper:
+    before = DOOR.asked
+    try:
+        return (yield)
+    finally:
+        if DOOR.asked > before:
+            item.user_properties.append(ASKED)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("luck"):
+        kept = set(config.cache.get(KEPT, []))
+        if not kept:
+            raise pytest.UsageError("no test is known to ask the system for bits: run `make test` first")
+        asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & kept]
+        config.hook.pytest_deselected(items=list(set(items) - set(asking)))
+        items[:] = asking
+    seed = config.getoption("shuffle")
+    if seed is not None:
+        items[:] = shuffled(items, seed)
+
+
+def shuffled(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Files stay together, and classes in them, so that what they share is made once."""
+    dice = random.Random(seed)
+    found = []
+    for file in _mixed(dice, items, pytest.Module):
+        for cls in _mixed(dice, file, pytest.Class):
+            dice.shuffle(cls)
+            found += cls
+    return found
+
+
+def _mixed(dice: random.Random, items: Iterable[pytest.Item], kind: type[pytest.Collector]) -> list[Any]:
+    def name(item: pytest.Item) -> str:
+        parent = item.getparent(kind)
+        return "" if parent is None else parent.nodeid
+
+    groups = [list(group) for _, group in groupby(sorted(items, key=name), name)]
+    dice.shuffle(groups)
+    return groups
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+class Keeper:
+    """Keeps, in the process that hears of all tests, which of them asked."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._asked: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        properties = set(map(tuple, report.user_properties))
+        self._asked |= {report.nodeid} if ASKED in properties else set()
+        self._asked |= {_file(report.nodeid)} if ALL_ASKED in properties else set()
+
+    def pytest_sessionfinish(self) -> None:
+        """What asked once stays known: a run may be of a part of the tests."""
+        if not hasattr(self._config, "workerinput"):
+            self._config.cache.set(KEPT, sorted(self._asked | set(self._config.cache.get(KEPT, []))))

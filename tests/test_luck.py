@@ -1,0 +1,78 @@
+"""Tests owe nothing to luck: bits of the system come from seeds, in every order; the door is the only one."""
+
+from __future__ import annotations
+
+import ast
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.luck import DOOR, shuffled
+
+from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "dpgram"
+RANDOM = {"secrets", "random", "uuid"}
+
+
+def sources_of_bits(path: Path) -> set[str]:
+    """What a file names that can ask the operating system for random bits, `rng = default_rng()` included."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= RANDOM & {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= RANDOM & {node.module or ""}
+        elif isinstance(node, ast.Attribute) and node.attr in ("urandom", "getrandom", "SystemRandom"):
+            found.add(node.attr)
+        elif isinstance(node, ast.Call) and not node.args and not node.keywords:
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            found |= {"default_rng", "SeedSequence"} & {name}
+    return found
+
+
+def test_there_is_one_door_to_the_systems_bits() -> None:
+    found = {path.relative_to(SOURCE).as_posix(): sources_of_bits(path) for path in SOURCE.rglob("*.py")}
+    assert {name: what for name, what in found.items() if what} == {"privacy/entropy.py": {"secrets"}}
+
+
+def test_no_test_makes_bits_of_its_own_without_a_seed() -> None:
+    tests = Path(__file__).parent
+    allowed = {"luck.py", "test_luck.py", "fuzz/test_targets.py"}  # the last seeds `random.Random`
+    found = {path.relative_to(tests).as_posix() for path in tests.rglob("*.py") if sources_of_bits(path)}
+    assert found <= allowed
+
+
+def test_the_system_answers_from_the_stream_of_the_test(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("luck"):
+        pytest.skip("the system itself answers")
+    own = SeededEntropy(zlib.crc32(request.node.nodeid.encode()))
+    assert SystemEntropy().random_bytes(16) == own.random_bytes(16)
+    assert SystemEntropy().random_bytes(16) == own.random_bytes(16), "and goes on"
+
+
+@pytest.mark.system_entropy
+def test_a_marked_test_gets_the_system_itself(request: pytest.FixtureRequest) -> None:
+    own = SeededEntropy(zlib.crc32(request.node.nodeid.encode()))
+    assert SystemEntropy().random_bytes(16) != own.random_bytes(16)
+
+
+def test_who_asks_is_counted() -> None:
+    before = DOOR.asked
+    SeededEntropy(1).random_bytes(4)
+    assert DOOR.asked == before
+    SystemEntropy().discrete_gaussian(3.0, 2)
+    SystemEntropy().matrix_laplace(1, 1.0)
+    assert DOOR.asked >= before + 2
+
+
+def test_an_order_follows_from_its_seed(request: pytest.FixtureRequest) -> None:
+    items = request.session.items
+    one, again, other = (shuffled(items, seed) for seed in (1, 1, 2))
+    assert one == again
+    assert sorted(map(id, one)) == sorted(map(id, items))
+    assert one != other or len(items) < 5
+    files = [item.nodeid.partition("::")[0] for item in one]
+    changes = sum(a != b for a, b in pairwise(files))
+    assert changes == len(set(files)) - 1, "files stay together"

@@ -1,0 +1,530 @@
+"""Ids map one to one to units, from every source: neither do two persons become one, nor one person two."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import sqlite3
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpgram.curator import publish
+from dpgram.encoding import Encoder
+from dpgram.engines.dask import DaskEngine
+from dpgram.engines.local import portions
+from dpgram.errors import SourceError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.learning_table import Table
+from dpgram.portions import Portions
+from dpgram.privacy.ledger import Ledger
+from dpgram.release_parts import UnitRule
+from dpgram.schema import Schema, categorical, numeric
+from dpgram.sources import delimited, open_source
+from dpgram.units import unit_ids
+
+SCHEMA = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
+RULE = UnitRule(counts="units", rows_at_most=1024)
+
+
+def plan() -> Portions:
+    whole = Encoder(SCHEMA)
+    return Portions(whole=whole, blocks=(whole,), unit="id", rule=RULE)
+
+
+def read(data: object, batch_rows: int = 65536) -> list[str | None]:
+    source = open_source(data, ["id"], kinds={"id": "id"}, batch_rows=batch_rows)
+    return [text for batch in source.batches() for text in unit_ids(batch.column(0), "id").to_pylist()]
+
+
+def number(text: str) -> int | None:
+    """The whole number that a text spells as programs do: digits, 7.0, 1e+16 or 1.2E7."""
+    if re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", text, re.ASCII) and text != "-0":
+        return int(text.partition(".")[0])
+    if re.fullmatch(r"-?[1-9](\.\d+)?[eE]\+?\d{1,3}", text, re.ASCII) and ("." in text or "+" in text):
+        value = Decimal(text)
+        return int(value) if value == int(value) else None
+    return None
+
+
+def person(cell: Any) -> tuple[str, object] | None:
+    """Who this is, by the words of docs/how-to/persons.md: the reference for all sources."""
+    if cell is None or cell == "" or cell == b"" or cell != cell:
+        return None
+    if isinstance(cell, str):
+        whole = number(cell)
+        return ("text", cell.encode("utf-8", "surrogatepass")) if whole is None else ("number", whole)
+    if isinstance(cell, bytes):
+        return ("bytes", cell)
+    if isinstance(cell, bool):
+        return ("text", str(cell).lower().encode())
+    if isinstance(cell, float | Decimal | int):
+        exact = Decimal(repr(cell)) if isinstance(cell, float) else Decimal(cell)
+        if not exact.is_finite():
+            return ("text", str(float(exact)).encode())
+        if exact == exact.to_integral_value():
+            return ("number", int(cell))
+        return ("text", f"{exact:f}".rstrip("0").encode())
+    return ("text", str(cell).removesuffix(" 00:00:00").encode())
+
+
+def assert_one_to_one(cells: Sequence[Any], texts: Sequence[str | None]) -> None:
+    assert len(cells) == len(texts)
+    persons = [person(cell) for cell in cells]
+    assert [who is None for who in persons] == [text is None for text in texts]
+    pairs = {(who, text) for who, text in zip(persons, texts, strict=True)}
+    assert len(pairs) == len(set(persons)) == len(set(texts))
+
+
+def csv(cells: Sequence[bytes], folder: Path) -> Path:
+    path = folder / "people.csv"
+    quoted = b"".join(b'"' + cell.replace(b'"', b'""') + b'",x\r\n' for cell in cells)
+    path.write_bytes(b"id,other\n" + quoted)
+    return path
+
+
+def stray(cells: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Arrow text of any bytes: readers of files make such without a look."""
+    binary = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+    return pa.array(cells, binary).view(kind)
+
+
+def parquet(table: pa.Table, folder: Path) -> Path:
+    pq.write_table(table, folder / "people.parquet", row_group_size=3)
+    return folder / "people.parquet"
+
+
+def sqlite(cells: Sequence[Any], folder: Path) -> tuple[sqlite3.Connection, str]:
+    connection = sqlite3.connect(folder / "people.sqlite")
+    connection.execute("CREATE TABLE people (id)")
+    connection.executemany("INSERT INTO people VALUES (?)", [(cell,) for cell in cells])
+    connection.commit()
+    return connection, "SELECT id FROM people"
+
+
+def duck(cells: Sequence[Any], kind: str) -> Any:
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE people (id {kind})")
+    if cells:
+        connection.executemany("INSERT INTO people VALUES (?)", [(cell,) for cell in cells])
+    return connection, "SELECT id FROM people"
+
+
+TEXT_LIKE = ["7", "7.0", "7.00", "07", " 7", "7.50", "7.5", "-0.0", "0", "-0", "1e16", "1e+16", "1.0E16",
+             "10000000000000000", "1.5e+0", "1.25E2", "1.25e+1", "M\udcfcller", "M\udcf6ller", "M�ller",
+             "Müller", "Möller", "a\x00fc", "a\udcfc", "a\x00", "a", "\x00x61", "true", "inf", "nan", "NA",
+             "1e+999", "x" * 300]  # fmt: skip
+TEXTS = st.lists(
+    st.one_of(st.sampled_from(TEXT_LIKE), st.text(st.characters(), max_size=5)), min_size=1, max_size=8
+)
+VALID = TEXTS.map(lambda cells: [cell.encode("utf-8", "replace").decode() for cell in cells])
+BYTES = st.lists(
+    st.one_of(
+        st.binary(max_size=4),
+        st.sampled_from([b"a", b"\xfc", b"\xf6", b"\xef\xbf\xbd", b"7", b"\x00a", b'"', b"\n"]),
+    ),
+    min_size=1,
+    max_size=8,
+)  # fmt: skip
+FLOATS = st.one_of(
+    st.sampled_from(
+        [7.0, 7.5, -0.0, 0.0, 1e16, 2.0**53, 2.0**53 + 2, 1e300, 1e23, 1e-7, 5e-324, float("inf")]
+    ),
+    st.floats(allow_nan=False),
+)
+INTEGERS = st.one_of(
+    st.sampled_from([7, 0, -7, 10**16, 2**53, 2**53 + 1, 2**63 - 1]), st.integers(-(2**63), 2**63 - 1)
+)
+DECIMALS = st.one_of(
+    st.sampled_from([Decimal(word) for word in ("7", "7.0", "7.5", "7.50", "0E-10", "1E+16", "1E-7", "-0")]),
+    st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=6),
+)
+STORED = st.lists(
+    st.one_of(
+        st.sampled_from([text for text in TEXT_LIKE if text.isprintable()]),
+        st.binary(max_size=3),
+        FLOATS,
+        INTEGERS,
+    ),
+    min_size=1,
+    max_size=8,
+)
+moment = dt.datetime.fromisoformat
+NAIVE = st.datetimes(max_value=moment("2200-01-01"), min_value=moment("1700-01-01"))
+OBJECTS = st.lists(
+    st.one_of(
+        st.sampled_from(TEXT_LIKE), st.binary(max_size=3), FLOATS, INTEGERS, st.integers(), DECIMALS,
+        st.booleans(), NAIVE, st.dates(), st.uuids(), st.none(), st.just(float("nan")),
+    ),
+    min_size=1,
+    max_size=8,
+)  # fmt: skip
+
+
+def with_folder(make: Callable[[Sequence[Any], Path], Any], cells: Sequence[Any]) -> list[str | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        data = make(cells, Path(folder))
+        try:
+            return read(data, batch_rows=3)
+        finally:
+            if isinstance(data, tuple):
+                data[0].close()
+
+
+ANY_TEXT: dict[str, Callable[[Sequence[str], Path], Any]] = {
+    "list": lambda cells, _: {"id": list(cells)},
+    "objects": lambda cells, _: {"id": np.array(cells, object)},
+    "numpy U": lambda cells, _: {"id": np.array([cell.rstrip("\x00") for cell in cells], "U")},
+    "plain array": lambda cells, _: np.array(cells, object).reshape(-1, 1),
+    "pandas objects": lambda cells, _: pd.DataFrame({"id": pd.Series(cells, dtype=object)}),
+    "polars objects": lambda cells, _: pl.DataFrame({"id": pl.Series(cells, dtype=pl.Object)}),
+}  # fmt: skip
+VALID_TEXT: dict[str, Callable[[Sequence[str], Path], Any]] = {
+    "pandas str": lambda cells, _: pd.DataFrame({"id": pd.Series(cells, dtype="str")}),
+    "pandas string": lambda cells, _: pd.DataFrame({"id": pd.Series(cells, dtype="string")}),
+    "pandas categories": lambda cells, _: pd.DataFrame({"id": pd.Categorical(cells)}),
+    "polars": lambda cells, _: pl.DataFrame({"id": list(cells)}),
+    "polars lazy": lambda cells, _: pl.LazyFrame({"id": list(cells)}),
+    "polars categories": lambda cells, _: pl.DataFrame({"id": pl.Series(cells, dtype=pl.Categorical)}),
+    "arrow": lambda cells, _: pa.table({"id": pa.array(cells)}),
+    "arrow views": lambda cells, _: pa.table({"id": pa.array(cells, pa.string_view())}),
+    "arrow dictionary": lambda cells, _: pa.table({"id": pa.array(cells).dictionary_encode()}),
+    "arrow runs": lambda cells, _: pa.table({"id": pa.compute.run_end_encode(pa.array(cells))}),
+    "parquet": lambda cells, folder: parquet(pa.table({"id": pa.array(cells)}), folder),
+    "csv": lambda cells, folder: csv([cell.encode() for cell in cells], folder),
+    "sqlite": sqlite,
+    "duckdb": lambda cells, _: duck(cells, "VARCHAR"),
+}
+ANY_BYTES: dict[str, Callable[[Sequence[bytes], Path], Any]] = {
+    "list": lambda cells, _: {"id": list(cells)},
+    "objects": lambda cells, _: {"id": np.array(cells, object)},
+    "views of memory": lambda cells, _: {"id": [memoryview(cell) for cell in cells]},
+    "numpy S": lambda cells, _: {"id": np.array(cells, "S")},
+    "structured": lambda cells, _: np.array([(cell,) for cell in cells], [("id", "S9")]),
+    "pandas": lambda cells, _: pd.DataFrame({"id": list(cells)}),
+    "polars": lambda cells, _: pl.DataFrame({"id": list(cells)}),
+    "arrow": lambda cells, _: pa.table({"id": pa.array(cells, pa.binary())}),
+    "arrow large": lambda cells, _: pa.table({"id": pa.array(cells, pa.large_binary())}),
+    "arrow views": lambda cells, _: pa.table({"id": pa.array(cells, pa.binary_view())}),
+    "arrow dictionary": lambda cells, _: pa.table({"id": pa.array(cells, pa.binary()).dictionary_encode()}),
+    "parquet": lambda cells, folder: parquet(pa.table({"id": pa.array(cells, pa.binary())}), folder),
+    "sqlite": sqlite,
+    "duckdb": lambda cells, _: duck(cells, "BLOB"),
+}
+STRAY_TEXT: dict[str, Callable[[Sequence[bytes], Path], Any]] = {
+    "csv": csv,
+    "arrow": lambda cells, _: pa.table({"id": stray(cells, pa.string())}),
+    "arrow large": lambda cells, _: pa.table({"id": stray(cells, pa.large_string())}),
+    "arrow dictionary": lambda cells, _: pa.table({"id": stray(cells, pa.string()).dictionary_encode()}),
+    "parquet": lambda cells, folder: parquet(pa.table({"id": stray(cells, pa.string())}), folder),
+    "sqlite": lambda cells, folder: sqlite_of_text(cells, folder),
+}
+
+
+def sqlite_of_text(cells: Sequence[bytes], folder: Path) -> tuple[sqlite3.Connection, str]:
+    connection, _ = sqlite(cells, folder)
+    return connection, "SELECT CAST(id AS TEXT) AS id FROM people"
+
+
+@pytest.mark.parametrize("form", ANY_TEXT)
+@settings(deadline=None, max_examples=60)
+@given(cells=TEXTS)
+@example(cells=TEXT_LIKE)
+def test_text(form: str, cells: list[str]) -> None:
+    if form == "numpy U":  # which has no letters NUL at the end
+        cells = [cell.rstrip("\x00") for cell in cells]
+    assert_one_to_one(cells, with_folder(ANY_TEXT[form], cells))
+
+
+@pytest.mark.parametrize("form", VALID_TEXT)
+@settings(deadline=None, max_examples=25)
+@given(cells=VALID)
+@example(cells=[cell.encode("utf-8", "replace").decode() for cell in TEXT_LIKE])
+def test_valid_text(form: str, cells: list[str]) -> None:
+    assert_one_to_one(cells, with_folder(VALID_TEXT[form], cells))
+
+
+@pytest.mark.parametrize("form", ANY_BYTES)
+@settings(deadline=None, max_examples=25)
+@given(cells=BYTES)
+def test_bytes(form: str, cells: list[bytes]) -> None:
+    if form in ("numpy S", "structured"):  # which have no bytes NUL at the end
+        cells = [cell.rstrip(b"\x00") for cell in cells]
+    assert_one_to_one(cells, with_folder(ANY_BYTES[form], cells))
+
+
+@pytest.mark.parametrize("form", STRAY_TEXT)
+@settings(deadline=None, max_examples=40)
+@given(cells=BYTES)
+@example(
+    cells=["Müller".encode("latin-1"), "Möller".encode("latin-1"), "Müller".encode(), b"M\xef\xbf\xbdller"]
+)
+def test_text_in_any_encoding(form: str, cells: list[bytes]) -> None:
+    if form == "sqlite":  # a NUL ends a text there
+        cells = [cell.partition(b"\x00")[0] for cell in cells]
+    letters = [cell.decode("utf-8", "surrogateescape") for cell in cells]
+    assert_one_to_one(letters, with_folder(STRAY_TEXT[form], cells))
+
+
+@settings(deadline=None, max_examples=200)
+@given(cells=OBJECTS)
+@example(cells=[*TEXT_LIKE, 7, 7.0, Decimal(7), Decimal("7.00"), 10**16, 1e16, b"7", b"a", True, 1])
+def test_objects_of_any_type(cells: list[Any]) -> None:
+    column = np.empty(len(cells), object)
+    column[:] = cells
+    frames = [{"id": list(cells)}, {"id": column}, pd.DataFrame({"id": pd.Series(column, dtype=object)})]
+    for data in frames:
+        assert_one_to_one(cells, read(data, batch_rows=3))
+
+
+@settings(deadline=None, max_examples=30)
+@given(cells=STORED)
+def test_sqlite_of_any_storage_class(cells: list[Any]) -> None:
+    assert_one_to_one(cells, with_folder(sqlite, cells))
+
+
+@settings(deadline=None, max_examples=60)
+@given(numbers=st.lists(FLOATS, min_size=1, max_size=8))
+def test_columns_of_floats_agree_with_objects(numbers: list[float]) -> None:
+    expected = read({"id": list(numbers)})
+    assert_one_to_one(numbers, expected)
+    assert read({"id": np.array(numbers)}) == expected
+    assert read(pl.DataFrame({"id": numbers})) == expected
+    assert read(pd.DataFrame({"id": [*numbers, None]}))[:-1] == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(numbers=st.lists(DECIMALS, min_size=1, max_size=8))
+def test_columns_of_decimals_agree_with_objects(numbers: list[Decimal]) -> None:
+    expected = read({"id": list(numbers)})
+    assert_one_to_one(numbers, expected)
+    for kind in (pa.decimal128(38, 10), pa.decimal256(60, 20)):
+        assert read(pa.table({"id": pa.array(numbers, kind)})) == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(moments=st.lists(NAIVE, min_size=1, max_size=5), zone=st.sampled_from([None, 0, 90, -600]))
+def test_columns_of_moments_agree_with_objects(moments: list[dt.datetime], zone: int | None) -> None:
+    zoned = [
+        m if zone is None else m.replace(tzinfo=dt.timezone(dt.timedelta(minutes=zone))) for m in moments
+    ]
+    expected = read({"id": list(zoned)})
+    assert len(set(expected)) == len(set(moments))
+    assert None not in expected
+    assert (
+        read(pa.table({"id": pa.array(zoned, pa.timestamp("us", None if zone is None else "Asia/Tokyo"))}))
+        == expected
+    )
+    assert read(pd.DataFrame({"id": zoned})) == expected
+    assert read(pd.DataFrame({"id": pd.Series([pd.Timestamp(m) for m in zoned], dtype=object)})) == expected
+    if zone is None:
+        assert read({"id": [np.datetime64(moment) for moment in moments]}) == expected
+        assert read({"id": np.array(moments, "datetime64[us]")}) == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts"),
+    [
+        ([dt.date(2020, 1, 31), moment("2020-01-31"), np.datetime64("2020-01-31"), "2020-01-31"],
+         ["2020-01-31"]),
+        ([np.datetime64("2020"), np.datetime64("2020-01"), dt.date(2020, 1, 1)], ["2020-01-01"]),
+        ([pd.Timestamp(2020, 1, 1, nanosecond=7), np.datetime64("2020-01-01T00:00:00.000000007")],
+         ["2020-01-01 00:00:00.000000007"]),
+        ([dt.datetime(2020, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))], ["2020-01-01Z"]),
+        ([dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=1)))], ["0000-12-31 23:00:00Z"]),
+        ([np.datetime64(10**18, "Y")], ["1000000000000001970-01-01"]),
+        ([uuid.UUID(int=5), str(uuid.UUID(int=5))], ["00000000-0000-0000-0000-000000000005"]),
+        ([np.longdouble(7), 7], ["7"]),
+        ([pd.NaT, np.datetime64("NaT"), pd.NA, [1], {}, 1j, dt.timedelta(1), np.timedelta64(1, "s"), 10**5000,
+          Decimal("1E+5000"), Decimal("sNaN"), np.longdouble(1) / 3], [None]),
+    ],
+)  # fmt: skip
+def test_objects_and_their_texts(cells: list[Any], texts: list[str | None]) -> None:
+    assert read({"id": cells}) == texts * len(cells)
+
+
+def test_days_of_any_year_are_those_of_the_calendar() -> None:
+    days = np.arange(-800_000, 800_000, 131)
+    texts = read({"id": [np.datetime64(int(day), "D") for day in days]})
+    assert texts == [str(text) for text in np.datetime_as_string(days.astype("datetime64[D]")).tolist()]
+
+
+def test_uuids_of_arrow_are_those_of_python() -> None:
+    ids = [uuid.UUID(int=5), uuid.UUID(int=6)]
+    column = pa.array([one.bytes for one in ids], pa.uuid())
+    assert read(pa.table({"id": column})) == read({"id": ids}) == list(map(str, ids))
+
+
+def test_names_of_folders(tmp_path: Path) -> None:
+    keys = [b"M\xfcller", b"M\xf6ller", "Müller".encode(), b"7", b"7.0", b"\xef\xbf\xbd"]
+    for key in keys:
+        folder = tmp_path / f"id={quote(key)}"
+        folder.mkdir()
+        pq.write_table(pa.table({"x": [1.0]}), folder / "part.parquet")
+    texts = [text for text in read(tmp_path) if text is not None]
+    assert len(texts) == 6
+    assert len(set(texts)) == 5
+
+
+def test_days_beyond_arrows_are_missing() -> None:
+    days = np.array([10**12, 10**12 - 2**32, 5], "datetime64[D]")
+    assert read({"id": days}) == [None, None, "1970-01-06"]
+
+
+class TestFilesInAnotherEncoding:
+    """The second way to read a CSV file gives what the first one gives."""
+
+    @settings(deadline=None, max_examples=80)
+    @given(
+        rows=st.lists(
+            st.tuples(st.text("aü,\"\n\r;7.", max_size=4), st.text("0123456789.e-x", max_size=4)), max_size=12
+        ),
+        portion=st.integers(1, 40),
+        ends=st.sampled_from(["\n", "\r\n"]),
+        mark=st.booleans(),
+    )  # fmt: skip
+    def test_portions_read_as_the_whole(
+        self, rows: list[tuple[str, str]], portion: int, ends: str, mark: bool
+    ) -> None:
+        cells = "".join('"' + name.replace('"', '""') + f'",{x}{ends}' for name, x in rows)
+        text = f"näme,x{ends}{cells}"
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            path = Path(folder) / "people.csv"
+            path.write_bytes((b"\xef\xbb\xbf" if mark else b"") + text.encode())
+            whole = self.read(path)
+            patch.setattr(delimited, "PORTION", portion)
+            patch.setattr(delimited, "_is_utf8", lambda _: False)
+            assert self.read(path) == whole
+
+    @staticmethod
+    def read(path: Path) -> list[Any]:
+        source = open_source(path, ["x", "näme"], kinds={"x": "number", "näme": "id"}, batch_rows=3)
+        batches = [(batch, unit_ids(batch.column(1), "näme")) for batch in source.batches()]
+        numbers = [cell for batch, _ in batches for cell in batch.column(0).to_pylist()]
+        return [numbers, [cell for _, ids in batches for cell in ids.to_pylist()]]
+
+    def test_a_packed_file(self, tmp_path: Path) -> None:
+        import gzip
+
+        path = tmp_path / "people.csv.gz"
+        path.write_bytes(gzip.compress("id,x\nMüller,1\nMöller,2\nMüller,3\n".encode("latin-1")))
+        first, second, third = read(path)
+        assert first == third != second
+
+
+class TestLossyTypesAreRefusedByType:
+    @pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
+    @pytest.mark.parametrize("rows", [0, 1])
+    def test_wide_integers_of_duckdb(self, kind: str, rows: int) -> None:
+        data = duck([7] * rows, kind)
+        with pytest.raises(SourceError, match="cannot tell units apart"):
+            read(data)
+        as_text = (data[0], "SELECT CAST(id AS VARCHAR) AS id FROM people")
+        assert read(as_text) == ["7"] * rows
+
+    def test_extended_precision_of_numpy(self) -> None:
+        with pytest.raises(SourceError, match="last digits would become one"):
+            read({"id": np.array([1, 2], np.longdouble)})
+
+    def test_nothing_is_charged(self, tmp_path: Path) -> None:
+        ledger = Ledger.create(tmp_path / "l.ledger", name="l", epsilon=1.0, delta=1e-5, unit="id")
+        table = {"id": np.array([1, 2], np.longdouble), "x": [0.1, 0.2], "y": [0.1, 0.2]}
+        with pytest.raises(SourceError, match="last digits"):
+            publish(table, SCHEMA, epsilon=0.5, delta=1e-6, unit="id", ledger=ledger, progress=False)
+        assert ledger.entries == 0
+
+
+def removed(with_all: Any, without: Any) -> tuple[float, float]:
+    """|ΔG| of two tables, Frobenius and nuclear, in units of what one person is said to change at most."""
+    (a,), (b,) = (portions(data, plan(), threads=1, progress=False) for data in (with_all, without))
+    values = np.linalg.eigvalsh((a.cells - b.cells).astype(float)) / ROW_NORM_SQUARED
+    return float(np.sqrt(np.sum(values**2))), float(np.sum(np.abs(values)))
+
+
+@pytest.mark.parametrize("form", ["csv", "numpy S", "pandas", "sqlite blob"])
+def test_no_two_persons_share_a_divisor(form: str, tmp_path: Path) -> None:
+    """Removing the person of many rows leaves the other's row as it is: else |ΔG|_F comes to 1.41·s."""
+
+    def table(count: int) -> Any:
+        x, y = [1.0] + [-1.0] * count, [1.0] + [1.0] * count
+        ids = [b"M\xfcller"] + [b"M\xf6ller"] * count
+        if form == "csv":
+            path = tmp_path / f"{count}.csv"
+            lines = [b"%s,%g,%g\n" % row for row in zip(ids, x, y, strict=True)]
+            path.write_bytes(b"id,x,y\n" + b"".join(lines))
+            return path
+        if form == "sqlite blob":
+            connection = sqlite3.connect(":memory:")
+            connection.execute("CREATE TABLE t (id, x, y)")
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", list(zip(ids, x, y, strict=True)))
+            return connection, "SELECT * FROM t"
+        columns = {"id": np.array(ids) if form == "numpy S" else ids, "x": x, "y": y}
+        return pd.DataFrame(columns) if form == "pandas" else columns
+
+    frobenius, nuclear = removed(table(500), table(0))
+    assert frobenius <= 1.0
+    assert nuclear <= 1.0
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [(7, 7.0), (Decimal(7), Decimal("7.0")), (10**16, 1e16), ("7", "7.0"), ("10000000000000000", "1e+16")],
+    ids=str,
+)
+def test_no_person_is_two_units(forms: tuple[Any, Any], tmp_path: Path) -> None:
+    """The rows of one person, in two forms of one id, in two batches, files or parts: |ΔG|_F was 2·s."""
+    for order in (forms, forms[::-1]):
+        table = {"id": ["other", *order], "x": [0.5, 1.0, 1.0], "y": [0.5, 1.0, 1.0]}
+        frobenius, nuclear = removed(table, {name: column[:1] for name, column in table.items()})
+        assert frobenius <= 1.0
+        assert nuclear <= 1.0
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, form in zip(paths, forms, strict=True):
+        path.write_text(f"id,x,y\n{form},1,1\n,0,0\n")
+    (found,) = portions(paths, plan(), threads=1, progress=False)
+    assert found.counts.units_read == 1
+    frame = pd.DataFrame({"id": pd.Series(forms, dtype=object), "x": 1.0, "y": 1.0})
+    with_dask = dd.from_map(lambda i: frame.iloc[i : i + 1], [0, 1], meta=frame.iloc[:0])
+    (found,) = DaskEngine(scheduler="threads").portions(with_dask, plan())
+    assert found.counts.units_read == 1
+
+
+def test_learning_takes_one_row_of_each_person() -> None:
+    schema = Schema(numeric("x"), categorical("c"))
+    data = {"id": [7, 7.0, "7", b"\xfc", b"\xf6"], "x": [1.0] * 5, "c": ["7", "7.0", "a", "b", "c"]}
+    assert len(Table.of(data, schema, "drop", "id").data) == 3
+    orders = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3]]
+    taken = [
+        Table.of({name: [cells[i] for i in order] for name, cells in data.items()}, schema, "drop", "id").data
+        for order in orders
+    ]
+    chosen = [sorted(table["c"].to_pylist()) for table in taken]
+    assert chosen[0] == chosen[1] == chosen[2]
+
+
+def test_publish_reads_ids_of_every_kind() -> None:
+    ids = [uuid.UUID(int=i) for i in range(40)]
+    release = publish(
+        {"id": ids, "x": np.linspace(-1, 1, 40), "y": np.zeros(40)},
+        SCHEMA,
+        epsilon=9.0,
+        delta=1e-6,
+        unit="id",
+        progress=False,
+    )
+    assert release.count() == pytest.approx(40, abs=10)
