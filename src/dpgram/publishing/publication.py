@@ -327,6 +327,17 @@ class Allowance:
                     self._others[part] += sign
 
 
+def warn_of_delta(delta: float, work: Pass, sums: Sums) -> None:
+    """Only under replace-one: there the number of rows is public, so that this depends on no row."""
+    unit = work.rules.unit
+    rows = work.rows_read(sums) if unit is None else work.units_read(sums)
+    if delta * rows > 1.0:
+        tell(
+            f"delta = {delta:g} is above one in the {rows} {'rows' if unit is None else 'units'}: "
+            "with it one person in the table may be revealed"
+        )
+
+
 def harmless(progress: Callable[[int], None]) -> Callable[[int], None]:
     """A bar that breaks must not cost what was paid for: it is left alone from then on."""
     broken = False

@@ -16,7 +16,7 @@ from dpgram.errors import DpgramError
 from dpgram.gram import EXACT_ROWS
 from dpgram.levels import LONGEST_LEVEL
 from dpgram.sums.base import Statistic
-from dpgram.sums.counts import opened, sealed
+from dpgram.sums.cells import opened, sealed
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
