@@ -40,7 +40,8 @@ SHARES: Final = {
     "releases": 0.1,
     "partials": 0.2,
     "schemas": 0.35,
-    "csv_tables": 0.335,
+    "csv_tables": 0.325,
+    "one_row": 0.01,
     "parquet_tables": 0.012,
     "commands": 0.003,
 }
