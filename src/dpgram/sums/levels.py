@@ -17,6 +17,7 @@ from dpgram.gram import EXACT_ROWS
 from dpgram.levels import LONGEST_LEVEL
 from dpgram.sums.base import Statistic
 from dpgram.sums.cells import opened, sealed
+from dpgram.sums.grams import outside
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -96,7 +97,9 @@ class LevelsAccumulator:
     def add(self, rows: CountedRows) -> None:
         """Count the representatives among these rows."""
         chosen = rows.representatives
-        self._counts += PolicyCounts(rows_read=int(rows.placed.sum()), rows_used=len(chosen))
+        read, used = int(rows.placed.sum()), len(chosen)
+        # As in every other sum: what is public of a first pass must not depend on what comes first in it.
+        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
         for start in range(0, len(chosen), EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
             weights = rows.lattice_weights(piece).astype(np.float64)
