@@ -26,15 +26,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from dpgram.engines.work import Sums, Work, merge, numbered, settled
+from dpgram.learning_table import Table
+from dpgram.portions import Portions
 
 from assurance.fuzz_targets import scratch
 from dpgram.columns import boolean, categorical, numeric
 from dpgram.encoding import Encoder
-from dpgram.engines.work import Sums, Work, merge, numbered, settled
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learning_table import Table
-from dpgram.portions import Portions
 from dpgram.release_parts import SurveyWeight, UnitRule
 from dpgram.schema import Schema
 

@@ -17,13 +17,13 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from dpgram.engines.work import Work
 
 from assurance.fuzz_targets import scratch
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram.canonical_json import canonical_bytes
 from dpgram.encoding import Encoder
-from dpgram.engines.work import Work
 from dpgram.errors import DpgramError, DpgramWarning
 from dpgram.federated import Partial, Partials, partial_gram
 from dpgram.schema import Schema, categorical, numeric

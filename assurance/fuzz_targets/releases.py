@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from dpgram.publishing import publish
 
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram import report
-from dpgram.curator import publish
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
 from dpgram.privacy.entropy import SeededEntropy

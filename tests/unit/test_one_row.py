@@ -16,8 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dpgram.publishing import publish
 
-from dpgram.curator import publish
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError

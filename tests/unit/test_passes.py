@@ -459,7 +459,7 @@ class TestGroupsBlocksWeights:
 
 @pytest.mark.parametrize("unit", [None, "id"])
 def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
-    """Under replace-one a release states the rows, or units, that the first sum of the first pass has seen."""
+    """Under replace-one a release states the rows, or units, that its first sum has seen."""
     table = pa.table(
         {"x": [1.0, 2.0, 3.0, None, 5.0], "s": ["a", "b", "a", "b", None], "id": [1, 1, 2, 3, None]}
     ).append_column("w", pa.array([1.0, None, 2.0, 3.0, 4.0]))
