@@ -26,17 +26,19 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dpgram.engines.work import Sums, Work, merge, numbered, settled
-from dpgram.learning_table import Table
-from dpgram.portions import Portions
 
 from assurance.fuzz_targets import scratch
 from dpgram.columns import boolean, categorical, numeric
 from dpgram.encoding import Encoder
+from dpgram.engines.passes import Pass, Sums, finished, gram_pass, merge, numbered
 from dpgram.errors import SourceError
+from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
+from dpgram.sums.counts import OctavesOf, RowsOf
+from dpgram.sums.levels import ExactLevels, LevelsOf
 
 Columns = Mapping[str, Sequence[Any]]
 Outcome = list[list[list[int]]] | str
@@ -197,25 +199,30 @@ def _sums(make: Callable[[], Any]) -> list[list[list[int]]]:
     whole, kept = Encoder(SCHEMA), Encoder(SCHEMA, missing="midpoint")
     by, weight = categorical("g", ["n"], other="rest"), SurveyWeight(column="w", at_most=2.0)
     rule = UnitRule(counts="units", rows_at_most=3)
-    plans = (
-        Portions(whole=whole, blocks=(whole,)),
-        Portions(whole=kept, blocks=(kept,), unit="id", rule=rule),
-        Portions(whole=whole, blocks=(whole,), unit="id", rule=rule, by=by, weight=weight),
+    passes = (
+        Pass(rules=RowRules(schema=SCHEMA, by=None), statistics=gram_pass(whole).statistics * 2),
+        gram_pass(kept, unit="id", rule=rule),
+        gram_pass(whole, unit="id", rule=rule, by=by, weight=weight),
     )
-    found = [one for plan in plans for one in added_up(make(), Work.of_portions(plan))]
+    found = [one for work in passes for one in added_up(make(), work)]
     for unit in (None, "id"):
-        tally = Table.of(make(), OPEN, "drop", unit).first_pass()
-        assert all(level.encode() for counts in tally.levels for level in counts.counts)
-    return [one.cells.tolist() for one in found]
+        rules = RowRules(schema=OPEN, unit=unit, rule=None if unit is None else rule)
+        counts = (RowsOf(("x",)), LevelsOf(("t",)), OctavesOf(("x",)))
+        for learnt in added_up(make(), Pass(rules=rules, statistics=counts)):
+            if isinstance(learnt, ExactLevels):
+                assert all(level.encode() for column in learnt.found for level in column)
+    return [one.cells.tolist() for one in found if isinstance(one, ExactGram)]
 
 
-def added_up(data: Any, work: Work) -> Sums:
+def added_up(data: Any, work: Pass) -> Sums:
     """The sums of a table, read in this thread."""
     batches = numbered(work.open(data).in_turn())
     outcome = (
-        merge([work.settle([lot]) for lot in work.split(batches, 2)]) if work.by_unit else work.sums(batches)
+        merge([work.join([bucket]) for bucket in work.split(batches, 2)])
+        if work.by_unit
+        else work.sums(batches)
     )
-    return settled(outcome, strict=False)
+    return finished(outcome, work)
 
 
 Made = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]

@@ -17,13 +17,13 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-from dpgram.engines.work import Work
 
 from assurance.fuzz_targets import scratch
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram.canonical_json import canonical_bytes
 from dpgram.encoding import Encoder
+from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning
 from dpgram.federated import Partial, Partials, partial_gram
 from dpgram.schema import Schema, categorical, numeric
@@ -160,7 +160,7 @@ def examine(data: bytes) -> None:
             loaded = Partial.load(path, passphrase=PASSPHRASE)
             repr(loaded)
             (loaded.sums[0] | loaded.sums[0]).to_bytes()
-            Partials(files=[path], passphrase=PASSPHRASE).merged(Work(encoder=Encoder(SCHEMA)))
+            Partials(files=[path], passphrase=PASSPHRASE).merged(gram_pass(Encoder(SCHEMA)))
         except DpgramError as refusal:
             if "\n" in str(refusal):
                 raise AssertionError("a refusal of several lines") from refusal

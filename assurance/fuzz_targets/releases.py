@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from dpgram.publishing import publish
 
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
@@ -27,6 +26,7 @@ from dpgram import report
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
 from dpgram.privacy.entropy import SeededEntropy
+from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 

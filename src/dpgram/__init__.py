@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Plan, plan
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Report, publish
+    from dpgram.publishing.publisher import Report, publish
     from dpgram.release import Release, load
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
 

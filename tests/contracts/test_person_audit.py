@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgram.terms import Terms, portions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

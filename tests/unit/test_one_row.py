@@ -16,13 +16,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dpgram.publishing import publish
 
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.levels import LevelCounts
 from dpgram.privacy.entropy import SeededEntropy
+from dpgram.publishing import publish
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import Kind, open_source
 
