@@ -19,6 +19,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpgram.learning import planned
+from dpgram.learning_table import Table
+from dpgram.learnt_checks import unresolved
+from dpgram.wishes import Wishes, wishes
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -26,7 +30,6 @@ from scipy import stats
 from dpgram import learning, learning_table
 from dpgram.audit import audit
 from dpgram.bounds import octave_counts, rows_needed
-from dpgram.publishing import Report, publish
 from dpgram.errors import (
     DpgramError,
     DpgramWarning,
@@ -37,9 +40,6 @@ from dpgram.errors import (
     SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learning import planned
-from dpgram.learning_table import Table
-from dpgram.learnt_checks import unresolved
 from dpgram.levels import level_threshold
 from dpgram.looks import LOOKS, looks_for
 from dpgram.mechanisms import Facts
@@ -50,9 +50,9 @@ from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import Report, publish
 from dpgram.release import Release
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
-from dpgram.wishes import Wishes, wishes
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))

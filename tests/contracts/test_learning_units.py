@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpgram.learning_table import Table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import audit
-from dpgram.publishing import publish
 from dpgram.errors import BudgetExceeded, DpgramError, LearningError, LedgerError, SchemaError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learning_table import Table
 from dpgram.privacy.accountant import GaussianEvent, curve_of
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Numeric, Schema, categorical, numeric
 

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import AuditResult, audit
-from dpgram.publishing import publish
 from dpgram.engines.local import gram
 from dpgram.gram_audit import Neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -29,6 +28,7 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves import PrivacyCurve
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric, product
 

@@ -24,27 +24,29 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgram.curator import publish
 from dpgram.encoding import Encoder
 from dpgram.engines.dask import DaskEngine
-from dpgram.engines.local import portions
+from dpgram.engines.local import add_up
+from dpgram.engines.passes import Pass, gram_pass
 from dpgram.errors import SourceError
+from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.learning_table import Table
-from dpgram.portions import Portions
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.release_parts import UnitRule
+from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import delimited, open_source
+from dpgram.sums.counts import ExactCounts, OctavesOf
+from dpgram.sums.levels import ExactLevels, LevelsOf
 from dpgram.units import unit_ids
 
 SCHEMA = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 RULE = UnitRule(counts="units", rows_at_most=1024)
 
 
-def plan() -> Portions:
-    whole = Encoder(SCHEMA)
-    return Portions(whole=whole, blocks=(whole,), unit="id", rule=RULE)
+def plan() -> Pass:
+    return gram_pass(Encoder(SCHEMA), unit="id", rule=RULE)
 
 
 def read(data: object, batch_rows: int = 65536) -> list[str | None]:
@@ -451,7 +453,9 @@ class TestLossyTypesAreRefusedByType:
 
 def removed(with_all: Any, without: Any) -> tuple[float, float]:
     """|ΔG| of two tables, Frobenius and nuclear, in units of what one person is said to change at most."""
-    (a,), (b,) = (portions(data, plan(), threads=1, progress=False) for data in (with_all, without))
+    (a,), (b,) = (add_up(data, plan(), threads=1, progress=False) for data in (with_all, without))
+    assert isinstance(a, ExactGram)
+    assert isinstance(b, ExactGram)
     values = np.linalg.eigvalsh((a.cells - b.cells).astype(float)) / ROW_NORM_SQUARED
     return float(np.sqrt(np.sum(values**2))), float(np.sum(np.abs(values)))
 
@@ -496,25 +500,30 @@ def test_no_person_is_two_units(forms: tuple[Any, Any], tmp_path: Path) -> None:
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for path, form in zip(paths, forms, strict=True):
         path.write_text(f"id,x,y\n{form},1,1\n,0,0\n")
-    (found,) = portions(paths, plan(), threads=1, progress=False)
+    (found,) = add_up(paths, plan(), threads=1, progress=False)
     assert found.counts.units_read == 1
     frame = pd.DataFrame({"id": pd.Series(forms, dtype=object), "x": 1.0, "y": 1.0})
     with_dask = dd.from_map(lambda i: frame.iloc[i : i + 1], [0, 1], meta=frame.iloc[:0])
-    (found,) = DaskEngine(scheduler="threads").portions(with_dask, plan())
+    (found,) = DaskEngine(scheduler="threads").add_up(with_dask, plan())
     assert found.counts.units_read == 1
 
 
 def test_learning_takes_one_row_of_each_person() -> None:
     schema = Schema(numeric("x"), categorical("c"))
     data = {"id": [7, 7.0, "7", b"\xfc", b"\xf6"], "x": [1.0] * 5, "c": ["7", "7.0", "a", "b", "c"]}
-    assert len(Table.of(data, schema, "drop", "id").data) == 3
+    work = Pass(rules=row_rules(schema, unit="id"), statistics=(OctavesOf(("x",)), LevelsOf(("c",))))
     orders = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3]]
     taken = [
-        Table.of({name: [cells[i] for i in order] for name, cells in data.items()}, schema, "drop", "id").data
+        add_up({name: [cells[i] for i in order] for name, cells in data.items()}, work, progress=False)
         for order in orders
     ]
-    chosen = [sorted(table["c"].to_pylist()) for table in taken]
-    assert chosen[0] == chosen[1] == chosen[2]
+    octaves, levels = taken[0]
+    assert isinstance(octaves, ExactCounts)
+    assert isinstance(levels, ExactLevels)
+    assert octaves.cells.sum() == 3 * ROW_NORM_SQUARED
+    assert sum(levels.found[0].values()) == 3 * ROW_NORM_SQUARED
+    assert len(levels.found[0]) == 3
+    assert taken[0] == taken[1] == taken[2]
 
 
 def test_publish_reads_ids_of_every_kind() -> None:

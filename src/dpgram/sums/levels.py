@@ -1,4 +1,4 @@
-"""How often each text occurs in a column whose levels nobody listed. A row, or a unit, counts once, as 2^30."""
+"""How often each text occurs in a column without listed levels. A row, or a unit, counts once, as 2^30."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpgram.errors import DpgramError
 from dpgram.gram import EXACT_ROWS
 from dpgram.levels import LONGEST_LEVEL
 from dpgram.sums.base import Statistic
-from dpgram.sums.counts import opened, sealed
+from dpgram.sums.cells import opened, sealed
 from dpgram.sums.grams import outside
 
 if TYPE_CHECKING:
