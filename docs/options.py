@@ -1,6 +1,6 @@
 """Write docs/reference/options.md, the table of what does not go together, from the table in the code.
 
-    python -m docs.options
+python -m docs.options
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEANINGS: Final = {
     "rank": "`rank=`",
     "degrees": "`degrees=`",
     "several rows a unit": "`unit=`, unless `unit_rows=1`: several rows of a person count",
-    "units in several groups": "`unit=` with `by=`, unless `unit_rows=1`: a person's rows may be in several groups",
+    "units in several groups": "`unit=` with `by=`, unless `unit_rows=1`: a person may be in several groups",
     "partial sums": "sums of several sites (`Partials`, `--partials`)",
     "a stream": "data that can be read once: an Arrow reader, another library's stream",
 }
@@ -37,11 +37,13 @@ NAMES: Final = (AUTO, *MECHANISMS)
 HEAD: Final = """\
 # What does not go together
 
-Every option of `publish` is meaningful by itself, and nearly all go together. Those that do not are in one table in the code
-(`dpgram.publishing.compatibility`); every refusal of a pair comes from it, before a row is read, and costs nothing. This page is made from it by
-`python -m docs.options`, and a test keeps it current. Another test tries every pair of options under every mechanism: it works, or it is here.
+Every option of `publish` is meaningful by itself, and nearly all go together. Those that do not are in one
+table in the code (`dpgram.publishing.compatibility`); every refusal of a pair comes from it, before a row is
+read, and costs nothing. This page is made from it by `python -m docs.options`, and a test keeps it current.
+Another test tries every pair of options under every mechanism: it works, or it is here.
 
-What is on neither list goes together: learning with groups, blocks, weights, persons, Dask, Spark and databases, for example.
+What is on neither list goes together: learning with groups, blocks, weights, persons, Dask, Spark and
+databases, for example.
 """
 
 
@@ -57,7 +59,9 @@ def page() -> str:
         marks = ["–" if clash_of(mechanism(kind), name) else "" for name in columns]
         lines.append(f"| `{kind}` | {' | '.join(marks)} |")
     lines += ["", "| option | because | instead |", "|---|---|---|"]
-    lines += [f"| {MEANINGS[name]} | {why} | {remedy} |" for name in columns for why, remedy in _reasons(name)]
+    lines += [
+        f"| {MEANINGS[name]} | {why} | {remedy} |" for name in columns for why, remedy in _reasons(name)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -68,7 +72,7 @@ def _pairs() -> Iterator[tuple[str, str, str, str]]:
         if not _of_mechanism(clash):
             joined.setdefault((clash.one, clash.why, clash.remedy), []).append(clash.other)
     for (one, why, remedy), others in joined.items():
-        yield MEANINGS[one], "; ".join(MEANINGS[other] for other in others), why, remedy
+        yield MEANINGS[one], "; ".join(map(_short, others)), why, remedy
 
 
 def _reasons(option: str) -> Iterator[tuple[str, str]]:
@@ -93,7 +97,7 @@ def _of_mechanism(clash: Clash) -> bool:
 
 
 def _short(option: str) -> str:
-    """As a head of a column."""
+    """As the head of a column, or where its meaning stands elsewhere on the page."""
     return f"`{option}`" if " " not in option else option
 
 
