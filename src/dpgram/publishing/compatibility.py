@@ -93,6 +93,13 @@ def _clashes() -> Iterator[Clash]:
         "no mechanism gives a positive semidefinite matrix with delta = 0",
         "Give a delta such as 1e-6, or leave psd out: analyses repair the matrix",
     )
+    yield Clash(
+        "psd",
+        "levels_budget",
+        "the noise of mechanisms that give a positive semidefinite matrix depends on the number of columns, "
+        "which learnt levels decide",
+        "List the levels, or leave psd out: analyses repair the matrix",
+    )
     if not any(kind.psd and kind.several_rows for kind in MECHANISMS.values()):
         yield Clash(
             "psd",
