@@ -474,7 +474,9 @@ def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...])
         for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
             scale = scale_of_counts(plan.law, plan.rest * share, histograms=1, steps=plan.steps)
             reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
-            found.append(gaussian_block(request, one, Gaussian(sigma=scale), reason, before))
+            found.append(
+                gaussian_block(request, one, Gaussian(sigma=scale), reason, before, plan.level_delta)
+            )
         return found
     return [
         pure_block(
@@ -483,6 +485,7 @@ def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...])
             plan.rest * share,
             f"blocks: {share:.1%} of the ε that is left for the matrices",
             before,
+            plan.level_delta,
         )
         for one, share in zip(encoders, pure_shares(encoders), strict=True)
     ]
