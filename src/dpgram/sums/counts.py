@@ -142,9 +142,7 @@ class CountsAccumulator:
     def add(self, rows: CountedRows) -> None:
         """Count the representatives among these rows."""
         chosen = rows.representatives
-        read, used = int(rows.placed.sum()), len(chosen)
-        # Every row that is placed is read; of those, one of each unit is used.
-        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
+        self._counts += representatives_read(rows)
         # So few rows at a time that a float adds 2^30 for each of them exactly.
         for start in range(0, len(chosen), EXACT_ROWS):
             self._add(rows, chosen[start : start + EXACT_ROWS])
@@ -162,6 +160,12 @@ class CountsAccumulator:
     def result(self) -> tuple[ExactCounts, ...]:
         """All histograms."""
         return (ExactCounts(self._cells.copy(), self._counts),)
+
+
+def representatives_read(rows: CountedRows) -> PolicyCounts:
+    """All rows and units of these, of which each unit uses one: every statistic that counts says the same."""
+    read, used = int(rows.placed.sum()), len(rows.representatives)
+    return outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
 
 
 def _lines(rows: CountedRows, chosen: Integers, columns: tuple[str, ...], rules: RowRules) -> list[Floats]:

@@ -16,7 +16,7 @@ from dpgram.errors import DpgramError
 from dpgram.gram import EXACT_ROWS
 from dpgram.levels import LONGEST_LEVEL
 from dpgram.sums.base import Statistic
-from dpgram.sums.counts import opened, sealed
+from dpgram.sums.counts import opened, representatives_read, sealed
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -96,7 +96,7 @@ class LevelsAccumulator:
     def add(self, rows: CountedRows) -> None:
         """Count the representatives among these rows."""
         chosen = rows.representatives
-        self._counts += PolicyCounts(rows_read=int(rows.placed.sum()), rows_used=len(chosen))
+        self._counts += representatives_read(rows)
         for start in range(0, len(chosen), EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
             weights = rows.lattice_weights(piece).astype(np.float64)
