@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance docs lock locked build clean
+.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz docs lock locked build clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -56,6 +56,9 @@ bench: $(STAMP)         ## measured side by side; Markdown under benchmarks/resu
 
 assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/assurance.md (under 30 minutes)
 	$(BIN)/python -m assurance
+
+fuzz: $(VENV)/.assurance        ## a million inputs over all fuzz targets (about an hour on a quiet core)
+	$(BIN)/python -m assurance.fuzzing --inputs 1000000
 
 $(VENV)/.assurance: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[assurance]"

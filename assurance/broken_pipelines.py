@@ -15,7 +15,6 @@ from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit_all
 from dpgram.audit.checks import leaked_facts, reused_noise, unpaid_draws
 from dpgram.columns import categorical, numeric
-from dpgram.publishing import agree, publish
 from dpgram.engines.local import gram
 from dpgram.gram_audit import Cells, Neighbours, experiment
 from dpgram.lattice import ROW_NORM
@@ -26,6 +25,7 @@ from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.publish_audit import Pipeline, Publisher, audit_pipeline, worst_tables
+from dpgram.publishing import agree, publish
 from dpgram.release import Release
 from dpgram.release_parts import PublishedMatrix
 from dpgram.schema import Schema

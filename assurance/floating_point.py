@@ -19,7 +19,6 @@ from scipy import stats
 from assurance.part import Finding, Part
 from dpgram.audit.checks import leaked_facts
 from dpgram.columns import numeric
-from dpgram.publishing import publish
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Drawn, Facts, Mechanism, Sketch
@@ -29,6 +28,7 @@ from dpgram.noise.sampled import wishart, with_ridge
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing import publish
 from dpgram.schema import Schema
 
 Cells = npt.NDArray[np.int64]

@@ -1,16 +1,20 @@
-"""Fuzzing of everything that comes from outside: release files, schemas, arguments, CSV and Parquet tables.
+"""Fuzzing of everything that comes from outside: releases, partial sums, schemas, arguments, CSV and Parquet.
 
-python -m assurance fuzzing
+python -m assurance fuzzing                          # the part of `make assurance`
+python -m assurance.fuzzing --inputs 1000000         # the long form: so many inputs over all targets
 """
 
 from __future__ import annotations
 
+import argparse
+import faulthandler
 import os
 import random
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,14 +26,30 @@ from assurance.part import Finding, Part
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 TARGETS: Final = {
-    "releases": "Release files: refused by name, or loaded and saved to themselves",
+    "releases": "Release files: refused by name, or loaded and asked an analyst's questions",
+    "partials": "Partial sums of sites: refused by name, or loaded and merged",
     "schemas": "Schema files: refused by name, or the same schema in both forms",
     "commands": "Command lines: exit code 0, or 2 and one line; no budget lost",
     "csv_tables": "CSV tables: as an independent slow reading reads them, or refused",
     "parquet_tables": "Parquet tables: exact where whole; where damaged, read or refused",
+    "one_row": "One row of any content, from every source: nothing is refused, warned of or moved by it",
 }
 SECONDS: Final = 75
 """For each target, two at a time."""
+SHARES: Final = {
+    "releases": 0.1,
+    "partials": 0.2,
+    "schemas": 0.35,
+    "csv_tables": 0.325,
+    "one_row": 0.01,
+    "parquet_tables": 0.012,
+    "commands": 0.003,
+}
+"""Of the inputs of the long form: targets that take longer get fewer."""
+HUNG: Final = 60
+"""Seconds by the clock after which an unguided input counts as hung, whatever the machine does beside it."""
+LONGEST_RUN: Final = 6 * 3600
+"""Seconds that one target may take in the long form."""
 
 
 @final
@@ -43,6 +63,8 @@ class Campaign:
     places: int
     """Places of the program that inputs have reached, by the fuzzer's count; 0 where nothing guides."""
     finding: str
+    culprit: bytes = b""
+    """The input that is the finding."""
 
 
 def why_not_guided() -> str | None:
@@ -50,7 +72,7 @@ def why_not_guided() -> str | None:
     return None if find_spec("atheris") else "atheris is not installed (pip install 'dpgram[assurance]')"
 
 
-def guided(target: str, seconds: int, inputs: int | None = None) -> Campaign:
+def guided(target: str, seconds: int, inputs: int | None = None, seed: int = 1) -> Campaign:
     """One target under atheris, in a process of its own: a crash of it is a finding."""
     with tempfile.TemporaryDirectory(prefix="dpgram-fuzz-") as place:
         # The fuzzer leaves without cleaning up, so its temporary files go into the folder that goes.
@@ -58,7 +80,7 @@ def guided(target: str, seconds: int, inputs: int | None = None) -> Campaign:
         corpus.mkdir()
         surroundings = os.environ | {"TMPDIR": place}
         command = [sys.executable, "-m", "assurance.fuzz_targets.guided", target, str(seconds), str(corpus)]
-        command += [] if inputs is None else [str(inputs)]
+        command += [] if inputs is None else [str(inputs), str(seed)]
         try:
             done = subprocess.run(
                 command,
@@ -72,6 +94,7 @@ def guided(target: str, seconds: int, inputs: int | None = None) -> Campaign:
             )
         except subprocess.TimeoutExpired:
             return Campaign(inputs=0, code=-1, places=0, finding="it hung")
+        found = [path.read_bytes() for path in corpus.glob("found-*")]
     counts = re.findall(r"^#(\d+)\t", done.stderr, re.MULTILINE)
     covered = re.findall(r"cov: (\d+)", done.stderr)
     told = "" if done.returncode == 0 else _last_words(done.stderr + done.stdout)
@@ -80,6 +103,7 @@ def guided(target: str, seconds: int, inputs: int | None = None) -> Campaign:
         code=done.returncode,
         places=int(covered[-1]) if covered else 0,
         finding=told,
+        culprit=found[0] if found else b"",
     )
 
 
@@ -88,6 +112,8 @@ def blind(target: str, inputs: int, seed: int = 1) -> Campaign:
     module, dice = import_module(f"assurance.fuzz_targets.{target}"), random.Random(seed)
     pool = module.seeds()
     for number in range(inputs):
+        # What hangs outside of Python hears no signal: the process is ended, and its parent tells so.
+        faulthandler.dump_traceback_later(HUNG, exit=True)
         data = dice.choice(pool)
         for _ in range(dice.randint(0, 3)):
             data = module.mutate(data, dice)
@@ -95,7 +121,8 @@ def blind(target: str, inputs: int, seed: int = 1) -> Campaign:
             module.examine(data)
         except Exception as problem:  # noqa: BLE001  (each is a finding)
             told = f"{type(problem).__name__}: {problem} for {data[:200]!r}"
-            return Campaign(inputs=number + 1, code=1, places=0, finding=told)
+            return Campaign(inputs=number + 1, code=1, places=0, finding=told, culprit=data)
+    faulthandler.cancel_dump_traceback_later()
     return Campaign(inputs=inputs, code=0, places=0, finding="")
 
 
@@ -103,7 +130,7 @@ def examine() -> Part:
     """Every target for the same time."""
     reason = why_not_guided()
     with ThreadPoolExecutor(2) as pool:
-        run = (lambda target: guided(target, SECONDS)) if reason is None else _blind_apart
+        run = (lambda target: guided(target, SECONDS)) if reason is None else blind_apart
         campaigns = dict(zip(TARGETS, pool.map(run, TARGETS), strict=True))
     guidance = "guided by the code that inputs reach (atheris)" if reason is None else f"unguided: {reason}"
     total = sum(campaign.inputs for campaign in campaigns.values())
@@ -117,10 +144,11 @@ def examine() -> Part:
     )
 
 
-def _blind_apart(target: str) -> Campaign:
+def blind_apart(target: str, inputs: int | None = None, seed: int = 1) -> Campaign:
     """Unguided, in a process of its own, for the same inputs on every machine."""
-    inputs = {"commands": 300}.get(target, 2_000)
-    code = f"from assurance.fuzzing import blind; r = blind({target!r}, {inputs}); print(r.code, r.finding)"
+    inputs = inputs or {"commands": 300, "one_row": 1_000}.get(target, 2_000)
+    call = f"blind({target!r}, {inputs}, {seed})"
+    code = f"from assurance.fuzzing import blind; r = {call}; print(r.code, r.finding)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=False
     )
@@ -149,3 +177,40 @@ def _last_words(text: str) -> str:
     raised = re.findall(r'File "[^"]*?([^/"]+)", line (\d+)', text)
     place = " ({}, line {})".format(*raised[-1]) if raised else ""
     return lines[-1][:300] + place
+
+
+def long_form(total: int, seed: int, targets: list[str], keep: Path | None) -> bool:
+    """So many inputs, shared by these targets, one after another; whether nothing was found."""
+    reason = why_not_guided()
+    print("guided by coverage (atheris)" if reason is None else f"unguided: {reason}", flush=True)
+    whole, reached, well = sum(SHARES[name] for name in targets), 0, True
+    for name in targets:
+        inputs, begun = round(total * SHARES[name] / whole), time.monotonic()
+        if reason is None:
+            campaign = guided(name, LONGEST_RUN, inputs, seed)
+        else:
+            campaign = blind_apart(name, inputs, seed)
+        reached += campaign.inputs
+        well = well and campaign.code == 0
+        if keep is not None and campaign.code != 0:
+            keep.mkdir(parents=True, exist_ok=True)
+            (keep / f"{name}-{seed}").write_bytes(campaign.culprit)
+        finding = _finding(name, campaign)
+        print(f"{name}: {finding.figure} ({time.monotonic() - begun:.0f} s)", flush=True)
+    print(f"{reached:,} inputs in all: {'nothing found' if well else 'FINDINGS'}", flush=True)
+    return well
+
+
+def main() -> None:
+    """The long form from the command line."""
+    parser = argparse.ArgumentParser(description="Fuzz every target with a given number of inputs in all.")
+    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--targets", nargs="*", choices=list(SHARES), default=list(SHARES))
+    parser.add_argument("--keep", type=Path, help="a folder for inputs that are findings")
+    given = parser.parse_args()
+    sys.exit(0 if long_form(given.inputs, given.seed, given.targets, given.keep) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,8 +16,8 @@ import msgspec
 from assurance.part import Finding, Part
 from dpgram import insurance
 from dpgram.canonical_json import sha256_hex
-from dpgram.publishing import publish
 from dpgram.errors import ReleaseError, SignatureError
+from dpgram.publishing import publish
 from dpgram.release import Release, load
 from dpgram.signing import SigningKey
 

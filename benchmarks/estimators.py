@@ -21,12 +21,13 @@ from dpgram import Schema, numeric
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.estimators import AdaSSP, PrivateRidge
 from dpgram.estimators.base import PrivateRegressor
-from dpgram.estimators.joint import TARGET_LENGTH, TargetedGaussian
-from dpgram.estimators.joint_sums import Reach
+from dpgram.estimators.joint import TARGET_LENGTH
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.measurements.target import TargetedGaussian
+from dpgram.sums.target import Reach
 from wang_protocol import DELTA, SETS, Task, adassp, load_task
 
 Array = npt.NDArray[np.float64]

@@ -32,11 +32,12 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpgram.engines import dask as on_dask
 from dpgram.engines import local
-from dpgram.engines import spark as on_spark
+from dpgram.engines.dask import DaskEngine
+from dpgram.engines.spark import SparkEngine
 from dpgram.gram import ExactGram
 from dpgram.schema import Schema, numeric
+from dpgram.testing import gram_by
 
 RESULTS = Path(__file__).parent / "results" / "scale.md"
 COLUMNS = 22
@@ -152,22 +153,22 @@ def engines(path: str, starts: Starts, stack: ExitStack) -> Iterator[tuple[str, 
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    yield "Dask, row groups, threads", lambda: on_dask.gram(path, SCHEMA, scheduler="threads")
+    yield "Dask, row groups, threads", lambda: gram_by(DaskEngine(scheduler="threads"), path, SCHEMA)
     frame = dd.read_parquet(path, split_row_groups=True)
-    yield "dask.dataframe, threads", lambda: on_dask.gram(frame, SCHEMA, scheduler="threads")
+    yield "dask.dataframe, threads", lambda: gram_by(DaskEngine(scheduler="threads"), frame, SCHEMA)
     cluster = starts.enter(
         stack,
         "Dask cluster of processes",
         lambda: LocalCluster(threads_per_worker=1, n_workers=os.cpu_count(), dashboard_address="127.0.0.1:0"),
     )
     client = starts.enter(stack, "Dask client", lambda: Client(cluster, set_as_default=False))
-    yield "Dask, row groups, processes", lambda: on_dask.gram(path, SCHEMA, scheduler=client)
-    yield "dask.dataframe, processes", lambda: on_dask.gram(frame, SCHEMA, scheduler=client)
+    yield "Dask, row groups, processes", lambda: gram_by(DaskEngine(scheduler=client), path, SCHEMA)
+    yield "dask.dataframe, processes", lambda: gram_by(DaskEngine(scheduler=client), frame, SCHEMA)
     client.close()
     cluster.close()
     spark = starts.enter(stack, "Spark session", spark_session)
-    yield "Spark, row groups", lambda: on_spark.gram(path, SCHEMA, session=spark)
-    yield "Spark, mapInArrow", lambda: on_spark.gram(spark.read.parquet(path), SCHEMA)
+    yield "Spark, row groups", lambda: gram_by(SparkEngine(session=spark), path, SCHEMA)
+    yield "Spark, mapInArrow", lambda: gram_by(SparkEngine(), spark.read.parquet(path), SCHEMA)
 
 
 def compare(path: str, rounds: int, starts: Starts, only: str) -> tuple[float, list[Row]]:

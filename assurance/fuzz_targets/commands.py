@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import typer
 
 import dpgram
+from assurance.fuzz_targets.limits import limited
 from dpgram import cli
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
@@ -122,7 +123,8 @@ def options() -> tuple[str, ...]:
 def examine(data: bytes) -> None:
     """The lines of the input are the arguments."""
     words = data.decode("utf-8", "surrogateescape").split("\n")
-    obeyed(words)
+    with limited("a command"):
+        obeyed(words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of one target with atheris, in this process.
 
-python -m assurance.fuzz_targets.guided TARGET SECONDS CORPUS [INPUTS]
+python -m assurance.fuzz_targets.guided TARGET SECONDS CORPUS [INPUTS [SEED]]
 
 Inputs that reach new code of dpgram are kept and changed further. An exception that is not the target's own
 refusal, an input that takes longer than `SLOWEST` seconds, or more memory than `MEGABYTES`, ends the run with
@@ -15,14 +15,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-SLOWEST: Final = 20
-MEGABYTES: Final = 3000
+SLOWEST: Final = 10
+"""Seconds by the clock, so twice the limit of computing (`limits.SECONDS`): the machine may be busy."""
+MEGABYTES: Final = 2000
+"""Of the whole process: an answer has its own limit, this finds what stays from one to the next."""
 LONGEST: Final = {
     "releases": 20_000,
+    "partials": 5_000,
     "schemas": 2_000,
     "commands": 500,
     "csv_tables": 400,
     "parquet_tables": 32,
+    "one_row": 40,
 }
 """Targets, and the most bytes an input may have."""
 
@@ -39,7 +43,8 @@ def main() -> None:
         (folder / f"seed-{number}").write_bytes(seed)
         target.examine(seed)  # what is compiled or imported at first use is no slow input
     limits = [f"-max_total_time={seconds}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEGABYTES}"]
-    limits += [f"-max_len={LONGEST[name]}", "-seed=1", f"-artifact_prefix={folder}/found-"]
+    seed_number = inputs[1] if len(inputs) > 1 else "1"
+    limits += [f"-max_len={LONGEST[name]}", f"-seed={seed_number}", f"-artifact_prefix={folder}/found-"]
     limits += [f"-runs={inputs[0]}"] if inputs else []
 
     def mutate(data: bytes, longest: int, seed: int) -> bytes:

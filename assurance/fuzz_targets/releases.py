@@ -23,10 +23,10 @@ import pyarrow as pa
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram import report
-from dpgram.curator import publish
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
 from dpgram.privacy.entropy import SeededEntropy
+from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 

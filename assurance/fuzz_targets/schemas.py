@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from assurance.fuzz_targets import scratch
+from assurance.fuzz_targets.limits import limited
 from dpgram import insurance
 from dpgram.errors import SchemaError
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product, starter_toml
@@ -70,7 +71,8 @@ def examine(data: bytes) -> None:
     """Read it as a file, as a curator does."""
     path = scratch() / "fuzzed.toml"
     path.write_bytes(data)
-    accepted(path)
+    with limited("a schema"):
+        accepted(path)
 
 
 def accepted(path: Path) -> Schema | None:

@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from dpgram.publishing import Report, publish
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Plan, plan
     from dpgram.privacy.ledger import Ledger
+    from dpgram.publishing.publisher import Report, publish
     from dpgram.release import Release, load
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
 

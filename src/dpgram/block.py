@@ -145,6 +145,7 @@ _BREACHES: Final[tuple[tuple[str, Callable[[Floats, object], Mask]], ...]] = (
     ("a value that is none of the declared levels", _is_unknown),
 )
 
+
 def read_lines(
     batch: pa.RecordBatch, declared: Sequence[Column], kinds: Mapping[str, Kind]
 ) -> Iterator[tuple[pa.Array, Column]]:

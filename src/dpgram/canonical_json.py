@@ -11,7 +11,7 @@ import json
 import math
 from typing import Final, Never
 
-MOST_VALUES: Final = 1 << 22
+MOST_VALUES: Final = 1 << 21
 """Values of one text. A parsed value takes about 64 bytes however short it is written, so that a text of
 commas and brackets would take thirty times its own size; the widest release has a million values."""
 

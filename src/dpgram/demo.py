@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from dpgram import insurance
 from dpgram.analysis.design import INTERCEPT
-from dpgram.publishing import publish
 from dpgram.errors import AnalysisError, BudgetExceeded, MissingExtra
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.release import Release, load
 from dpgram.schema import Schema, numeric
 

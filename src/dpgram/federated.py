@@ -24,8 +24,8 @@ from dpgram.columns import Categorical, Numeric
 from dpgram.encoding import Encoder, Missing
 from dpgram.engines.base import Engine
 from dpgram.engines.find import find_engine
-from dpgram.engines.threads import Progress
 from dpgram.engines.passes import Pass, Sums
+from dpgram.engines.threads import Progress
 from dpgram.errors import DpgramError, DpgramWarning, MissingExtra
 from dpgram.gram import ExactGram
 from dpgram.owners_file import write_new

@@ -232,27 +232,38 @@ def _factors(
 
 
 @compiled
-def _flag(norms: Floats, units: Integers, over: Bytes) -> int:
+def _flag(norms: Floats, units: Integers, limit: int, over: Bytes) -> int:
     """Flag the rows whose squared norm passes their limit; gives how many they are."""
     count = 0
     for i in range(norms.shape[0]):
-        over[i] = norms[i] > (float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
+        over[i] = norms[i] > (float(limit // units[i]) if units.shape[0] else float(limit))
         count += over[i]
     return count
 
 
 @compiled
 def _settle(
-    out: Floats, first: int, last: int, factor: Floats, units: Integers, norms: Floats, over: Bytes
+    out: Floats,
+    first: int,
+    last: int,
+    factor: Floats,
+    units: Integers,
+    limit: int,
+    norms: Floats,
+    over: Bytes,
 ) -> None:
-    """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long."""
+    """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long.
+
+    In the end |q|² ≤ limit, or ⌊limit/m⌋ for one of m rows of a unit. Rows must come in with |a|² within
+    rounding errors of that.
+    """
     _set(norms, 0.0)
     for j in range(out.shape[0]):
         a = out[j, first:last]
         if factor.shape[0]:
             _scale(a, factor)
         _add_rounded_squares(a, norms)
-    if _flag(norms, units, over) == 0:
+    if _flag(norms, units, limit, over) == 0:
         for j in range(out.shape[0]):
             _round(out[j, first:last])
         return
@@ -261,11 +272,24 @@ def _settle(
         a = out[j, first:last]
         _round_or_truncate(a, over)
         _add_squares(a, norms)
-    if _flag(norms, units, over) == 0:
+    if _flag(norms, units, limit, over) == 0:
         return
     for i in range(norms.shape[0]):
         if over[i]:
-            _shorten(out, first + i, float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT)
+            _shorten(out, first + i, float(limit // units[i]) if units.shape[0] else float(limit))
+
+
+@compiled
+def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
+    """The encoder's rounding for lines that something else has filled, in place: |q|² ≤ limit, exactly.
+
+    `factor` is empty, or has a factor for each row, by which it is scaled before.
+    """
+    norms, over, no_units = np.empty(_TILE), np.empty(_TILE, np.uint8), np.empty(0, np.int64)
+    for first in range(0, lines.shape[1], _TILE):
+        last = min(first + _TILE, lines.shape[1])
+        size = last - first
+        _settle(lines, first, last, factor[first:last], no_units, limit, norms[:size], over[:size])
 
 
 @compiled
@@ -418,7 +442,8 @@ def encode_block(
             _derive(sources, scales, derived, steps, out, first, last, norms)
             if scaled:
                 _factors(norms, clip, own, weights[first:last], left_out, counts)
-            _settle(out, first, last, norms[: size if scaled else 0], own, last_norms[:size], over[:size])
+            factor = norms[: size if scaled else 0]
+            _settle(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
         # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
         whole = kept == first and _count(left_out) == 0
         kept = last if whole else _keep(out, left_out, first, kept)

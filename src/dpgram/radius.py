@@ -33,7 +33,7 @@ def length_places(lines: Floats) -> npt.NDArray[np.int64]:
     """
     # Integers below 2^53: every order of adding gives the same squares.
     squares = np.einsum("ij,ij->j", lines, lines).astype(np.int64)
-    return np.minimum(squares >> _SHIFT, LENGTHS - 1)
+    return np.asarray(np.minimum(squares >> _SHIFT, LENGTHS - 1))
 
 
 def chosen_radius(

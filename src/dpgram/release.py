@@ -28,8 +28,8 @@ from dpgram.noise import Law, NoisyInverse
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.receipt import Receipt
 from dpgram.release_checks import one_story, paid_for, portion_of_one_table, well_formed
-from dpgram.release_measurements import consistent, of_first_edition
 from dpgram.release_display import as_html, as_text
+from dpgram.release_measurements import consistent, of_first_edition
 from dpgram.release_parts import (
     AdjacencyName,
     Block,

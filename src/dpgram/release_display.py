@@ -125,7 +125,9 @@ def _learnt(release: Release) -> list[tuple[str, str]]:
     """What was learnt privately, inside the stated guarantee."""
     facts: list[tuple[str, str]] = []
     if names := learnt_bounds(release):
-        ends = {column.name: column.bounds for column in release.schema.columns if isinstance(column, Numeric)}
+        ends = {
+            column.name: column.bounds for column in release.schema.columns if isinstance(column, Numeric)
+        }
         bounds = [f"{name} in [{ends[name][0]:.4g}, {ends[name][1]:.4g}]" for name in names if name in ends]
         facts.append(("learnt bounds", ", ".join(bounds) + "; values outside were moved to them"))
     facts += [

@@ -199,9 +199,7 @@ def of_first_edition(learnt: Learnt) -> Measurements:
     levels = learnt.levels_budget - (spared if not learnt.bounds and learnt.radius is None else 0.0)
     found: list[Any] = []
     if learnt.rows is not None and learnt.count_scale is not None:
-        found.append(
-            MeasuredRows(law=learnt.law, scale=learnt.count_scale, share=count, cell=learnt.rows)
-        )
+        found.append(MeasuredRows(law=learnt.law, scale=learnt.count_scale, share=count, cell=learnt.rows))
     if learnt.levels and learnt.level_scale is not None:
         found.append(
             MeasuredLevels(

@@ -26,7 +26,7 @@ class MechanismUsed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     name: Annotated[str, Meta(max_length=64)]
-    parameters: dict[str, float | int | Annotated[str, Meta(max_length=64)]]
+    parameters: Annotated[dict[str, float | int | Annotated[str, Meta(max_length=64)]], Meta(max_length=64)]
     choice: Text
 
 
@@ -100,7 +100,7 @@ class PublishedMatrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     kind: Literal["gram", "inverse"]
     exponent: Annotated[int, Meta(ge=-256, le=256)]
-    cells: tuple[Cell, ...]
+    cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
 
 
 @final
@@ -119,7 +119,7 @@ class LearntBounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     column: Annotated[str, Meta(max_length=4000)]
     first_octave: Annotated[int, Meta(ge=0, le=4196)]
     """The place of the first octave kept among the 4197: negative ones from the largest, zero, positive."""
-    octaves: tuple[Cell, ...]
+    octaves: Annotated[tuple[Cell, ...], Meta(max_length=4197)]
     coarse_low: float
     coarse_high: float
     looks: Annotated[tuple[LearntLook, ...], Meta(min_length=1)]
@@ -146,7 +146,7 @@ class LearntRadius(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """One measurement before the matrix: noisy counts, of which 2^30 are one row, and the law of their noise."""
+    """One measurement before the matrix: noisy counts, of which 2^30 are one row, and their noise."""
 
     law: Literal["discrete-gaussian", "discrete-laplace"]
     scale: Positive
@@ -189,7 +189,7 @@ class MeasuredOctaves(Measured, frozen=True, kw_only=True, forbid_unknown_fields
 
 @final
 class ColumnBins(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One column between its coarse bounds, each look closer than the one before or at the same bins again."""
+    """One column within its coarse bounds, each look closer than the one before or at the same bins again."""
 
     column: Annotated[str, Meta(max_length=4000)]
     looks: Annotated[tuple[LearntLook, ...], Meta(min_length=1)]

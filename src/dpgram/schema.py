@@ -222,6 +222,8 @@ class Schema:
             raise SchemaError("a schema's `constant` must be true or false", got=repr(constant))
         if not isinstance(columns, list):
             raise SchemaError("a schema needs a list `columns`", got=f"a {type(columns).__name__}")
+        if len(columns) > MAX_WIDTH:  # before a column is made of each
+            raise SchemaError("the schema has too many columns", got=len(columns), limit=str(MAX_WIDTH))
         return cls(*(_column_from_dict(column) for column in columns), constant=constant)
 
     def to_file(self, path: str | Path) -> None:
@@ -326,7 +328,7 @@ def _column_from_dict(entry: object) -> Column:
         raise SchemaError("each entry of `columns` must be a table", got=f"a {type(entry).__name__}")
     kind = entry.get("kind")
     form = _FORMS.get(kind) if isinstance(kind, str) else None
-    label = repr(entry.get("name", entry.get("column", entry.get("left", "?"))))
+    label = repr(entry.get("name", entry.get("column", entry.get("left", "?"))))[:100]
     if form is None:
         raise SchemaError(
             f"column {label} has an unknown kind",

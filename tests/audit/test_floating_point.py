@@ -18,7 +18,6 @@ from assurance import floating_point as attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.publishing import publish
 from dpgram.encoding import PolicyCounts
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramError
@@ -28,6 +27,7 @@ from dpgram.mechanisms import MECHANISMS, Facts, Sketch
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing import publish
 from dpgram.schema import Schema, numeric
 
 Floats = npt.NDArray[np.float64]

@@ -19,7 +19,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from dpgram.publishing import publish
 from dpgram.engines import local
 from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
@@ -29,6 +28,7 @@ from dpgram.engines.spark import SparkEngine
 from dpgram.errors import DpgramError, SourceError
 from dpgram.gram import ExactGram
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.schema import Schema, numeric
 from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut, gram_by
 
@@ -406,9 +406,7 @@ class TestDask:
         engine = DaskEngine(scheduler="threads")
         assert gram_by(engine, data, SCHEMA) == local.gram(table, SCHEMA)
         plan = contract_plan("shares")
-        assert (
-            engine.add_up(data, plan) == engine.add_up(str(tmp_path), plan) == local.add_up(table, plan)
-        )
+        assert engine.add_up(data, plan) == engine.add_up(str(tmp_path), plan) == local.add_up(table, plan)
 
     def test_progress(self, tmp_path: Path) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")

@@ -78,7 +78,9 @@ def data_for(used: frozenset[str], schema: Schema, options: dict[str, Any], fold
         return TABLE
     if schema.unbounded or schema.without_levels:  # no site could have summed anything up
         schema = Schema(numeric("a", -1, 1), numeric("b", 0, 10), categorical("c", ["x", "y"]))
-    counted = {k: v for k, v in options.items() if k in ("unit", "unit_rows", "by", "weight", "missing", "strict")}
+    counted = {
+        k: v for k, v in options.items() if k in ("unit", "unit_rows", "by", "weight", "missing", "strict")
+    }
     clip = options.get("clip")
     made = partial_gram(TABLE, schema, clip=clip if isinstance(clip, float) else None, **counted)
     path = folder / "site.partial"
@@ -141,7 +143,13 @@ def test_every_pair_works_or_is_in_the_table(name: str, tmp_path: Path) -> None:
         data = data_for(used, schema, options, tmp_path)
         try:
             found = publish(
-                data, schema, mechanism=name, entropy=SeededEntropy(7), engine=engine, progress=False, **options
+                data,
+                schema,
+                mechanism=name,
+                entropy=SeededEntropy(7),
+                engine=engine,
+                progress=False,
+                **options,
             )
         except OptionsError:
             outcome = "refused" if engine.read == 0 else "refused after reading"

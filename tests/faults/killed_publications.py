@@ -31,7 +31,9 @@ WATCHED = ("publishing", "ledger")
 def table() -> pa.Table:
     draw = np.random.default_rng(11)
     x = draw.normal(100.0, 5.0, 4_000)
-    return pa.table({"x": x, "y": 2.0 * x + draw.normal(0.0, 3.0, 4_000), "g": draw.choice(["a", "b"], 4_000)})
+    return pa.table(
+        {"x": x, "y": 2.0 * x + draw.normal(0.0, 3.0, 4_000), "g": draw.choice(["a", "b"], 4_000)}
+    )
 
 
 def release_of(ledger: Path) -> dg.Release:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,15 @@ from hypothesis import strategies as st
 from dpgram.errors import ReleaseError
 from dpgram.release import Release
 
-SHORT = {"releases": 100, "schemas": 250, "commands": 40, "csv_tables": 200, "parquet_tables": 100}
+SHORT = {
+    "releases": 100,
+    "partials": 150,
+    "schemas": 250,
+    "commands": 40,
+    "csv_tables": 200,
+    "parquet_tables": 100,
+    "one_row": 120,
+}
 
 
 def mutated(module: ModuleType, index: int, seed: int, rounds: int) -> bytes:
@@ -50,7 +59,7 @@ def test_many_mutated_inputs(target: str) -> None:
     fuzz(target, 20 * SHORT[target])
 
 
-@pytest.mark.parametrize("target", ["releases", "schemas", "csv_tables"])
+@pytest.mark.parametrize("target", ["releases", "partials", "schemas", "csv_tables"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes(target: str, data: bytes) -> None:
@@ -100,3 +109,41 @@ def test_the_slow_reading_of_csv_differs_where_a_reader_errs(tmp_path: Path) -> 
             patch.setattr(tables, "expectation", lambda raw, asked, wrong=wrong: wrong)
             with pytest.raises(AssertionError):
                 tables.compare(path)
+
+
+FLAWS = {
+    "a duration is a number": ("lists", "x", "dpgram.sources.cells._READERS", {"number": float}),
+    "a text must be UTF-8": ("arrow", "t", "dpgram.levels._text_of_bytes", bytes.decode),
+    "so must one of SQLite": (
+        "sqlite",
+        "t",
+        "dpgram.sources.sql._of_any_bytes",
+        lambda connection: connection,
+    ),
+    "a text of Python must be Unicode": (
+        "arrays of objects",
+        "t",
+        "dpgram.sources.cells._decoded",
+        lambda cell: cell,
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_a_row_that_stops_something_is_found(flaw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search has power: what one cell can stop shows within a few hundred cells."""
+    form, column, place, broken = FLAWS[flaw]
+    target = import_module("assurance.fuzz_targets.one_row")
+    module, _, name = place.rpartition(".")
+    owner = import_module(module)
+    monkeypatch.setattr(
+        owner, name, {**getattr(owner, name), **broken} if isinstance(broken, dict) else broken
+    )
+    if name == "_text_of_bytes":  # it is also in the table of writers
+        monkeypatch.setattr(
+            owner, "_TEXTS", tuple((test, broken) for test, _ in owner._TEXTS[:2]) + owner._TEXTS[2:]
+        )
+    head = [list(target.FORMS).index(form), target.COLUMNS.index(column)]
+    inputs = [bytes([*head, cell, *content]) for cell in range(256) for content in (b"", b"\xff")]
+    with pytest.raises((AssertionError, TypeError, ValueError)):
+        deque(map(target.examine, inputs), maxlen=0)

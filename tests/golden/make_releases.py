@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 from dpgram import insurance
-from dpgram.publishing import publish
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 HERE = Path(__file__).parent

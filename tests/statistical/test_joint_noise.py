@@ -15,13 +15,15 @@ import pytest
 from scipy import stats
 
 from dpgram.audit import audit
+from dpgram.encoding import PolicyCounts
 from dpgram.estimators import PrivateRidge
-from dpgram.estimators.joint import NoisySums, TargetedGaussian
-from dpgram.estimators.joint_sums import JointSums, Reach
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves import GaussianCurve
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.measurements.target import MeasuredTarget, TargetedGaussian
+from dpgram.sums.moments import ExactMoments
+from dpgram.sums.target import Reach
 
 ALPHA = 1e-6
 LOOSE = Guarantee(8.0, 1e-4)
@@ -43,14 +45,14 @@ def quieter(honest: TargetedGaussian, factor: float) -> TargetedGaussian:
     )
 
 
-def sums(*rows: tuple[int, int, int]) -> JointSums:
+def sums(*rows: tuple[int, int, int]) -> ExactMoments:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    x, y = table[:, :2], table[:, 2]
-    return JointSums(xx=x.T @ x, xy=x.T @ y, yy=int(y @ y), rows_read=len(rows))
+    return ExactMoments(table.T @ table, PolicyCounts(rows_used=len(rows)))
 
 
-def blocks(noisy: NoisySums) -> list[float]:
-    return [float(v) for v in (noisy.xx[0, 0], noisy.xx[1, 1], noisy.xx[1, 0], *noisy.xy, noisy.yy)]
+def blocks(noisy: MeasuredTarget) -> list[float]:
+    first, below, last = noisy.xx
+    return [float(v) for v in (first, last, below, *noisy.xy, noisy.yy)]
 
 
 def test_every_cell_has_the_stated_deviation_and_none_hangs_on_another() -> None:
@@ -71,10 +73,10 @@ def test_every_cell_has_the_stated_deviation_and_none_hangs_on_another() -> None
 class Neighbours:
     """Exact sums of two neighbouring tables; the projection on their difference is the likelihood ratio."""
 
-    a: JointSums
-    b: JointSums
+    a: ExactMoments
+    b: ExactMoments
 
-    def measure(self, honest: TargetedGaussian, drawn: Sequence[NoisySums]) -> np.ndarray:
+    def measure(self, honest: TargetedGaussian, drawn: Sequence[MeasuredTarget]) -> np.ndarray:
         """The weighted projection, and each cell in units of its noise."""
         off = honest.sigma_xx / math.sqrt(2.0)
         scales = np.array(
@@ -85,7 +87,7 @@ class Neighbours:
         return np.column_stack([cells @ (step / scales), cells])
 
 
-def _cells(exact: JointSums) -> list[float]:
+def _cells(exact: ExactMoments) -> list[float]:
     return [float(v) for v in (exact.xx[0, 0], exact.xx[1, 1], exact.xx[1, 0], *exact.xy, exact.yy)]
 
 

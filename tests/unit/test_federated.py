@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.cli import run
-from dpgram.publishing import publish
 from dpgram.encoding import Encoder
 from dpgram.engines import local
 from dpgram.engines.partials import PartialsEngine
@@ -24,6 +23,7 @@ from dpgram.errors import DpgramError, DpgramWarning, SourceError
 from dpgram.federated import Partial, Partials, partial_gram
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.schema import Schema, numeric
 from dpgram.testing import BY, SCHEMA, contract_table, cut
 
@@ -39,7 +39,9 @@ def saved(folder: Path, *, passphrase: str | None = None, **options: Any) -> lis
 
 
 def merged(files: list[Path], clip: float | None = None, **options: Any) -> Any:
-    (found,) = PartialsEngine().add_up(Partials(files=files, **options), gram_pass(Encoder(SCHEMA, clip=clip)))
+    (found,) = PartialsEngine().add_up(
+        Partials(files=files, **options), gram_pass(Encoder(SCHEMA, clip=clip))
+    )
     return found
 
 

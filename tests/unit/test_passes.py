@@ -30,13 +30,17 @@ from dpgram.columns import Categorical
 from dpgram.encoding import Encoder
 from dpgram.engines import local, spill
 from dpgram.engines.local import add_up, gram
+from dpgram.engines.passes import Pass, gram_pass, merge
 from dpgram.errors import DataError, SourceError
 from dpgram.gram import ExactGram
 from dpgram.lattice import LARGEST_UNIT_LIMIT, ROW_NORM_SQUARED, UNIT_ROWS_AT_MOST
-from dpgram.engines.passes import Pass, gram_pass, merge
-from dpgram.rows.batch import Rows
 from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.batch import Rows
+from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, boolean, categorical, numeric, product
+from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.grams import GramOf
+from dpgram.sums.levels import LevelsOf
 from dpgram.units import chosen, id_hashes, unit_ids
 
 from . import slow_encoder
@@ -453,6 +457,28 @@ class TestGroupsBlocksWeights:
         assert exact.counts.rows_without_weight == sum(not math.isfinite(w) for w in given_weights)
 
 
+@pytest.mark.parametrize("unit", [None, "id"])
+def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
+    """Under replace-one a release states the rows, or units, that its first sum has seen."""
+    table = pa.table(
+        {"x": [1.0, 2.0, 3.0, None, 5.0], "s": ["a", "b", "a", "b", None], "id": [1, 1, 2, 3, None]}
+    ).append_column("w", pa.array([1.0, None, 2.0, 3.0, 4.0]))
+    rule = None if unit is None else UnitRule(counts="units", rows_at_most=2)
+    rules = RowRules(
+        schema=Schema(numeric("x"), categorical("s")),
+        unit=unit,
+        rule=rule,
+        weight=SurveyWeight(column="w", at_most=4.0),
+    )
+    encoder = Encoder(Schema(numeric("x", 0, 5)))
+    statistics = (LevelsOf(("s",)), RowsOf(("x",)), OctavesOf(("x",)), BinsOf(("x",), ((0.0, 5.0),)))
+    for statistic in (*statistics, LengthsOf(encoder), GramOf(encoder)):
+        (found,) = add_up(table, Pass(rules=rules, statistics=(statistic,)))
+        assert found.counts.rows_read == 5, statistic
+        assert found.counts.units_read == (0 if unit is None else 3), statistic
+        assert found.counts.rows_without_weight == 1, statistic
+
+
 class TestTemporaryFiles:
     @pytest.fixture
     def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -551,9 +577,7 @@ class TestTemporaryFiles:
 def test_strict_errors_keep_their_row_numbers() -> None:
     table = pa.table({"x": [0.5] * 9_000 + [7.0], "id": list(range(9_001))})
     encoder = Encoder(Schema(numeric("x", 0, 1)), strict=True)
-    task = gram_pass(
-        encoder, unit="id", rule=UnitRule(counts="units", rows_at_most=5)
-    )
+    task = gram_pass(encoder, unit="id", rule=UnitRule(counts="units", rows_at_most=5))
     with pytest.raises(DataError, match="column 'x' at row 9000"):
         add_up(table, task)
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dpgram.choice import choose
-from dpgram.publishing import Report, agree, publish
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import (
     BudgetExceeded,
@@ -39,7 +38,7 @@ from dpgram.privacy.curves import GaussianCurve
 from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import terms
+from dpgram.publishing import Report, agree, publish, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 

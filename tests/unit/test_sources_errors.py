@@ -316,13 +316,13 @@ def test_byte_order_marks_and_line_ends(prefix: bytes, end: bytes, tmp_path: Pat
 )
 def test_a_table_without_rows_is_no_error(data: object) -> None:
     source = open_source(data, ["age"])
-    assert list(source.batches()) == []
-    assert [list(feed) for feed in source.feeds(2)] == [[], []]
+    assert [batch.num_rows for batch in source.batches()] == [0]
+    assert sum(batch.num_rows for feed in source.feeds(2) for _, batch in feed) == 0
 
 
 def test_files_without_rows_are_no_error(tmp_path: Path) -> None:
     for path in (text(tmp_path, "age\n"), written(wide().slice(0, 0), tmp_path)):
-        assert list(open_source(path, ["age"]).batches()) == []
+        assert [batch.num_rows for batch in open_source(path, ["age"]).batches()] == [0]
 
 
 def failing_stream() -> Iterator[pa.RecordBatch]:

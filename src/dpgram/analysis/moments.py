@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
-from dpgram.release_measurements import learnt_bounds, unresolved
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
 from dpgram.privacy.entropy import simulation
+from dpgram.release_measurements import learnt_bounds, unresolved
 from dpgram.schema import Categorical, Product, Schema
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
 SMALLEST, LARGEST = 1e-35, 1e35
 """Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
+CLEAREST = 1e20
+"""Largest cell, in deviations of its noise: beyond it the noise is nothing to a float."""
 
 
 @final
@@ -146,11 +148,14 @@ class Moments:
         if isinstance(source, Moments):
             return source
         unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
-        _refuse_beyond_floats(unit, float(np.abs(gram).max()))
+        size = float(np.abs(gram).max())
+        _refuse_beyond_floats(unit, size)
         # A law that depends on the matrix is looked at from the published one, always with the same seed.
         seen = law.near(gram / unit, simulation(0)) if isinstance(law, SampledLaw) else law
         noise = EncodedNoise.of(seen, unit)
         _refuse_beyond_floats(noise.diagonal_sd, noise.offdiagonal_sd, noise.mean_diagonal)
+        if size > CLEAREST * noise.diagonal_sd:
+            raise _beyond_floats(f"cells up to {CLEAREST:g} times the noise")
         return cls(
             gram=gram,
             schema=source.schema,
@@ -237,11 +242,15 @@ class Moments:
 def _refuse_beyond_floats(*sizes: float) -> None:
     """Sizes whose fourth powers, and quotients of them, are not floats: no table is behind such a file."""
     if not all(size == 0.0 or SMALLEST <= size <= LARGEST for size in sizes):
-        raise AnalysisError(
-            "the numbers of this release are too large or too small to compute with",
-            limit=f"sizes from {SMALLEST:g} to {LARGEST:g} in encoded units",
-            remedy="A release of a real table has no such numbers: ask the curator for the original file",
-        )
+        raise _beyond_floats(f"sizes from {SMALLEST:g} to {LARGEST:g} in encoded units")
+
+
+def _beyond_floats(limit: str) -> AnalysisError:
+    return AnalysisError(
+        "the numbers of this release are too large or too small to compute with",
+        limit=limit,
+        remedy="A release of a real table has no such numbers: ask the curator for the original file",
+    )
 
 
 def scale_factors(schema: Schema) -> Mapping[str, float]:

@@ -19,6 +19,7 @@ singular matrix. See docs/explanation/intervals.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -167,7 +168,15 @@ def _shifted(values: Vector, variance: float) -> tuple[Vector, float]:
     # At `low` the least of them alone makes it zero; 0 would not do, as 1e-310 has no reciprocal in floats.
     reach = (variance * len(values)) ** 0.5 * (1.0 + 1e-12)
     least = float(values[0])
-    alone = 2.0 * variance / (least + (least * least + 4.0 * variance) ** 0.5)
-    low = alone * (1.0 - 1e-9) if least > 0.0 else variance / (edge + reach)
-    x = float(brentq(excess, low, reach, xtol=1e-300, rtol=1e-14)) if low < reach else reach
+    low = variance / (edge + reach)
+    if least > 0.0:
+        low = 2.0 * variance / (least + (least * least + 4.0 * variance) ** 0.5) * (1.0 - 1e-9)
+    x = _root(excess, low, reach)
     return above + x, edge + x
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """The root between the ends, or an end that rounding made one, where noise is nothing to the matrix."""
+    if not low < high or excess(high) <= 0.0:
+        return high
+    return low if excess(low) >= 0.0 else float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14))

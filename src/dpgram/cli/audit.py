@@ -233,8 +233,8 @@ def _whole(
     tell: Tell | None,
 ) -> _Audited:
     from dpgram.columns import numeric
-    from dpgram.publishing import Options
     from dpgram.publish_audit import Pipeline, audit_pipeline
+    from dpgram.publishing import Options
     from dpgram.schema import Schema
 
     if _own_class(name) is not None:

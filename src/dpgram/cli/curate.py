@@ -30,9 +30,9 @@ from dpgram.columns import Categorical
 from dpgram.errors import DpgramError, ReleaseError
 
 if TYPE_CHECKING:
-    from dpgram.publishing import Report
     from dpgram.encoding import PolicyCounts
     from dpgram.privacy.ledger import Ledger
+    from dpgram.publishing import Report
     from dpgram.release import Release
     from dpgram.schema import Schema
 
@@ -223,7 +223,7 @@ def publish(
     from dpgram.engines.find import find_engine
     from dpgram.privacy.entropy import SystemEntropy
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing.publish import form_of, published
+    from dpgram.publishing.publisher import form_of, published
     from dpgram.publishing.request import requested
     from dpgram.schema import Schema
     from dpgram.signing import SigningKey
@@ -296,7 +296,7 @@ def publish(
 
 @contextmanager
 def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
-    """Interrupted after the charge: say which entry was charged, and that the same command goes on from it."""
+    """Interrupted after the charge: say which entry was charged; the same command goes on from it."""
     before = 0 if book is None else book.entries
     try:
         yield
@@ -356,11 +356,15 @@ def _keep(release: Release, output: Path) -> Path:
         try:
             saved = release.save(Path(tempfile.mkdtemp(prefix="dpgram-")) / output.name)
         except (OSError, ReleaseError) as worse:
-            entry = "" if release.receipt is None else f" (entry {release.receipt.entry} of its ledger)"
+            paid = release.receipt
+            entry = "" if paid is None else f" (entry {paid.entry} of its ledger)"
+            remedy = "Make room and publish again"
+            if paid is not None:
+                remedy = "Make room and run the same command again: it charges and draws nothing again"
             raise ReleaseError(
-                f"the release was paid for{entry} but could be written nowhere: it is lost",
+                f"the release was paid for{entry} but could be written nowhere",
                 got=f"{problem}; {worse}",
-                remedy="Make room and publish again, which is charged again: there is no refund",
+                remedy=remedy,
             ) from problem
         say(f"dpgram: warning: {problem}; it was saved as {saved}", err=True)
         return saved

@@ -13,8 +13,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, final
 
-from dpgram.engines.threads import Progress, display
 from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, finished, merge, numbered
+from dpgram.engines.threads import Progress, display
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 
 __all__ = ["DaskEngine"]
@@ -38,8 +38,8 @@ class DaskEngine:
     """For `publish(..., engine=DaskEngine(scheduler="processes"))`.
 
     `scheduler`: "threads", "processes", or a `distributed.Client`; by default the client that is active, else
-    threads. `retries`: how often a cluster repeats a task that failed for a reason of the machine's. `buckets`:
-    into how many pieces rows are brought by unit, each of which must fit into a worker's memory.
+    threads. `retries`: how often a cluster repeats a task that failed for a reason of the machine's.
+    `buckets`: into how many pieces rows are brought by unit, each of which must fit into a worker's memory.
     """
 
     scheduler: object = None
@@ -64,7 +64,8 @@ class DaskEngine:
             buckets = self.buckets or min(len(parts), MOST_BUCKETS)
             cut = [delayed(_split)(shared, buckets, number, *part) for number, part in enumerate(parts)]
             outcomes = [
-                delayed(_join)(shared, [delayed(_bucket)(piece, bucket) for piece in cut]) for bucket in range(buckets)
+                delayed(_join)(shared, [delayed(_bucket)(piece, bucket) for piece in cut])
+                for bucket in range(buckets)
             ]
         else:
             outcomes = [delayed(_sums)(shared, number, *part) for number, part in enumerate(parts)]

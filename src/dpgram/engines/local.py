@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.columns import Boolean, Numeric
-from dpgram.encoding import Block, Encoder, Missing, PolicyCounts
+from dpgram.encoding import Block, Encoder, Missing
 from dpgram.engines.passes import BATCH_BLOCKS, Pass, Sums, finished, gram_pass, merge
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError

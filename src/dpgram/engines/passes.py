@@ -92,7 +92,7 @@ class Bucket:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """Which rows count and how, and what is added up of them. Public facts only, sent to every worker once."""
+    """Which rows count and how, and what is added up of them. Public facts only, sent to every worker."""
 
     rules: RowRules
     statistics: tuple[Statistic, ...]

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
-from dpgram.engines.threads import Progress, display
 from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, finished, merge, numbered
+from dpgram.engines.threads import Progress, display
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 from dpgram.sums.packing import unpacked
 
@@ -42,8 +42,9 @@ _FRAMES: Final = {"pyspark.sql.classic.dataframe", "pyspark.sql.connect.datafram
 class SparkEngine:
     """For `publish(..., engine=SparkEngine(session=spark))`.
 
-    `session`: for paths; by default the one that is active, else a new one by Spark's own settings. `buckets`:
-    the number of tasks that rows are brought to by unit (default: Spark's own number of shuffle partitions).
+    `session`: for paths; by default the one that is active, else a new one by Spark's own settings.
+    `buckets`: the number of tasks that rows are brought to by unit (default: Spark's own number of
+    shuffle partitions).
     """
 
     session: object = None
@@ -213,7 +214,11 @@ def _shipped(rows: Rows) -> pa.RecordBatch:
     count, width, lines = len(rows), rows.numbers.shape[1], len(rows.texts)
     numbers = pa.array(rows.numbers.reshape(-1))
     # Line after line, so that the texts of one row lie side by side.
-    texts = pa.concat_arrays([line.cast(pa.string()) for line in rows.texts]) if lines else pa.nulls(0, pa.string())
+    texts = (
+        pa.concat_arrays([line.cast(pa.string()) for line in rows.texts])
+        if lines
+        else pa.nulls(0, pa.string())
+    )
     order = pa.array(np.arange(lines * count).reshape(lines, count).T.reshape(-1))
     return pa.record_batch(
         [

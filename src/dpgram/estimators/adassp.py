@@ -7,18 +7,14 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from dpgram.estimators.bounded_rows import Floats
 from dpgram.estimators.norm_bounded import Agreed
-from dpgram.estimators.ssp import (
-    Moments,
-    PerturbedMoments,
-    exact_moments,
-    float_rows,
-    printed_variant,
-)
+from dpgram.estimators.ssp import Moments, PerturbedMoments, exact_moments, float_rows
 from dpgram.noise import SymmetricGaussian
 from dpgram.papers.kalaja import FAILURE, SufficientStatistics
 from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.events import Event
+from dpgram.publishing.publication import Program
+from dpgram.sums.moments import Floats
 
 
 @final
@@ -35,11 +31,12 @@ class AdaSSP(PerturbedMoments):
 
     family: ClassVar[Literal["ssp", "adassp"]] = "adassp"
 
-    def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        printed = printed_variant(self.family, self.variant, agreed)
-        if printed is None:
-            return damped(exact_moments(x, y, agreed, entropy))
-        theta = _printed_theta(*float_rows(x, y, agreed), printed, entropy)
+    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
+        moments = yield from exact_moments(agreed, price)
+        return damped(moments)
+
+    def _baseline(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
+        theta = _printed_theta(*float_rows(x, y, agreed), self._printed(agreed), entropy)
         return theta * (agreed.y_bound / agreed.x_norm)
 
 

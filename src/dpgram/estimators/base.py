@@ -1,18 +1,15 @@
 """What every private estimator shares: its inputs, its price, its warnings, and one look at the data a fit.
 
-Order of a fit: validate → price → charge → draw; no noise is drawn before the charge is durable. A fit that
-publishes, or draws one joint release, sums the rows on the integer lattice before the charge, as `publish`
-does; one on rows of bounded norm (`NormBoundedRegressor`) sums them after it, as a part of the draw. All
-parameters are public; none may be looked up in the data.
+Every fit is one publication (`dpgram.publishing`): validate → price → add up on the lattice → charge → draw.
+All parameters are public; none may be looked up in the data.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +21,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dpgram.curator import publish
-from dpgram.errors import DpgramWarning, LedgerError, MechanismError, SchemaError
+from dpgram.errors import DpgramWarning, SchemaError
+from dpgram.estimators.paying import checked_entropy
 from dpgram.estimators.table import (
     Bounds,
     Learn,
@@ -33,15 +30,14 @@ from dpgram.estimators.table import (
     Table,
     columns_by_name,
     features_schema,
+    readable,
     target_name,
     unquoted,
     with_target,
 )
-from dpgram.privacy.accountant import Event
-from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.entropy import Entropy, SystemEntropy
-from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.receipt import Receipt
+from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.release_display import in_words
 from dpgram.release_parts import MissingPolicy, StatedGuarantee
@@ -83,6 +79,10 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     n_features_in_: int
     guarantee_: StatedGuarantee
+    receipt_: Receipt | None
+    """What the ledger says of this fit; None without one."""
+    entropy_: Literal["system", "seeded"]
+    """"seeded": whoever knows the seed can remove the noise."""
 
     @final
     def _features_table(self, X: Any, *, constant: bool = True) -> Table:
@@ -134,7 +134,13 @@ class PrivateEstimator(BaseEstimator, ABC):
         array = unquoted(
             "X",
             lambda: validate_data(
-                self, X, dtype=np.float64, order="C", copy=True, ensure_all_finite=False, ensure_min_samples=0
+                self,
+                readable(X),
+                dtype=np.float64,
+                order="C",
+                copy=True,
+                ensure_all_finite=False,
+                ensure_min_samples=0,
             ),
         )
         given = getattr(self, "feature_names_in_", None)
@@ -144,7 +150,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     @final
     def _target_numbers(self, array: Vector, y: Any) -> Vector:
         """y as one number for each row of X."""
-        column = column_or_1d(y, warn=True)
+        column = readable(column_or_1d(readable(y), warn=True))
         numbers = unquoted("y", lambda: np.asarray(column, dtype=np.float64))
         check_consistent_length(array, numbers)
         return numbers
@@ -194,47 +200,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     @final
     def _noise_source(self) -> Entropy:
         """Fresh noise of the operating system; a seeded source is copied, so that a fit can be repeated."""
-        if self.entropy is None:
-            return SystemEntropy()
-        if not isinstance(self.entropy, Entropy):
-            raise MechanismError(
-                "entropy must be an Entropy",
-                got=f"a {type(self.entropy).__name__}",
-                remedy="Leave it out; or, for experiments only, give SeededEntropy(seed)",
-            )
-        if self.ledger is not None and self.entropy.label != "system":
-            raise MechanismError(
-                "seeded noise can be removed by whoever knows the seed, so no ledger pays for it",
-                remedy="Leave entropy out; or, for an experiment, leave the ledger out",
-            )
-        return copy.deepcopy(self.entropy)
-
-    @final
-    def _opened_ledger(self) -> Ledger | None:
-        if self.ledger is None or isinstance(self.ledger, Ledger):
-            return self.ledger
-        if not isinstance(self.ledger, str | os.PathLike):
-            raise LedgerError(
-                "ledger must be a Ledger or the path of one", got=f"a {type(self.ledger).__name__}"
-            )
-        return Ledger.open(self.ledger)
-
-    @final
-    def _check_price(self, event: Event) -> None:
-        """Refuse before any row is read what the ledger could not pay."""
-        book = self._opened_ledger()
-        if book is not None:
-            book.check(event, adjacency=adjacency_named(self.adjacency), unit=None, note=type(self).__name__)
-
-    @final
-    def _charge(self, event: Event) -> Receipt | None:
-        """Durable before noise is drawn; nothing without a ledger."""
-        book = self._opened_ledger()
-        if book is None:
-            return None
-        return book.charge(
-            event, adjacency=adjacency_named(self.adjacency), unit=None, note=type(self).__name__
-        )
+        return copy.deepcopy(checked_entropy(self.entropy))
 
     @final
     def _stated(
@@ -289,9 +255,10 @@ class PrivateEstimator(BaseEstimator, ABC):
         return twin
 
     def __sklearn_tags__(self) -> Any:
-        """Missing values are met by the row policy; randomness is the point."""
+        """Cells that are missing or no numbers are met by the row policy; randomness is the point."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
         tags.input_tags.sparse = False
         tags.non_deterministic = self.entropy is None or self.entropy.label != "seeded"
         return tags
@@ -315,7 +282,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
                 limit="a share of the budget between 0 and 1",
                 remedy="Give bounds_budget=0.1, say, or public bounds",
             )
-        return publish(
+        release = publish(
             table.data,
             table.schema,
             epsilon=self.epsilon,
@@ -330,6 +297,8 @@ class PublishingEstimator(PrivateEstimator, ABC):
             progress=False,
             note=type(self).__name__,
         )
+        self.guarantee_, self.receipt_, self.entropy_ = release.guarantee, release.receipt, release.entropy
+        return release
 
 
 class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):

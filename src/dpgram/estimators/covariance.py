@@ -68,7 +68,6 @@ class PrivateCovariance(PublishingEstimator):
         refuse_other_than_numbers(type(self).__name__, table.schema)
         self._count_fit()
         self.release_ = self._published(table)
-        self.guarantee_ = self.release_.guarantee
         means = self.release_.mean()
         self.location_ = np.array([means[name] for name in table.features])
         self.covariance_ = self.release_.covariance()

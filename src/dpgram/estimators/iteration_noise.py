@@ -14,14 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias, final
 
-import numpy as np
-import numpy.typing as npt
-
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.bounded_rows import Integers
-from dpgram.estimators.joint_gaussian import JointGaussian
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Drawn, Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
+from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
 from dpgram.papers.park_welling import step_epsilon
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
 from dpgram.privacy.adjacency import Adjacency
@@ -31,13 +26,12 @@ from dpgram.privacy.calibrate import (
     discrete_gaussian_sigma,
     discrete_mu_at_most,
 )
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee, pure_rho_at_least, rho_at_most
 from dpgram.privacy.rounding import SLACK, down, up
 from dpgram.privacy.search import greatest
+from dpgram.publishing.measurements.moments import First, JointGaussian, MomentNoise, VectorNoise
 
 Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic", "mean-cdp"]
-First: TypeAlias = Literal["gaussian", "laplace"]
 Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
 SECOND: Final[Mapping[str, type[Mechanism]]] = {
@@ -81,39 +75,8 @@ class Plan:
         return self.iterations * ((self.first == "gaussian") + (self.second != "matrix-laplace"))
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorNoise:
-    """Independent discrete noise on the cells of Σ q t: Gaussian of scale σ, or Laplace of scale b."""
-
-    law: First
-    scale: float
-
-    def draw(self, exact: Integers, entropy: Entropy) -> npt.NDArray[np.object_]:
-        """Integers plus integers."""
-        sample = entropy.discrete_gaussian if self.law == "gaussian" else entropy.discrete_laplace
-        noisy: npt.NDArray[np.object_] = exact.astype(object) + sample(self.scale, len(exact))
-        return noisy
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IterationNoise:
-    """One iteration: both noises and what they cost."""
-
-    second: Mechanism
-    first: VectorNoise
-    events: tuple[Event, ...]
-
-    def draw(
-        self, second: Integers, first: Integers, entropy: Entropy
-    ) -> tuple[Drawn, npt.NDArray[np.object_]]:
-        """Both noisy moments, in lattice units."""
-        return self.second.draw(second, entropy), self.first.draw(first, entropy)
-
-
 @lru_cache(maxsize=256)
-def calibrated(plan: Plan) -> IterationNoise:
+def calibrated(plan: Plan) -> MomentNoise:
     """The noise of every iteration under the plan's accounting. Proof: proofs/robust.md#robust-rules."""
     rule = _RULES.get(plan.accounting)
     if rule is None:
@@ -157,7 +120,7 @@ def event_of(plan: Plan) -> Event:
     return composed(list(calibrated(plan).events) * plan.iterations)
 
 
-def _by_steps(plan: Plan, epsilon: float, delta: float) -> IterationNoise:
+def _by_steps(plan: Plan, epsilon: float, delta: float) -> MomentNoise:
     """Every step (ε', δ')-DP, the pure ones ε'-DP."""
     mechanism = SECOND[plan.second].calibrated(Guarantee(epsilon, delta), plan.facts)
     if plan.first == "gaussian":
@@ -166,32 +129,30 @@ def _by_steps(plan: Plan, epsilon: float, delta: float) -> IterationNoise:
     return _with_laplace_vector(plan, mechanism, epsilon)
 
 
-def _with_gaussian_vector(plan: Plan, mechanism: Mechanism, sigma: float) -> IterationNoise:
+def _with_gaussian_vector(plan: Plan, mechanism: Mechanism, sigma: float) -> MomentNoise:
     noise = VectorNoise(law="gaussian", scale=_proven(sigma))
     event = GaussianEvent(mu=up(plan.first_l2 / sigma))
-    return IterationNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
+    return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
 
 
-def _with_laplace_vector(plan: Plan, mechanism: Mechanism, epsilon: float) -> IterationNoise:
+def _with_laplace_vector(plan: Plan, mechanism: Mechanism, epsilon: float) -> MomentNoise:
     scale = up(plan.first_l1 / epsilon * (1.0 + 4.0 * SLACK))
     event = PureEvent(epsilon=up(plan.first_l1 / scale))
     noise = VectorNoise(law="laplace", scale=scale)
-    return IterationNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
+    return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
 
 
-def _jointly(plan: Plan, mu: float) -> IterationNoise:
+def _jointly(plan: Plan, mu: float) -> MomentNoise:
     """Both moments in one Gaussian release of μ: cheaper than apart, as one row cannot be worst for both."""
-    joint = JointGaussian.calibrated(mu, plan.adjacency, width=plan.width)
-    noise = VectorNoise(law="gaussian", scale=joint.first)
-    return IterationNoise(second=Gaussian(sigma=joint.second), first=noise, events=(joint.event,))
+    return JointGaussian.calibrated(mu, plan.adjacency, width=plan.width).noise
 
 
-def _basic(plan: Plan) -> IterationNoise:
+def _basic(plan: Plan) -> MomentNoise:
     """Σε' = ε, Σδ' = δ."""
     return _by_steps(plan, down(plan.guarantee.epsilon / (2 * plan.iterations)), _share_of_delta(plan, 1.0))
 
 
-def _advanced(plan: Plan) -> IterationNoise:
+def _advanced(plan: Plan) -> MomentNoise:
     """√(2k ln(1/δ_s))ε' + kε'(e^{ε'} − 1) = ε for k = 2J steps; half of δ is δ_s where steps need some."""
     steps, total, epsilon = 2 * plan.iterations, plan.guarantee.delta, plan.guarantee.epsilon
     slack = 0.5 * total if plan.approximate_steps else total
@@ -207,7 +168,7 @@ def _share_of_delta(plan: Plan, part: float) -> float:
     return down(part * plan.guarantee.delta * (1.0 - 2.0 * DISCRETE_SLACK) / plan.approximate_steps)
 
 
-def _zcdp(plan: Plan) -> IterationNoise:
+def _zcdp(plan: Plan) -> MomentNoise:
     """Σρ' = ρ(ε, δ): Gaussian steps cost μ²/2, an ε'-DP step ε' tanh(ε'/2)."""
     wishart = plan.second == "wishart"  # known as (ε', δ')-DP only: half of δ goes to its failures
     delta = 0.5 * plan.guarantee.delta if wishart else plan.guarantee.delta
@@ -242,7 +203,7 @@ def _proven(sigma: float) -> float:
     return sigma
 
 
-def _gdp(plan: Plan) -> IterationNoise:
+def _gdp(plan: Plan) -> MomentNoise:
     """Σμ² = μ(ε, δ)²: exact, for Gaussian noise on both moments."""
     if not plan.first == plan.second == "gaussian":
         raise GuaranteeError(
@@ -254,7 +215,7 @@ def _gdp(plan: Plan) -> IterationNoise:
     return _jointly(plan, down(mu / math.sqrt(plan.iterations)))
 
 
-def _mean_cdp(plan: Plan) -> IterationNoise:
+def _mean_cdp(plan: Plan) -> MomentNoise:
     """ε' = √(ε/J), as printed: bounds the expected loss by ε, and is worth far less than (ε, δ)."""
     if plan.second != "matrix-laplace":
         raise GuaranteeError(
@@ -270,7 +231,7 @@ def _mean_cdp(plan: Plan) -> IterationNoise:
     return _with_laplace_vector(plan, mechanism, share)
 
 
-_RULES: Final[Mapping[str, Callable[[Plan], IterationNoise]]] = {
+_RULES: Final[Mapping[str, Callable[[Plan], MomentNoise]]] = {
     "zcdp": _zcdp,
     "gdp": _gdp,
     "advanced": _advanced,

@@ -91,7 +91,6 @@ class ReleaseRegressor(RegressionEstimator, ABC):
         table = self._table(X, y)
         self._count_fit()
         self.release_ = self._published(table)
-        self.guarantee_ = self.release_.guarantee
         self.regression_ = regress(
             Moments.of(self.release_),
             str(table.target),

@@ -1,7 +1,7 @@
 """What the estimators with public bounds |x| ≤ x_norm and |y| ≤ y_bound share: θ in the units of the data.
 
-They follow the literature: no intercept, one radius for all columns. `fit` validates, prices, charges, adds
-up and draws, in this order; no step before the charge looks at the values of a row.
+They follow the literature: no intercept, one radius for all columns. A fit is a publication of one or more
+stages; a baseline, as a paper printed it, is drawn in floats and published by nobody.
 """
 
 from __future__ import annotations
@@ -10,21 +10,30 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
+import numpy as np
 from msgspec.structs import replace
 
 from dpgram.encoding import LEAST_RADIUS
+from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError
 from dpgram.estimators.base import PrivateRegressor
-from dpgram.estimators.bounded_rows import Floats
+from dpgram.estimators.paying import delta_inspected, paid
 from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.publishing.publication import Program, Stage
 from dpgram.release_parts import StatedGuarantee
+from dpgram.rows.rules import RowRules
+from dpgram.schema import Schema, numeric
+from dpgram.sums.moments import Floats, MomentsOf, Reweighting
+
+TARGET: Final = "y"
 
 
 @final
@@ -37,6 +46,32 @@ class Agreed:
     x_norm: float
     y_bound: float
     width: int
+
+    def rows(self, reweighting: Reweighting | None = None) -> MomentsOf:
+        """The moments of the rows, weighted by what is published already."""
+        return MomentsOf(
+            columns=self._names,
+            target=TARGET,
+            x_norm=self.x_norm,
+            y_bound=self.y_bound,
+            reweighting=reweighting,
+        )
+
+    def stage(self, measurement: Measurement, charge: Event | None) -> Stage:
+        """One pass over the rows, of which one measurement is drawn."""
+        schema = Schema(*map(numeric, self._names), numeric(TARGET), constant=False)
+        work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
+        return Stage(
+            work=work,
+            measurements=(measurement,),
+            charge=charge,
+            inspect=delta_inspected(work, self.guarantee.delta, self.adjacency),
+        )
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Names for the passes alone: the data is an array."""
+        return tuple(f"x{place}" for place in range(self.width))
 
     @property
     def second_unit(self) -> float:
@@ -77,8 +112,12 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         """Calibrate and price; public facts only."""
 
     @abstractmethod
-    def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        """θ. Called after the charge."""
+    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
+        """θ, by stages that are charged `price` together."""
+
+    def _baseline(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
+        """θ as a paper printed it, in floats: for those whose deal has no event."""
+        raise NotImplementedError(f"{type(self).__name__} has no baseline")
 
     @final
     def fit(self, X: Any, y: Any) -> Self:
@@ -90,18 +129,26 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         rows, _ = self._array(X)
         target = self._target_numbers(rows, y)
         source = self._noise_source()
-        agreed = self._agreed(rows)
+        agreed = self._agreed(rows.shape[1])
         deal = self._deal(agreed)
         if deal.event is None:
             self._refuse_ledger()
-        else:
-            self._check_price(deal.event)
         if deal.caution is not None:
             warnings.warn(deal.caution, DpgramWarning, stacklevel=2)
         self._count_fit()
-        source.rehearse()  # a broken installation must be found before the charge
-        self.receipt_ = None if deal.event is None else self._charge(deal.event)
-        self.coef_ = self._draw(rows, target, agreed, source)
+        if deal.event is None:
+            self.coef_, self.receipt_ = self._baseline(rows, target, agreed, source), None
+        else:
+            found = paid(
+                self._program(agreed, deal.event),
+                model=self,
+                data=np.column_stack([rows, target]),
+                adjacency=agreed.adjacency,
+                price=deal.event,
+                entropy=source,
+                facts={"width": agreed.width},
+            )
+            self.coef_, self.receipt_ = found.result, found.receipt
         self.intercept_ = 0.0
         self.claimed_ = agreed.guarantee
         self.guarantee_ = self._truth(deal)
@@ -129,15 +176,14 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
                 remedy="Use what is exact, or leave the ledger out and the data unprotected",
             )
 
-    def _agreed(self, X: Floats) -> Agreed:
-        relation = adjacency_named(self.adjacency)
+    def _agreed(self, width: int) -> Agreed:
         epsilon, delta = number("epsilon", self.epsilon), number("delta", self.delta)
         return Agreed(
-            guarantee=Guarantee.checked(epsilon, delta, len(X) if relation.name == "replace-one" else None),
-            adjacency=relation,
+            guarantee=Guarantee.checked(epsilon, delta),
+            adjacency=adjacency_named(self.adjacency),
             x_norm=public_bound("x_norm", self.x_norm),
             y_bound=public_bound("y_bound", self.y_bound),
-            width=X.shape[1],
+            width=width,
         )
 
 

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 
-from dpgram.curator import LedgerLike
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.bounded_rows import BoundedRows, Floats
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, public_bound
-from dpgram.estimators.ridge_minimiser import on_grid
-from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.accountant import GaussianEvent, PureEvent
-from dpgram.privacy.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.rounding import down, up
+from dpgram.publishing import LedgerLike
+from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
+from dpgram.publishing.publication import Program
+from dpgram.sums.moments import Floats
 
 NoiseName: TypeAlias = Literal["auto", "gamma", "gaussian"]
-
-GRID_STEPS: Final = 2.0**34
-"""Steps of the public grid in one sensitivity, so that integer noise is as fine as its proof wants."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
-    """The problem in units of the bounds: |x| ≤ 1, |y| ≤ 1, θ in units of y_bound/x_norm."""
-
-    ridge: float
-    radius: float
-    sensitivity: float
-    """Of the minimiser, without rounding."""
-    widened: float
-    """In steps of the grid, rounding included."""
-
-    @property
-    def steps(self) -> float:
-        """Steps of the grid in a unit of θ, rounded down: a coarser grid moves by fewer steps."""
-        return down(GRID_STEPS / self.sensitivity)
 
 
 @final
@@ -82,56 +58,36 @@ class OutputPerturbation(NormBoundedRegressor):
         self.entropy = entropy
 
     def _deal(self, agreed: Agreed) -> Deal:
-        scale, asked = self._scale(agreed), agreed.guarantee
-        if self._law(agreed) == "gaussian":
-            sigma = _sigma(scale, asked)
-            return Deal(event=GaussianEvent(mu=up(scale.widened / sigma)), guarantee=asked)
-        return Deal(event=PureEvent(epsilon=asked.epsilon), guarantee=Guarantee(asked.epsilon))
+        measurement, asked = self._measurement(agreed), agreed.guarantee
+        pure = isinstance(measurement.noise, GammaSteps)
+        return Deal(event=measurement.event, guarantee=Guarantee(asked.epsilon) if pure else asked)
 
-    def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        scale = self._scale(agreed)
-        rows = BoundedRows.of(x, y, x_norm=agreed.x_norm, y_bound=agreed.y_bound)
-        exact = on_grid(
-            *rows.moments(), unit=ROW_NORM_SQUARED, ridge=scale.ridge, radius=scale.radius, scale=scale.steps
-        )
-        if self._law(agreed) == "gaussian":
-            noisy = exact + entropy.discrete_gaussian(_sigma(scale, agreed.guarantee), agreed.width)
-        else:
-            # Rounded noise on integers is rounding after noise.
-            noise_scale = up(scale.widened / agreed.guarantee.epsilon)
-            noisy = exact + entropy.norm_laplace(agreed.width, noise_scale)
-        unit = agreed.y_bound / agreed.x_norm / scale.steps
-        return np.asarray(noisy.astype(np.float64) * unit, dtype=np.float64)
+    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
+        measurement = self._measurement(agreed)
+        answer = yield agreed.stage(measurement, price)
+        unit = agreed.y_bound / agreed.x_norm / measurement.problem.steps
+        steps = [int(cell) for cell in answer.published[0].theta]
+        return np.array(steps, dtype=object).astype(np.float64) * unit
 
-    def _law(self, agreed: Agreed) -> Literal["gamma", "gaussian"]:
+    def _measurement(self, agreed: Agreed) -> Minimiser:
+        """The minimiser in units of the bounds: θ in those of y_bound/x_norm."""
         if self.noise not in ("auto", "gamma", "gaussian"):
             raise GuaranteeError("unknown noise", got=repr(self.noise), limit="'auto', 'gamma' or 'gaussian'")
-        if self.noise == "gamma" or (self.noise == "auto" and agreed.guarantee.pure):
-            return "gamma"
-        return "gaussian"
+        problem, asked = self._problem(agreed), agreed.guarantee
+        gamma = self.noise == "gamma" or (self.noise == "auto" and asked.pure)
+        return Minimiser(
+            rows=agreed.rows(),
+            problem=problem,
+            noise=GammaSteps(epsilon=asked.epsilon) if gamma else GaussianSteps.calibrated(problem, asked),
+        )
 
-    def _scale(self, agreed: Agreed) -> _Scale:
-        """How far one row moves the minimiser, and the grid it is rounded to.
-
-        Proof: proofs/output-perturbation.md#output-perturbation-claim.
-        """
-        ridge = down(public_bound("alpha", self.alpha) / agreed.x_norm**2)
+    def _problem(self, agreed: Agreed) -> RidgeProblem:
+        """λ rounded down and R up: both make the stated sensitivity larger."""
         asked = agreed.y_bound / agreed.x_norm
         bound = asked if self.theta_bound is None else public_bound("theta_bound", self.theta_bound)
-        radius = up(bound / asked)
-        steps = agreed.adjacency.gram_trace_steps
-        # The slope of one loss over the curvature of all; and nothing leaves the ball.
-        sensitivity = up(min(steps * (1.0 + radius) / ridge, 2.0 * radius))
-        widened = up(GRID_STEPS + 2.0 * math.sqrt(agreed.width))
-        return _Scale(ridge=ridge, radius=radius, sensitivity=sensitivity, widened=widened)
-
-
-def _sigma(scale: _Scale, asked: Guarantee) -> float:
-    if asked.pure:
-        raise GuaranteeError(
-            "Gaussian noise cannot give a pure guarantee",
-            got="delta = 0",
-            limit="delta > 0",
-            remedy="Use noise='gamma', or give a delta such as 1e-6.",
+        return RidgeProblem(
+            ridge=down(public_bound("alpha", self.alpha) / agreed.x_norm**2),
+            radius=up(bound / asked),
+            width=agreed.width,
+            adjacency=agreed.adjacency,
         )
-    return discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=scale.widened)

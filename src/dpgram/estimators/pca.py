@@ -81,7 +81,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         refuse_other_than_numbers(type(self).__name__, table.schema)
         self._count_fit()
         self.release_ = self._published(table)
-        self.guarantee_ = self.release_.guarantee
         self._take(self.release_.pca(self.n_components, standardise=self.standardise), table.features)
         return self
 

@@ -9,7 +9,6 @@ which is False where the data's own parameters were used, as the thesis does.
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Final, Literal, Self, TypeAlias, final
@@ -19,21 +18,23 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpgram.curator import LedgerLike
 from dpgram.encoding import LEAST_RADIUS
-from dpgram.errors import DpgramWarning, GuaranteeError, MechanismError
-from dpgram.estimators.bounded_rows import Floats, clipped
-from dpgram.estimators.table import unquoted
-from dpgram.gram import EXACT_ROWS
-from dpgram.lattice import ROW_NORM
-from dpgram.privacy.accountant import Event, GaussianEvent
+from dpgram.engines.passes import Pass
+from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.estimators.paying import checked_entropy, delta_inspected, paid
+from dpgram.estimators.table import readable, unquoted
+from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.calibrate import discrete_gaussian_sigma
-from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.receipt import Receipt
-from dpgram.privacy.rounding import up
+from dpgram.publishing import LedgerLike
+from dpgram.publishing.measurements.column_moments import ColumnMoments, MeasuredColumnMoments
+from dpgram.publishing.publication import Program, Stage
+from dpgram.rows.rules import RowRules
+from dpgram.schema import Schema, numeric
+from dpgram.sums.column_moments import ColumnMomentsOf
+from dpgram.sums.moments import Floats, clipped
 
 Parameter: TypeAlias = float | npt.ArrayLike | Literal["non-private"] | None
 """A public number (or one for each column), the data's own, or None where a budget pays for an estimate."""
@@ -63,8 +64,8 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
         """Settle the parameters; looks at the rows only where it says so."""
         del y
         rows = self._rows(X, reset=True)
-        self.private_, self.guarantee_, self.event_, self.receipt_ = True, None, None, None
-        self.entropy_ = None
+        self.private_ = True
+        self.guarantee_, self.event_, self.receipt_, self.entropy_ = None, None, None, None
         self._learn(rows)
         return self
 
@@ -76,6 +77,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
         tags.input_tags.allow_nan = True  # a missing value stays one; raising would tell of a row
         return tags
 
@@ -84,7 +86,12 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
         array = unquoted(
             "X",
             lambda: validate_data(
-                self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, reset=reset
+                self,
+                readable(X),
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+                reset=reset,
             ),
         )
         return np.where(np.isfinite(array), array, np.nan)
@@ -151,7 +158,7 @@ class MaxNormMapping(CostedTransformer):
             self.max_norm_ = _positive("max_norm", self.max_norm)
 
     def _apply(self, X: Floats) -> Floats:
-        return clipped(X, self.max_norm_) / self.max_norm_
+        return clipped(X.T, self.max_norm_).T / self.max_norm_
 
 
 @final
@@ -213,31 +220,36 @@ class MomentTransformer(CostedTransformer, ABC):
         if self.bounds is None:
             raise _unset("bounds")
         low, high = (_each("bounds", end, X.shape[1]) for end in self.bounds)
-        if not (high > low).all():
-            raise GuaranteeError("bounds must be (low, high) with low below high", limit="low < high")
+        with np.errstate(over="ignore"):
+            sound = (high > low) & np.isfinite(high - low)
+        if not sound.all():
+            raise GuaranteeError(
+                "bounds must be (low, high) with low below high", limit="low < high, and finite"
+            )
         asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
         relation = adjacency_named(self.adjacency)
-        # In each column one row is (1, z, z²) with |z| ≤ 1, or nothing where the cell is missing: a square of
-        # 3 at most. Two rows differ most between z = 1 and z = −1, by 4.
-        reach = 3.0 if relation.name == "add-remove" else 4.0
-        unit = ROW_NORM * ROW_NORM
-        self.sensitivity_ = up(math.sqrt(reach * X.shape[1]))
-        sensitivity = self.sensitivity_ * unit
-        sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=sensitivity)
-        event = GaussianEvent(mu=up(sensitivity / sigma))
-        source = _source(self.entropy)
-        source.rehearse()
-        self.receipt_ = _charged(self.ledger, source, event, self.adjacency)
-        noisy = _column_sums(X, low, high).astype(object) + source.discrete_gaussian(
-            sigma, 3 * X.shape[1]
-        ).reshape(3, -1)
-        self.guarantee_, self.event_, self.entropy_ = asked, event, source.label
-        count, first, second = noisy.astype(np.float64) / unit
+        names = tuple(f"x{place}" for place in range(X.shape[1]))
+        rows = ColumnMomentsOf(columns=names, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)))
+        measurement = ColumnMoments.calibrated(rows, asked, relation)
+        source = copy.deepcopy(checked_entropy(self.entropy))
+        found = paid(
+            _column_moments(measurement, asked.delta),
+            model=self,
+            data=X,
+            adjacency=relation,
+            price=measurement.event,
+            entropy=source,
+            facts={"width": X.shape[1]},
+        )
+        self.sensitivity_ = measurement.sensitivity
+        self.guarantee_, self.event_ = asked, measurement.event
+        self.receipt_, self.entropy_ = found.receipt, source.label
+        count, first, second = found.result.numbers()
         centre, half = 0.5 * (high + low), 0.5 * (high - low)
-        rows = np.maximum(count, 1.0)
-        mean = np.clip(first / rows, -1.0, 1.0)
+        most = np.maximum(count, 1.0)
+        mean = np.clip(first / most, -1.0, 1.0)
         # Below the noise a variance says nothing: no column is scaled up by more than 100.
-        variance = np.clip(second / rows - mean**2, 1e-4, 1.0)
+        variance = np.clip(second / most - mean**2, 1e-4, 1.0)
         self.mean_, self.scale_ = centre + half * mean, half * np.sqrt(variance)
 
 
@@ -307,19 +319,17 @@ class SigmaClipper(MomentTransformer):
         return high if self.sides == "one" else np.maximum(high, self.mean_ - reach)
 
 
-def _column_sums(X: Floats, low: Floats, high: Floats) -> npt.NDArray[np.int64]:
-    """Σ(1, z, z²) over the cells of each column that are there, z on the lattice, in units of 2⁻³⁰."""
-    sums = np.zeros((3, X.shape[1]), np.int64)
-    for start in range(0, len(X), EXACT_ROWS):
-        piece = X[start : start + EXACT_ROWS]
-        there = np.isfinite(piece)
-        bounded = np.clip(np.where(there, piece, low), low, high)
-        z = np.rint(np.clip((bounded - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0) * ROW_NORM) * there
-        lattice = z.astype(np.int64)
-        sums[0] += there.sum(axis=0) * (ROW_NORM * ROW_NORM)
-        sums[1] += lattice.sum(axis=0) * ROW_NORM
-        sums[2] += (lattice * lattice).sum(axis=0)
-    return sums
+def _column_moments(measurement: ColumnMoments, delta: float) -> Program[MeasuredColumnMoments]:
+    schema = Schema(*map(numeric, measurement.rows.columns), constant=False)
+    work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
+    answer = yield Stage(
+        work=work,
+        measurements=(measurement,),
+        charge=measurement.event,
+        inspect=delta_inspected(work, delta, measurement.adjacency),
+    )
+    found: MeasuredColumnMoments = answer.published[0]
+    return found
 
 
 def _own_moments(X: Floats) -> tuple[Floats, Floats]:
@@ -328,25 +338,6 @@ def _own_moments(X: Floats) -> tuple[Floats, Floats]:
     mean = np.nansum(X, axis=0) / count
     spread = np.sqrt(np.nansum((X - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
     return mean, np.where(spread > 0.0, spread, 1.0)
-
-
-def _source(entropy: Entropy | None) -> Entropy:
-    if entropy is None:
-        return SystemEntropy()
-    if not isinstance(entropy, Entropy):
-        raise MechanismError("entropy must be an Entropy", got=f"a {type(entropy).__name__}")
-    return copy.deepcopy(entropy)
-
-
-def _charged(ledger: LedgerLike | None, source: Entropy, event: Event, relation: str) -> Receipt | None:
-    if ledger is None:
-        return None
-    if source.label != "system":
-        raise MechanismError(
-            "seeded noise can be removed, so no ledger pays for it", remedy="Leave entropy out"
-        )
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return book.charge(event, adjacency=relation, unit=None, note="preprocessing")
 
 
 def _each(name: str, value: object, width: int) -> Floats:

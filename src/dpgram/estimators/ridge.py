@@ -15,20 +15,26 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
+from dpgram.encoding import Encoder
+from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
-from dpgram.estimators.joint import SLOPE, TARGET_LENGTH, NoisySums, TargetedGaussian, reweighted
-from dpgram.estimators.joint_sums import Reach, joint_sums
+from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.estimators.linear import Matrix, RegressionEstimator
+from dpgram.estimators.paying import delta_inspected, paid
 from dpgram.estimators.table import Bounds, Learn, Pair, Table
 from dpgram.mechanisms import Facts
 from dpgram.mechanisms.matrix_laplace import MatrixLaplace
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.receipt import Receipt
+from dpgram.publishing.measurements.target import SLOPE, Target, TargetedGaussian
+from dpgram.publishing.publication import Program, Stage
+from dpgram.publishing.request import open_ledger
 from dpgram.release import Release
 from dpgram.release_parts import AdjacencyName, MissingPolicy
+from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
+from dpgram.sums.target import Reach
 
 JOINT: Final = "joint-gaussian"
 
@@ -53,8 +59,6 @@ class PrivateRidge(RegressionEstimator):
     mechanism_: str
     sums_: NoisySums | None
     release_: Release | None
-    receipt_: Receipt | None
-    entropy_: Literal["system", "seeded"]
 
     def __init__(
         self,
@@ -109,7 +113,7 @@ class PrivateRidge(RegressionEstimator):
         """By public facts alone."""
         if self.mechanism != "auto":
             return self.mechanism
-        book = self._opened_ledger()
+        book = open_ledger(self.ledger)
         if asked.pure or (book is not None and book.currency == "epsilon"):
             return MatrixLaplace.name
         if book is not None:
@@ -132,13 +136,18 @@ class PrivateRidge(RegressionEstimator):
         target = str(table.target)
         relation = adjacency_named(self.adjacency)
         law = TargetedGaussian.calibrated(asked, reach, relation)
-        entropy = self._noise_source()
-        self._check_price(law.event)
-        entropy.rehearse()
-        exact = joint_sums(table.data, table.schema, reach, self.missing)
-        self.receipt_ = self._charge(law.event)
-        self.sums_ = law.draw(exact, entropy)
-        self.entropy_ = self.sums_.entropy
+        source = self._noise_source()
+        found = paid(
+            self._program(table, law, source.label),
+            model=self,
+            data=table.data,
+            adjacency=relation,
+            price=law.event,
+            entropy=source,
+            facts={"schema": table.schema.to_dict(), "target": target},
+        )
+        (self.sums_, public_rows), self.receipt_ = found.result, found.receipt
+        self.entropy_ = source.label
         gaussian = GaussianDP(law.mu)
         self.guarantee_ = self._stated(
             epsilon=asked.epsilon, delta=asked.delta, mu=gaussian.mu, rho=gaussian.rho_at_least()
@@ -146,12 +155,29 @@ class PrivateRidge(RegressionEstimator):
         moments = self.sums_.moments(
             table.schema,
             target,
-            public_rows=exact.rows_read if self.adjacency == "replace-one" else None,
+            public_rows=public_rows,
             complete_groups=self.missing == "drop",
         )
         if self.alpha is not None:
             return regress(moments, target, method="ridge", alpha=self.alpha, intercept=self.fit_intercept)
         return _noise_aware_regression(moments, target, self.sums_, intercept=self.fit_intercept)
+
+    def _program(
+        self, table: Table, law: TargetedGaussian, entropy: Literal["system", "seeded"]
+    ) -> Program[tuple[NoisySums, int | None]]:
+        """One stage: the sums of the target, and the number of rows where it is public."""
+        measurement = Target(encoder=Encoder(table.schema, missing=self.missing), law=law)
+        work = Pass(
+            rules=RowRules(schema=table.schema, missing=self.missing),
+            statistics=(measurement.statistic,),
+        )
+        answer = yield Stage(
+            work=work,
+            measurements=(measurement,),
+            charge=law.event,
+            inspect=delta_inspected(work, float(self.delta), law.adjacency),
+        )
+        return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 
     def _from_release(self, table: Table, reach: Reach) -> Regression:
         """Another mechanism: one symmetric noise, the target at the length that serves it best."""
@@ -161,7 +187,8 @@ class PrivateRidge(RegressionEstimator):
         schema = reweighted(table.schema, target, length / old)
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
         clip = None if self.clip is None else math.hypot(reach.x_encoded, length)
-        return self._from_published(self._published(weighted, mechanism=self.mechanism_, clip=clip), target)
+        self.release_ = self._published(weighted, mechanism=self.mechanism_, clip=clip)
+        return self._regressed(self.release_, target)
 
     def _from_learnt(self, table: Table) -> Regression:
         """Bounds learnt on the way: the reach of a row is not known beforehand, so no joint release."""
@@ -171,13 +198,11 @@ class PrivateRidge(RegressionEstimator):
                 got="bounds to be learnt",
                 remedy="Give public bounds, or leave the mechanism to 'auto'",
             )
-        release = self._published(table)
-        self.mechanism_ = release.mechanism.name
-        return self._from_published(release, str(table.target))
+        self.release_ = self._published(table)
+        self.mechanism_ = self.release_.mechanism.name
+        return self._regressed(self.release_, str(table.target))
 
-    def _from_published(self, release: Release, target: str) -> Regression:
-        self.release_, self.guarantee_ = release, release.guarantee
-        self.receipt_, self.entropy_ = release.receipt, release.entropy
+    def _regressed(self, release: Release, target: str) -> Regression:
         method: Method = "auto" if self.alpha is None else "ridge"
         return regress(release, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
 

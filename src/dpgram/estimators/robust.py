@@ -6,14 +6,17 @@ from typing import final
 
 import numpy as np
 
-from dpgram.curator import LedgerLike
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.bounded_rows import BoundedRows, Floats, clipped
-from dpgram.estimators.iteration_noise import Accounting, First, Plan, Second, calibrated, event_of, worth
+from dpgram.estimators.iteration_noise import Accounting, Plan, Second, calibrated, event_of, worth
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, number, public_bound
-from dpgram.mechanisms import Drawn
+from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.events import Event
+from dpgram.publishing import LedgerLike
+from dpgram.publishing.measurements.moments import First, MeasuredMoments, Moments
+from dpgram.publishing.publication import Program
+from dpgram.sums.moments import Floats, Reweighting
 
 
 @final
@@ -77,24 +80,17 @@ class RobustRegression(NormBoundedRegressor):
             )
         return Deal(event=event_of(plan), guarantee=true, caution=caution)
 
-    def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
+    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
         power, floor = _power(self.p), _floor(self.floor, agreed)
         noise = calibrated(self._plan(agreed))
-        finite = np.isfinite(x).all(axis=1) & np.isfinite(y)
-        rows, target = clipped(x[finite], agreed.x_norm), np.clip(y[finite], -agreed.y_bound, agreed.y_bound)
-        weights = np.ones(len(rows))
+        charge: Event | None = price
+        weights: Reweighting | None = None
         theta = np.zeros(agreed.width)
-        for iteration in range(int(self.iterations)):
-            if iteration:
-                # A float here is a choice of weights, not of sensitivity: the lattice bounds every row again.
-                residual = np.abs(target - rows @ theta)
-                weights = (floor / np.maximum(residual, floor)) ** (2.0 - power)
-            root = np.sqrt(weights)
-            lattice = BoundedRows.of(
-                rows * root[:, None], target * root, x_norm=agreed.x_norm, y_bound=agreed.y_bound
-            )
-            drawn, first = noise.draw(*lattice.moments(), entropy)
-            theta = _solved(drawn, first.astype(np.float64)) * (agreed.y_bound / agreed.x_norm)
+        for _ in range(int(self.iterations)):
+            answer = yield agreed.stage(Moments(rows=agreed.rows(weights), noise=noise), charge)
+            theta = _solved(answer.published[0]) * (agreed.y_bound / agreed.x_norm)
+            weights = Reweighting(theta=tuple(theta.tolist()), floor=floor, power=power)
+            charge = None  # all iterations were charged before the first draw
         return theta
 
     def _plan(self, agreed: Agreed) -> Plan:
@@ -126,12 +122,12 @@ def _floor(floor: float | None, agreed: Agreed) -> float:
     return 0.1 * agreed.y_bound if floor is None else public_bound("floor", floor)
 
 
-def _solved(drawn: Drawn, first: Floats) -> Floats:
+def _solved(measured: MeasuredMoments) -> Floats:
     """V(max(w, 0) + λ)⁻¹Vᵀb in lattice units, w without the mean of the noise, λ = E‖N₁ − E N₁‖."""
-    law = drawn.noise
+    law = measured.second.noise
     if not isinstance(law, SymmetricGaussian | MatrixLaplace | AdditiveWishart):
         raise TypeError(f"{type(law).__name__} is not noise that was added")
-    width = len(first)
-    values, vectors = np.linalg.eigh(drawn.cells.astype(np.float64))
-    kept = np.maximum(values - law.mean_diagonal, 0.0) + law.expected_norm(width)
+    second, first = in_lattice_units(measured)
+    values, vectors = np.linalg.eigh(second)
+    kept = np.maximum(values - law.mean_diagonal, 0.0) + law.expected_norm(len(first))
     return np.asarray(vectors @ ((vectors.T @ first) / kept), dtype=np.float64)

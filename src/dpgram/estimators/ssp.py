@@ -9,16 +9,20 @@ from typing import ClassVar, Final, Literal, TypeAlias, final
 
 import numpy as np
 
-from dpgram.curator import LedgerLike
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.bounded_rows import BoundedRows, Floats, clipped
-from dpgram.estimators.joint_gaussian import JointGaussian
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor
 from dpgram.noise import SymmetricGaussian
 from dpgram.papers.kalaja import SufficientStatistics
 from dpgram.privacy.calibrate import discrete_mu_at_most
 from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing import LedgerLike
+from dpgram.publishing.measurements.gram import full_matrix
+from dpgram.publishing.measurements.moments import JointGaussian, MeasuredMoments
+from dpgram.publishing.measurements.moments import Moments as MomentsMeasurement
+from dpgram.publishing.publication import Program
+from dpgram.sums.moments import Floats, clipped
 
 VariantName: TypeAlias = Literal["wang2018", "kalaja2020", "exact"]
 
@@ -94,23 +98,31 @@ def printed_deal(printed: SufficientStatistics) -> Deal:
     return Deal(event=None, guarantee=true, caution=caution)
 
 
-def exact_moments(x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Moments:
+def exact_moments(agreed: Agreed, price: Event) -> Program[Moments]:
     """Integer sums of lattice rows with discrete Gaussian noise (proofs/adassp.md)."""
     noise = exact_noise(agreed)
-    rows = BoundedRows.of(x, y, x_norm=agreed.x_norm, y_bound=agreed.y_bound)
-    second, first = noise.draw(*rows.moments(), entropy)
+    measurement = MomentsMeasurement(rows=agreed.rows(), noise=noise.noise)
+    answer = yield agreed.stage(measurement, price)
+    second, first = in_lattice_units(answer.published[0])
     return Moments(
-        second=second.astype(np.float64) * agreed.second_unit,
-        first=first.astype(np.float64) * agreed.first_unit,
+        second=second * agreed.second_unit,
+        first=first * agreed.first_unit,
         sigma=noise.second * agreed.second_unit,
     )
+
+
+def in_lattice_units(measured: MeasuredMoments) -> tuple[Floats, Floats]:
+    """What was published, as numbers."""
+    width = len(measured.first)
+    second = full_matrix(measured.second.matrix.cells, width).astype(np.float64)
+    return second, np.array([int(cell) for cell in measured.first], dtype=np.float64)
 
 
 def float_rows(x: Floats, y: Floats, agreed: Agreed) -> tuple[Floats, Floats]:
     """The rows of a baseline in units of the bounds: |x| ≤ 1 and |y| ≤ 1, in floats."""
     finite = np.isfinite(x).all(axis=1) & np.isfinite(y)
     bounded = np.clip(y[finite], -agreed.y_bound, agreed.y_bound) / agreed.y_bound
-    return clipped(x[finite], agreed.x_norm) / agreed.x_norm, bounded
+    return clipped(x[finite].T, agreed.x_norm).T / agreed.x_norm, bounded
 
 
 class PerturbedMoments(NormBoundedRegressor, ABC):
@@ -143,6 +155,13 @@ class PerturbedMoments(NormBoundedRegressor, ABC):
         printed = printed_variant(self.family, self.variant, agreed)
         return exact_deal(agreed) if printed is None else printed_deal(printed)
 
+    @final
+    def _printed(self, agreed: Agreed) -> SufficientStatistics:
+        printed = printed_variant(self.family, self.variant, agreed)
+        if printed is None:
+            raise TypeError("the exact variant is no baseline")
+        return printed
+
 
 @final
 class SSP(PerturbedMoments):
@@ -156,11 +175,12 @@ class SSP(PerturbedMoments):
 
     family: ClassVar[Literal["ssp", "adassp"]] = "ssp"
 
-    def _draw(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        printed = printed_variant(self.family, self.variant, agreed)
-        if printed is None:
-            moments = exact_moments(x, y, agreed, entropy)
-            return _solved(moments.second, moments.first)
+    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
+        moments = yield from exact_moments(agreed, price)
+        return _solved(moments.second, moments.first)
+
+    def _baseline(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
+        printed = self._printed(agreed)
         rows, target = float_rows(x, y, agreed)
         generator = entropy.generator()
         law = SymmetricGaussian(sigma=printed.sigma)

@@ -27,6 +27,8 @@ Bounds: TypeAlias = Pair | Mapping[str, Pair] | Learn | None
 
 TARGET: Final = "target"
 """The name of the target where no schema gives one."""
+_UNTYPED: Final = "OSU"
+"""Kinds of numpy arrays whose cells say themselves what they are."""
 
 
 @final
@@ -51,6 +53,50 @@ def unquoted(what: str, convert: Callable[[], Vector]) -> Vector:
             raise
     # Outside the handlers, so that the message with the value is not kept as a context either.
     raise ValueError(f"{what} holds a cell that is not a number. Give columns of numbers, or a schema")
+
+
+def readable(X: Any) -> Any:
+    """X or y, with numbers for the cells whose type is left open: objects, text, categories, nested lists.
+
+    A cell that is no number is a missing value, as in every source: none may decide whether a fit succeeds.
+    """
+    X = _listed(X)
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind not in _UNTYPED or X.ndim not in (1, 2):
+            return X
+        return numbers(X.ravel()).reshape(X.shape)
+    if hasattr(X, "with_columns"):
+        import polars as pl
+
+        odd = [name for name, kind in X.schema.items() if kind in (pl.String, pl.Categorical, pl.Object)]
+        return X.with_columns(pl.Series(name, numbers(X[name].to_list())) for name in odd)
+    if hasattr(X, "isetitem"):
+        import pandas as pd
+
+        open_kinds = (pd.StringDtype, pd.CategoricalDtype)
+        frame = X.copy(deep=False)
+        for place, kind in enumerate(X.dtypes):  # by place, as names need be neither texts nor distinct
+            if getattr(kind, "kind", "") == "O" or isinstance(kind, open_kinds):
+                frame.isetitem(place, numbers(X.iloc[:, place].tolist()))
+        return frame
+    return X
+
+
+def numbers(cells: Any) -> Vector:
+    """Cells of any type as floats; NaN where one is no number."""
+    from dpgram.sources.cells import from_objects
+
+    return np.asarray(from_objects(cells, "number").to_numpy(zero_copy_only=False), np.float64)
+
+
+def _listed(X: Any) -> Any:
+    """Lists as an array of the cells themselves: for a single text numpy would make texts of all."""
+    if not isinstance(X, list | tuple):
+        return X
+    try:
+        return np.asarray(X, dtype=object)
+    except ValueError:  # rows of several lengths are no table: whoever reads it next says so
+        return X
 
 
 def features_schema(
@@ -84,13 +130,16 @@ def target_name(names: Sequence[str]) -> str:
 
 def with_target(X: Any, target: str, y: Any) -> Any:
     """The columns of X (a frame, or what `columns_by_name` made of an array) and y as one table."""
-    if hasattr(X, "with_columns"):  # Polars, whose Series takes arrays and lists alike
+    if hasattr(X, "with_columns"):  # Polars
         import polars as pl
 
-        # Not strict: a value of another type than the first is for the row policy, not for a message.
-        return X.with_columns(pl.Series(target, y, strict=False))
+        y = _listed(y)
+        if isinstance(y, np.ndarray) and y.dtype.kind in _UNTYPED:
+            # As objects: a value of another type than the first is for the row policy, not for a message.
+            return X.with_columns(pl.Series(target, y.tolist(), dtype=pl.Object))
+        return X.with_columns(pl.Series(target, y))
     if hasattr(X, "assign"):  # pandas; y may carry an index of its own, which must not realign it
-        return X.assign(**{target: np.asarray(y)})
+        return X.assign(**{target: np.asarray(_listed(y))})
     return {**X, target: y}
 
 
@@ -98,7 +147,7 @@ def columns_by_name(X: Any, names: Sequence[str]) -> Any:
     """A frame as it is; an array as one column for each name, in order."""
     if hasattr(X, "columns"):
         return X
-    array = np.asarray(X)
+    array = np.asarray(_listed(X))
     if array.ndim != 2 or array.shape[1] != len(names):
         raise SchemaError(
             "the array does not fit the schema",

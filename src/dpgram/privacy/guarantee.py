@@ -52,7 +52,7 @@ class Guarantee:
         elif rows is not None and delta * rows > 1.0:
             _warn(
                 f"delta = {delta:g} is above one in the {rows} rows",
-                "publishing one random row as it is would satisfy it",
+                "with it one person in the table may be revealed",
             )
         return guarantee
 

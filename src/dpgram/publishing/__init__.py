@@ -1,8 +1,8 @@
-"""From a table to its release: request, plan, measurements, and the one order in which they are carried out."""
+"""From a table to its release: request, plan, measurements, and the order in which they are carried out."""
 
 from __future__ import annotations
 
-from dpgram.publishing.publish import Report, publish, published
+from dpgram.publishing.publisher import Report, publish, published
 from dpgram.publishing.request import LedgerLike, Options, requested
 from dpgram.publishing.terms import Terms, agree, agree_all
 

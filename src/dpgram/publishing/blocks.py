@@ -42,7 +42,10 @@ def pure_shares(encoders: Sequence[Encoder]) -> list[float]:
     """Shares of ε: ε_b ∝ (d_b(d_b + 1)R_b⁴)^{1/3}. Proof: proofs/blocks.md#blocks-pure."""
     widths = [one.schema.width for one in encoders]
     return _shares(
-        [(width * (width + 1) * one.radius**4) ** (1 / 3) for width, one in zip(widths, encoders, strict=True)]
+        [
+            (width * (width + 1) * one.radius**4) ** (1 / 3)
+            for width, one in zip(widths, encoders, strict=True)
+        ]
     )
 
 

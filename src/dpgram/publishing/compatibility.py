@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from dpgram.errors import OptionsError
-from dpgram.mechanisms import MECHANISMS
+from dpgram.mechanisms import MECHANISMS, Mechanism
 
 LEARNING: Final = ("bounds_budget", "levels_budget", "clip='private'")
 """What is learnt privately before the matrix."""
@@ -102,13 +102,16 @@ def _clashes() -> Iterator[Clash]:
         yield from _of_mechanism(name, kind)
 
 
-def _of_mechanism(name: str, kind: type) -> Iterator[Clash]:
+def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
     own = mechanism(name)
     for parameter in PARAMETERS:
         if parameter not in kind.options:
             takers = _names(parameter in other.options for other in MECHANISMS.values())
             yield Clash(
-                own, parameter, f"{name} has no parameter {parameter}: {takers} have", f"Leave {parameter} out"
+                own,
+                parameter,
+                f"{name} has no parameter {parameter}: {takers} have",
+                f"Leave {parameter} out",
             )
     if not kind.pure:
         yield Clash(
@@ -129,7 +132,8 @@ def _of_mechanism(name: str, kind: type) -> Iterator[Clash]:
             own,
             "psd",
             f"what {name} publishes need not be positive semidefinite",
-            f"Leave psd out (analyses correct for the noise), or use {_names(o.psd for o in MECHANISMS.values())}",
+            "Leave psd out (analyses correct for the noise), or use "
+            + _names(other.psd for other in MECHANISMS.values()),
         )
     if not kind.several_rows:
         yield Clash(
@@ -143,7 +147,7 @@ def _of_mechanism(name: str, kind: type) -> Iterator[Clash]:
         yield Clash(
             own,
             "units in several groups",
-            f"{name} cannot serve several groups at the price of one where a unit has rows in several of them",
+            f"{name} cannot serve several groups at the price of one where a unit has rows in several",
             f"Use {_names(other.joint_groups for other in MECHANISMS.values())}, or unit_rows=1",
         )
     if not kind.in_blocks:

@@ -33,7 +33,8 @@ _AT_ONCE: Final = 10_000
 @contextlib.contextmanager
 def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journal]:
     """The journal of an interrupted publication with the same request, or a new one."""
-    key = sha256_hex(request)
+    # Without locks nobody could tell an interrupted publication from one that is running.
+    key = sha256_hex(request) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
         handle = _locked(path)

@@ -37,7 +37,6 @@ from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts
 from dpgram.privacy.entropy import LARGEST_SCALE
 from dpgram.privacy.exact import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.rounding import up
 from dpgram.publishing.blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.levels import Levels
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from dpgram.schema import Schema
 
 Family: TypeAlias = Literal["gaussian", "pure", "approximate"]
-"""How the noise of the matrix composes with that of the counts: in μ², in ε, or as (ε, δ) beside pure counts."""
+"""How the noise of the matrix composes with that of the counts: in μ², in ε, or (ε, δ) beside pure counts."""
 _SLACK = 1.0 - 2.0**-40
 """What is left free for rounding, so that all parts together never cost more than the whole."""
 
@@ -105,7 +104,7 @@ class LearningPlan:
         return self.request.adjacency.gram_trace_steps
 
     def norm_of(self, width: int) -> float:
-        """E‖N‖ of noise on `width` columns, for rows of length 1, in rows: a forecast, to choose a radius by."""
+        """E‖N‖ of noise on `width` columns, for rows of length 1, in rows: a forecast, to choose by."""
         if self.family == "pure":
             facts = Facts(width=width, adjacency=self.request.adjacency)
             law: Any = MatrixLaplace.calibrated(Guarantee(self.rest), facts).law(width)
@@ -334,9 +333,7 @@ def learn(plan: LearningPlan, inspect: Callable[[Pass, Sums], None]) -> Program[
         answer = yield _stage(schema, plan, measurements, charges.pop(0) if charges else None, inspect)
         lengths = answer.published
         rows = rows or float(answer.public_rows or 0)
-        clips = tuple(
-            _radius(plan, one, found, rows) for one, found in zip(encoders, lengths, strict=True)
-        )
+        clips = tuple(_radius(plan, one, found, rows) for one, found in zip(encoders, lengths, strict=True))
     return Learnt(
         schema=schema,
         clips=clips,
@@ -470,7 +467,7 @@ def _mechanism(plan: LearningPlan, facts: Facts) -> tuple[Mechanism, str]:
 
 
 def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...]) -> list[Terms]:
-    """What is left, shared out for the least Σ d_b·σ_b² over all blocks: from published facts, within `rest`."""
+    """What is left, shared out for the least Σ d_b·σ_b²: from published facts, and within `rest`."""
     before = float_up(plan.before)
     if plan.family == "gaussian":
         found = []
@@ -481,7 +478,11 @@ def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...])
         return found
     return [
         pure_block(
-            request, one, plan.rest * share, f"blocks: {share:.1%} of the ε that is left for the matrices", before
+            request,
+            one,
+            plan.rest * share,
+            f"blocks: {share:.1%} of the ε that is left for the matrices",
+            before,
         )
         for one, share in zip(encoders, pure_shares(encoders), strict=True)
     ]

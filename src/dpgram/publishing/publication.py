@@ -178,7 +178,7 @@ class _Run:
     progress: Progress
     receipts: list[Receipt] = field(default_factory=list)
     public_rows: int | None = None
-    allowance: Allowance = field(default_factory=lambda: Allowance())
+    allowance: Allowance = field(default_factory=lambda: Allowance())  # noqa: PLW0108  (it is defined below)
     charged: list[Event] = field(default_factory=list)
     paying: bool = False
     """Whether a charge may have been made."""
@@ -188,9 +188,7 @@ class _Run:
         while True:
             kept = None if self.journal is None else self.journal.kept(number)
             published = self._measured(number, stage) if kept is None else self._recalled(stage, kept)
-            answer = Answer(
-                published=published, receipts=tuple(self.receipts), public_rows=self.public_rows
-            )
+            answer = Answer(published=published, receipts=tuple(self.receipts), public_rows=self.public_rows)
             try:
                 stage = program.send(answer)
             except StopIteration as end:
@@ -260,7 +258,7 @@ class _Run:
         )
 
     def _charge(self, event: Event) -> None:
-        """Durable when this returns. What an interrupted run of this publication has paid is not paid again."""
+        """Durable when this returns. What an interrupted run has paid is not paid again."""
         if self.account is not None and self.journal is not None:
             account, receipt_id = self.account, self.journal.receipt_id(len(self.receipts))
             paid = account.ledger.receipt(receipt_id) if self.journal.resumed else None
@@ -269,8 +267,8 @@ class _Run:
                 paid = self._pay(account, event, receipt_id)
             elif not self.receipts:
                 tell(
-                    f"a publication with these options was interrupted after entry {paid.entry} of the ledger "
-                    "was charged: this call goes on with it, and charges nothing for what was drawn"
+                    f"a publication with these options was interrupted after entry {paid.entry} of the "
+                    "ledger was charged: this call goes on with it, and charges nothing for what was drawn"
                 )
             self.receipts.append(paid)
         self.allowance.add(event)
@@ -327,6 +325,17 @@ class Allowance:
                     self._deltas += sign * Fraction(delta)
                 case _:
                     self._others[part] += sign
+
+
+def warn_of_delta(delta: float, work: Pass, sums: Sums) -> None:
+    """Only under replace-one: there the number of rows is public, so that this depends on no row."""
+    unit = work.rules.unit
+    rows = work.rows_read(sums) if unit is None else work.units_read(sums)
+    if delta * rows > 1.0:
+        tell(
+            f"delta = {delta:g} is above one in the {rows} {'rows' if unit is None else 'units'}: "
+            "with it one person in the table may be revealed"
+        )
 
 
 def harmless(progress: Callable[[int], None]) -> Callable[[int], None]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.privacy.entropy import Entropy
-    from dpgram.publishing.publish import Report
+    from dpgram.publishing.publisher import Report
 
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
@@ -74,7 +74,7 @@ class Options(Asked, total=False):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Everything that was asked for: public facts, each of which makes sense by itself and with the others."""
+    """Everything that was asked for: public facts that make sense by themselves and together."""
 
     schema: Schema
     """As it was given, with the columns that group and weigh."""
@@ -209,9 +209,7 @@ def requested(
         adjacency=adjacency_named(adjacency),
         rules=rules,
         clip=None if clip == "private" else clip,
-        split=budget_split(
-            rules.schema, bounds_budget=bounds_budget, levels_budget=levels_budget, clip=clip
-        ),
+        split=budget_split(rules.schema, bounds_budget=bounds_budget, levels_budget=levels_budget, clip=clip),
         mechanism=mechanism,
         blocks=None if blocks is None else _blocks(blocks),
         rows=known_rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack, final
+from typing import Any, Unpack, final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from dpgram.publishing.blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.gram import Gram
 from dpgram.publishing.request import AUTO, Asked, Request, open_ledger, requested
 from dpgram.release_display import in_words
-from dpgram.release_parts import Block, MechanismUsed, Policy, StatedGuarantee
+from dpgram.release_parts import AdjacencyName, Block, MechanismUsed, Policy, StatedGuarantee
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
 
@@ -82,7 +82,7 @@ class Terms:
 
 
 def stated(
-    promised: Guarantee, adjacency: str, unit: str | None, gaussian: GaussianDP | None
+    promised: Guarantee, adjacency: AdjacencyName, unit: str | None, gaussian: GaussianDP | None
 ) -> StatedGuarantee:
     """A guarantee in numbers and words."""
     return StatedGuarantee(
@@ -124,8 +124,9 @@ def agree_all(
     **asked: Unpack[Asked],
 ) -> tuple[Terms, ...]:
     """The same for every block of columns; one where they are not split."""
-    ledger = open_ledger(asked.pop("ledger", None))
-    request = requested(schema, epsilon=epsilon, delta=delta, clip=clip, by=by, blocks=blocks, **asked)
+    ledger = open_ledger(asked.get("ledger"))
+    public: Any = {name: value for name, value in asked.items() if name != "ledger"}
+    request = requested(schema, epsilon=epsilon, delta=delta, clip=clip, by=by, blocks=blocks, **public)
     terms = matrix_terms(request, None if ledger is None else ledger.currency)
     if ledger is not None:
         event = composed(one.event for one in terms)
@@ -156,9 +157,7 @@ def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ..
     )
 
 
-def _in_blocks(
-    request: Request, encoders: Sequence[Encoder], currency: Currency | None
-) -> tuple[Terms, ...]:
+def _in_blocks(request: Request, encoders: Sequence[Encoder], currency: Currency | None) -> tuple[Terms, ...]:
     """The noise of each block, all together within the guarantee, with the least Σ d_b·σ_b².
 
     Proof: proofs/blocks.md#blocks-split.
@@ -175,9 +174,7 @@ def _in_blocks(
     return numbered_blocks(own, joint, gaussian)
 
 
-def numbered_blocks(
-    own: Sequence[Terms], joint: Guarantee, gaussian: GaussianDP | None
-) -> tuple[Terms, ...]:
+def numbered_blocks(own: Sequence[Terms], joint: Guarantee, gaussian: GaussianDP | None) -> tuple[Terms, ...]:
     """The terms of every block, each with what all of them promise together."""
     promise = stated(joint, own[0].facts.adjacency.name, own[0].unit, gaussian)
     return tuple(
@@ -247,9 +244,7 @@ def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, 
     )
 
 
-def pure_block(
-    request: Request, encoder: Encoder, epsilon: float, reason: str, before: float = 0.0
-) -> Terms:
+def pure_block(request: Request, encoder: Encoder, epsilon: float, reason: str, before: float = 0.0) -> Terms:
     """One block under matrix Laplace noise; `before` is the ε of what was measured before it."""
     facts = request.facts(encoder)
     mechanism = MatrixLaplace.calibrated(Guarantee(epsilon), facts)

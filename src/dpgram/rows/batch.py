@@ -115,9 +115,7 @@ class Reader:
     def __init__(self, rules: RowRules) -> None:
         self._rules = rules
         self._kinds = kinds_of(rules)
-        self._declared = [
-            column for column in rules.schema.columns if not isinstance(column, DerivedColumn)
-        ]
+        self._declared = [column for column in rules.schema.columns if not isinstance(column, DerivedColumn)]
 
     def read(self, batch: pa.RecordBatch, *, first_row: int = 0) -> Rows:
         """All rows of a batch that has the columns asked for. Strict mode raises here, with the row."""
@@ -134,7 +132,9 @@ class Reader:
             refuse_breaches(np.stack(lines), self._declared, first_row)
         if rules.extra:
             mended = plain(batch.select([column.name for column in rules.extra]), self._kinds)
-            lines += [read_column(cells, column) for cells, column in zip(mended.columns, rules.extra, strict=True)]
+            lines += [
+                read_column(cells, column) for cells, column in zip(mended.columns, rules.extra, strict=True)
+            ]
         numbers = np.empty((batch.num_rows, len(lines)))
         for place, line in enumerate(lines):
             numbers[:, place] = line
@@ -188,8 +188,8 @@ class CountedRows:
         """The places of the rows that counts are made of: all that are placed or, with units, one of each.
 
         Of a unit's rows the one with the fewest gaps is taken and, among those, the one with the least hash
-        of id and content: by that unit's rows alone, in no order. So adding or removing a unit adds or removes
-        one row, replacing one replaces one, and whatever is proven for rows holds for units.
+        of id and content: by that unit's rows alone, in no order. So adding or removing a unit adds or
+        removes one row, replacing one replaces one, and whatever is proven for rows holds for units.
 
         Proof: proofs/bounds.md#bounds-units.
         """
@@ -208,7 +208,8 @@ class CountedRows:
         """What each of these rows adds to a count: 2^30, or ⌊2^30·w/max⌋ where rows are weighted."""
         if self.weights is None:
             return np.full(len(places), ROW_NORM_SQUARED, np.int64)
-        return np.floor(np.square(self.weights[places]) * ROW_NORM_SQUARED).astype(np.int64)
+        counted: Integers = np.floor(np.square(self.weights[places]) * ROW_NORM_SQUARED).astype(np.int64)
+        return counted
 
     def _gaps(self, numbers: Floats) -> Integers:
         gaps = np.zeros(len(numbers), np.int64)

@@ -22,6 +22,7 @@ from dpgram.sources.base import (
     guarded,
     sliced,
     type_names,
+    with_types,
 )
 from dpgram.sources.cells import plain
 from dpgram.sources.memory import MemorySource, joined
@@ -103,7 +104,7 @@ class Once:
                     remedy="Open it again, or give a table, a file or a dataset.",
                 )
             self.spent = True
-        return iter(self.reader)
+        return with_types(self.reader.schema, iter(self.reader))
 
 
 def reader_source(data: pa.RecordBatchReader, request: Request, label: str = "an Arrow stream") -> Source:
@@ -149,7 +150,8 @@ def dataset_source(data: Any, request: Request) -> Source:
             fragment_readahead=1,
             fragment_scan_options=options if parquet else None,
         )
-        return iter(scanner.to_reader())
+        reader = scanner.to_reader()
+        return with_types(reader.schema, iter(reader))
 
     return StreamSource(
         request=request,

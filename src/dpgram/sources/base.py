@@ -279,9 +279,20 @@ def guarded(
 
 
 def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of `batch` in pieces of at most `rows`, without a copy; nothing for an empty batch."""
-    for start in range(0, batch.num_rows, rows):
+    """The rows of `batch` in pieces of at most `rows`, without a copy; an empty batch is one piece."""
+    for start in range(0, max(batch.num_rows, 1), rows):
         yield batch.slice(start, rows)
+
+
+def with_types(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Batches:
+    """The batches; where none has a row, one that is empty: its types must be refused all the same."""
+    empty = True
+    for batch in batches:
+        if batch.num_rows:
+            empty = False
+            yield batch
+    if empty:
+        yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) -> SourceError:

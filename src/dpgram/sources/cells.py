@@ -8,7 +8,7 @@ encoder; it never raises, and no message shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
 from dpgram.sources.base import Kind
-from dpgram.sources.ids import id_array, id_text
+from dpgram.sources.ids import attoseconds, id_array, id_text
 
 TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
     "number": pa.float64(),
@@ -32,7 +32,9 @@ TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0")
 LARGEST_INTEGER = 10**1000  # Python refuses to write out integers of some thousand digits
-FIRST_YEAR, LAST_YEAR = np.datetime64("0001"), np.datetime64("9999")  # of Python's calendar
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  moments without a zone are counted from it
+FIRST_MICROSECOND = (date.min - EPOCH.date()).days * 86_400_000_000
+LAST_MICROSECOND = ((date.max - EPOCH.date()).days + 1) * 86_400_000_000 - 1
 DATE_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 
@@ -169,9 +171,10 @@ def _boolean(cell: object) -> bool | None:
 
 def _moment(cell: object) -> datetime | None:
     if isinstance(cell, np.datetime64):
-        if not FIRST_YEAR <= cell.astype("datetime64[Y]") <= LAST_YEAR:  # numpy would wrap around silently
+        ticks = attoseconds(cell)  # in Python's integers: numpy would wrap around silently
+        if ticks is None or not FIRST_MICROSECOND <= ticks // 10**12 <= LAST_MICROSECOND:
             return None
-        cell = cell.astype("datetime64[us]").item()
+        cell = EPOCH + timedelta(microseconds=ticks // 10**12)
     if isinstance(cell, datetime):
         if cell != cell:  # the "not a time" of pandas is a datetime
             return None

@@ -193,20 +193,26 @@ def _datetime_id(cell: datetime) -> str | None:
     return _moment(day + time - offset // timedelta(microseconds=1) * 10**12) + "Z"
 
 
-def _datetime64_id(cell: np.datetime64) -> str | None:
+def attoseconds(cell: np.datetime64) -> int | None:
+    """A moment of any unit, exactly, since 1970; None where it is not a time."""
     unit, count = np.datetime_data(cell.dtype)
     if np.isnat(cell) or unit == "generic":
         return None
     ticks = int(cell.astype(np.int64)) * count
     if unit in ("Y", "M"):
         months = ticks * 12 if unit == "Y" else ticks
-        return _moment(_days(1970 + months // 12, months % 12 + 1, 1) * _DAY)
-    return _moment(ticks * _ATTOSECONDS[unit])
+        return _days(1970 + months // 12, months % 12 + 1, 1) * _DAY
+    return ticks * _ATTOSECONDS[unit]
 
 
-def _moment(attoseconds: int) -> str:
-    """ISO text of a moment since 1970, of any year; a midnight is written as its day."""
-    days, rest = divmod(attoseconds, _DAY)
+def _datetime64_id(cell: np.datetime64) -> str | None:
+    ticks = attoseconds(cell)
+    return None if ticks is None else _moment(ticks)
+
+
+def _moment(ticks: int) -> str:
+    """ISO text of so many attoseconds since 1970, in any year; a midnight is written as its day."""
+    days, rest = divmod(ticks, _DAY)
     year, month, day = _date(days)
     text = f"{year:04d}-{month:02d}-{day:02d}"
     if not rest:

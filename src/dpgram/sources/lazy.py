@@ -38,8 +38,13 @@ def lazy_types(data: pl.LazyFrame) -> dict[str, str]:
 
 def stream(query: pl.LazyFrame, request: Request) -> Iterator[pa.RecordBatch]:
     """The rows of a query in order, in record batches; dropping the iterator stops the query."""
+    empty = True
     for frame in query.collect_batches(chunk_size=request.batch_rows, engine="streaming"):
-        yield polars_batch(frame, request)
+        if frame.height:
+            empty = False
+            yield polars_batch(frame, request)
+    if empty:  # its types must be refused all the same
+        yield polars_batch(query.collect_schema().to_frame(), request)
 
 
 def polars_failures() -> tuple[type[BaseException], ...]:

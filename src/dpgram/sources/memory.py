@@ -50,15 +50,18 @@ class MemorySource(Source):
         return f"{self.label}, {len(self.columns)} columns"
 
     def partitions(self) -> Sequence[Partition]:
-        """Runs of `SLICE_BATCHES` batches, so that workers convert their own slices."""
+        """Runs of `SLICE_BATCHES` batches, so that workers convert their own slices.
+
+        A table without rows has one empty batch: a type that is refused is refused there as well.
+        """
         step = self.request.batch_rows * SLICE_BATCHES
         return tuple(
             Partition(first_row=start, read=partial(self._read, start, min(start + step, self.length)))
-            for start in range(0, self.length, step)
+            for start in range(0, max(self.length, 1), step)
         )
 
     def _read(self, start: int, stop: int) -> Batches:
-        for first in range(start, stop, self.request.batch_rows):
+        for first in range(start, max(stop, start + 1), self.request.batch_rows):
             yield plain(self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds)
 
 
@@ -235,7 +238,8 @@ def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
     if values.dtype.kind == "M":
         values, mask = _days_within(values, mask)
     if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
-        values = values.astype(np.float64)  # Arrow has no extended precision, and few kernels for halves
+        with np.errstate(all="ignore"):  # beyond the floats is infinite, hence missing: no word of one row
+            values = values.astype(np.float64)  # Arrow has no extended precision, few kernels for halves
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype.kind in "iuf" and mask is None:
@@ -281,10 +285,9 @@ def _numbers(column: Any) -> Any:
 
 def _from_pandas(name: str, column: Any, kind: Kind | None) -> pa.Array:
     levels = getattr(getattr(column, "cat", None), "categories", column)
-    if levels.dtype == object:
-        cells = column.to_numpy(dtype=object, copy=True)
-        cells[column.isna().to_numpy()] = None
-        return from_objects(cells, kind)
+    # Python's texts may hold half a surrogate pair, which Arrow would refuse with all others.
+    if levels.dtype == object or getattr(levels.dtype, "storage", None) == "python":
+        return from_objects(column.to_numpy(dtype=object), kind)
 
     def convert() -> pa.Array:
         array = pa.Array.from_pandas(column)

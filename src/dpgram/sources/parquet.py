@@ -24,6 +24,7 @@ from dpgram.sources.base import (
     attempt,
     guarded,
     type_names,
+    with_types,
 )
 from dpgram.sources.cells import from_objects, plain
 from dpgram.sources.files import unreadable
@@ -84,6 +85,8 @@ def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
 
     def start() -> Batches:
         with _file(run.path, buffer_size=PAGE_BUFFER) as file:
+            if not run.groups:
+                yield from with_types(pa.schema([file.schema_arrow.field(name) for name in inside]), iter(()))
             yield from file.iter_batches(
                 request.batch_rows, row_groups=run.groups, columns=inside, use_threads=threads
             )
@@ -111,7 +114,8 @@ def parquet_source(paths: Sequence[Path | RemoteFile], request: Request, label: 
         names, sizes = attempt(partial(_footer, path), FAILURES, _explain(path))
         keys = {name: value for name, value in keys.items() if name not in names}
         request.check([*names, *keys], f"the file {path.name!r}")
-        for groups, rows in _joined(sizes):
+        # A file without rows is looked at as well: a type that is refused is refused there too.
+        for groups, rows in _joined(sizes) or [((), 0)]:
             runs.append(_Run(path=path, groups=groups, first_row=first_row, keys=keys))
             first_row += rows
     return ParquetSource(request=request, label=label, runs=tuple(runs), total=first_row)

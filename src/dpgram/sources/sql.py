@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import arrow
-from dpgram.sources.base import Batches, Request, Source, attempt, type_names
+from dpgram.sources.base import Batches, Request, Source, attempt, type_names, with_types
 from dpgram.sources.cells import from_objects
 
 Pair = tuple[Any, str]
@@ -94,7 +94,8 @@ def _rows(connection: Any, query: str, request: Request) -> Iterator[pa.RecordBa
             cursor.itersize = request.batch_rows
         cursor.execute(_around(quoted, query))
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
-            yield from cursor.fetch_record_batch()
+            reader = cursor.fetch_record_batch()
+            yield from with_types(reader.schema, iter(reader))
             return
         while rows := cursor.fetchmany(request.batch_rows):
             cells = [

@@ -6,24 +6,22 @@ elementwise arithmetic, so that no other row can change where a row is counted. 
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
 from abc import abstractmethod
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, Self, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.encoding import Encoder, PolicyCounts
-from dpgram.errors import DpgramError
 from dpgram.gram import EXACT_ROWS
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.looks import FINEST, finest_places
 from dpgram.octaves import OCTAVES, octave_places
-from dpgram.radius import LENGTHS, length_places
+from dpgram.radius import length_places
+from dpgram.release_measurements import LENGTHS
 from dpgram.sums.base import Statistic
+from dpgram.sums.cells import ExactCells
 from dpgram.sums.grams import outside
 
 if TYPE_CHECKING:
@@ -33,72 +31,13 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_LENGTH: Final = struct.Struct("<I")
-_DIGEST_BYTES: Final = 32
-
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactCounts:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExactCounts(ExactCells):
     """Exact counts, 2^30 for a row. **Not private.** A monoid under `|`."""
 
     MAGIC: ClassVar[bytes] = b"dpgram exact counts, not private, 1\n"
-
-    cells: Integers = field(repr=False)
-    counts: PolicyCounts = field(repr=False)
-
-    def __or__(self, other: ExactCounts) -> ExactCounts:
-        if self.cells.shape != other.cells.shape:
-            raise DpgramError(
-                "counts of different things cannot be added",
-                got=f"shapes {self.cells.shape} and {other.cells.shape}",
-            )
-        return ExactCounts(self.cells + other.cells, self.counts + other.counts)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ExactCounts):
-            return NotImplemented
-        return self.counts == other.counts and np.array_equal(self.cells, other.cells)
-
-    def __hash__(self) -> int:
-        return hash((self.counts, self.cells.tobytes()))
-
-    def __repr__(self) -> str:
-        return f"<ExactCounts of shape {self.cells.shape}: EXACT, NOT PRIVATE, never publish>"
-
-    def to_bytes(self) -> bytes:
-        """A self-checking form for shipping between workers."""
-        head = {"shape": self.cells.shape, "counts": asdict(self.counts)}
-        return sealed(self.MAGIC, head, self.cells.astype("<i8").tobytes())
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read the form written by `to_bytes`; refuses anything cut, altered or foreign."""
-        head, payload = opened(cls.MAGIC, data)
-        shape = tuple(head["shape"])
-        if len(payload) != 8 * int(np.prod(shape, dtype=object)):
-            raise DpgramError("these bytes of counts contradict their own head", remedy="Make them again")
-        cells = np.frombuffer(payload, "<i8").reshape(shape).astype(np.int64)
-        return cls(cells, PolicyCounts(**head["counts"]))
-
-
-def sealed(magic: bytes, head: dict[str, object], payload: bytes) -> bytes:
-    """Head and payload with their lengths and a digest."""
-    text = json.dumps(head).encode()
-    body = magic + _LENGTH.pack(len(text)) + text + payload
-    return body + hashlib.sha256(body).digest()
-
-
-def opened(magic: bytes, data: bytes) -> tuple[dict[str, object], bytes]:
-    """The head and payload that `sealed` joined."""
-    body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    if not body.startswith(magic):
-        raise DpgramError("these bytes are no sum of this version")
-    if hashlib.sha256(body).digest() != digest:
-        raise DpgramError("these bytes of a sum are cut or altered", remedy="Make them again")
-    start = len(magic) + _LENGTH.size
-    (length,) = _LENGTH.unpack(body[len(magic) : start])
-    return json.loads(body[start : start + length]), body[start + length :]
 
 
 class CountsOf(Statistic):
@@ -142,7 +81,9 @@ class CountsAccumulator:
     def add(self, rows: CountedRows) -> None:
         """Count the representatives among these rows."""
         chosen = rows.representatives
-        self._counts += representatives_read(rows)
+        read, used = int(rows.placed.sum()), len(chosen)
+        # Every row that is placed is read; of those, one of each unit is used.
+        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
         # So few rows at a time that a float adds 2^30 for each of them exactly.
         for start in range(0, len(chosen), EXACT_ROWS):
             self._add(rows, chosen[start : start + EXACT_ROWS])
@@ -150,22 +91,17 @@ class CountsAccumulator:
     def _add(self, rows: CountedRows, chosen: Integers) -> None:
         size = self._cells.shape[1]
         weights = None if rows.weights is None else rows.lattice_weights(chosen)
-        for total, line in zip(self._cells, self._statistic.places(rows, chosen, self._rules), strict=True):
+        for number, line in enumerate(self._statistic.places(rows, chosen, self._rules)):
             there = line >= 0
             if weights is None:
-                total += np.bincount(line[there], minlength=size) * ROW_NORM_SQUARED
+                counted = np.bincount(line[there], minlength=size) * ROW_NORM_SQUARED
             else:
-                total += np.bincount(line[there], weights[there], minlength=size).astype(np.int64)
+                counted = np.bincount(line[there], weights[there], minlength=size).astype(np.int64)
+            self._cells[number] += counted
 
     def result(self) -> tuple[ExactCounts, ...]:
         """All histograms."""
         return (ExactCounts(self._cells.copy(), self._counts),)
-
-
-def representatives_read(rows: CountedRows) -> PolicyCounts:
-    """All rows and units of these, of which each unit uses one: every statistic that counts says the same."""
-    read, used = int(rows.placed.sum()), len(rows.representatives)
-    return outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
 
 
 def _lines(rows: CountedRows, chosen: Integers, columns: tuple[str, ...], rules: RowRules) -> list[Floats]:

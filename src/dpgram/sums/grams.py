@@ -1,4 +1,4 @@
-"""G = Σ w_i² q_i q_iᵀ over the rows of each group, where the rows of one unit have Σ |q_i|² ≤ 2^30 together."""
+"""G = Σ w_i² q_i q_iᵀ over the rows of each group; the rows of one unit have Σ |q_i|² ≤ 2^30 together."""
 
 from __future__ import annotations
 

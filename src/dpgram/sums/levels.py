@@ -1,4 +1,4 @@
-"""How often each text occurs in a column whose levels nobody listed. A row, or a unit, counts once, as 2^30."""
+"""How often each text occurs in a column without listed levels. A row, or a unit, counts once, as 2^30."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dpgram.errors import DpgramError
 from dpgram.gram import EXACT_ROWS
 from dpgram.levels import LONGEST_LEVEL
 from dpgram.sums.base import Statistic
-from dpgram.sums.counts import opened, representatives_read, sealed
+from dpgram.sums.cells import opened, sealed
+from dpgram.sums.grams import outside
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -96,7 +97,9 @@ class LevelsAccumulator:
     def add(self, rows: CountedRows) -> None:
         """Count the representatives among these rows."""
         chosen = rows.representatives
-        self._counts += representatives_read(rows)
+        read, used = int(rows.placed.sum()), len(chosen)
+        # As in every other sum: what is public of a first pass must not depend on what comes first in it.
+        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
         for start in range(0, len(chosen), EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
             weights = rows.lattice_weights(piece).astype(np.float64)

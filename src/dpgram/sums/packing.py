@@ -5,10 +5,12 @@ from __future__ import annotations
 from dpgram.errors import DpgramError
 from dpgram.gram import ExactGram
 from dpgram.sums.base import Sum
+from dpgram.sums.column_moments import ExactColumnMoments
 from dpgram.sums.counts import ExactCounts
 from dpgram.sums.levels import ExactLevels
+from dpgram.sums.moments import ExactMoments
 
-KINDS = (ExactGram, ExactCounts, ExactLevels)
+KINDS = (ExactGram, ExactCounts, ExactLevels, ExactMoments, ExactColumnMoments)
 
 
 def unpacked(data: bytes) -> Sum:

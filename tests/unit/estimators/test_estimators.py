@@ -401,7 +401,7 @@ def test_bounds_are_learnt_when_asked_and_paid_for(kind) -> None:
 
 
 def test_intervals_under_a_clip_say_so_or_are_refused() -> None:
-    """Whole rows are scaled down by a release; by the joint one only their features, which is another matter."""
+    """A release scales whole rows down; the joint one only their features, which is another matter."""
     big, target = table(60_000, 4)
     settings = {"epsilon": 5.0, "mechanism": "gaussian"}
     said = made(PrivateRidge, clip=1.1, **settings).fit(big, target)

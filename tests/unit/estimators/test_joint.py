@@ -12,15 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram import Schema, categorical, numeric
-from dpgram.engines.local import gram
+from dpgram.encoding import Encoder
+from dpgram.engines.local import add_up, gram
+from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, MechanismError, SchemaError
-from dpgram.estimators.joint import SQUARE_SHARE, TargetedGaussian
-from dpgram.estimators.joint_sums import Reach, joint_sums, shortened
+from dpgram.estimators.joint import NoisySums
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.calibrate import discrete_mu_at_most
 from dpgram.privacy.curves import GaussianCurve
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.measurements.target import SQUARE_SHARE, TargetedGaussian
+from dpgram.rows.rules import RowRules
+from dpgram.sums.moments import ExactMoments
+from dpgram.sums.target import Reach, TargetOf, shortened
 
 ADJACENCIES = ["add-remove", "replace-one"]
 NUMBERS = Schema(numeric("a", -1, 1), numeric("b", 0, 10), numeric("y", -3, 3))
@@ -28,6 +33,14 @@ NUMBERS = Schema(numeric("a", -1, 1), numeric("b", 0, 10), numeric("y", -3, 3))
 
 def small_reach(x_squared: int, y: int, width: int = 2) -> Reach:
     return Reach(target=width, features=tuple(range(width)), x_squared=x_squared, y=y, unit=1.0)
+
+
+def joint_sums(table: object, schema: Schema, reach: Reach, missing: str) -> ExactMoments:
+    statistic = TargetOf(encoder=Encoder(schema, missing=missing), reach=reach)
+    (found,) = add_up(
+        table, Pass(rules=RowRules(schema=schema, missing=missing), statistics=(statistic,)), threads=1
+    )
+    return found
 
 
 def rows(count: int, seed: int) -> np.ndarray:
@@ -191,7 +204,7 @@ def test_one_law_fits_every_cell_once_the_target_has_its_length() -> None:
     """Scaled by k, Xᵀy has the off-diagonal noise of XᵀX; the exact part is the exact Gram, reweighted."""
     table, reach = rows(500, 3), Reach.of(NUMBERS, "y", None)
     law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, adjacency("add-remove"))
-    noisy = law.draw(joint_sums(table, NUMBERS, reach, "drop"), SeededEntropy(1))
+    noisy = NoisySums.of(law.draw(joint_sums(table, NUMBERS, reach, "drop"), SeededEntropy(1)), law, "seeded")
     assert noisy.target_scale * law.sigma_xy == pytest.approx(law.sigma_xx / math.sqrt(2.0))
     moments = noisy.moments(NUMBERS, "y", public_rows=None, complete_groups=True)
     assert moments.schema.column("y").weight == pytest.approx(noisy.target_scale)

@@ -14,10 +14,10 @@ from scipy.stats import gamma, kstest
 from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.output_perturbation import OutputPerturbation
-from dpgram.estimators.ridge_minimiser import on_grid
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.measurements.ridge_minimiser import on_grid
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
 UNIT = 1 << 20

@@ -11,7 +11,6 @@ import pytest
 from dpgram.audit import audit
 from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.bounded_rows import BoundedRows
 from dpgram.estimators.iteration_noise import SECOND, Plan, calibrated, event_of, worth
 from dpgram.estimators.robust import RobustRegression
 from dpgram.privacy.accountant import delta_of
@@ -19,6 +18,8 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+
+from .lattice_rows import BoundedRows
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
 PAIRS = [(first, second) for first in ("gaussian", "laplace") for second in SECOND]

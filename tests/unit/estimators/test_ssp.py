@@ -13,8 +13,6 @@ from hypothesis.extra.numpy import arrays
 
 from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError, MechanismError
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.bounded_rows import BoundedRows
-from dpgram.estimators.joint_gaussian import JointGaussian
 from dpgram.estimators.ssp import SSP
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.adjacency import adjacency
@@ -22,6 +20,9 @@ from dpgram.privacy.calibrate import discrete_mu_at_most
 from dpgram.privacy.curves import GaussianCurve
 from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing.measurements.moments import JointGaussian
+
+from .lattice_rows import BoundedRows
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
 

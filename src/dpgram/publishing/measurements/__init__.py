@@ -1,1 +1,1 @@
-"""One file a kind: a public row function, its exact sum, the noise on it, what it costs, what is published."""
+"""One file a kind: a public row function, its exact sum, its noise, its price, what is published of it."""

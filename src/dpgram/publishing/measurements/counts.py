@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpgram.bounds import coarse_bounds
 from dpgram.encoding import Encoder
-from dpgram.release_measurements import crowded
 from dpgram.looks import Window, looks_for
 from dpgram.privacy.counts import CountNoise, count_event, in_rows
 from dpgram.publishing.measurements.base import Measurement
+from dpgram.release_measurements import crowded
 from dpgram.release_parts import (
     ColumnBins,
     ColumnOctaves,
@@ -101,12 +101,10 @@ class Octaves(CountMeasurement):
         return OctavesOf(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredOctaves:
-        """Post-processing of noisy counts: what noise hides is left out. Proof: proofs/bounds.md#bounds-after."""
+        """What noise hides is left out: post-processing. Proof: proofs/bounds.md#bounds-after."""
         noisy = self.noise.draw(exact[0].cells, entropy)
         return MeasuredOctaves(
-            columns=tuple(
-                self._run(name, cells) for name, cells in zip(self.columns, noisy, strict=True)
-            ),
+            columns=tuple(self._run(name, cells) for name, cells in zip(self.columns, noisy, strict=True)),
             **self._facts(),
         )
 

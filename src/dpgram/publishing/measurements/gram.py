@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dpgram.encoding import Encoder
 from dpgram.mechanisms import Drawn, Facts, Mechanism
+from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.noise import Law
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.release_parts import PublishedMatrix
@@ -61,6 +62,17 @@ class Gram(Measurement):
 
 def published_matrix(drawn: Drawn) -> PublishedMatrix:
     """The lower triangle, row by row, as decimal strings."""
-    rows, columns = np.tril_indices(len(drawn.cells))
-    cells = tuple(str(int(cell)) for cell in drawn.cells[rows, columns])
-    return PublishedMatrix(kind=drawn.kind, exponent=drawn.exponent, cells=cells)
+    return PublishedMatrix(kind=drawn.kind, exponent=drawn.exponent, cells=lower_triangle(drawn.cells))
+
+
+def lower_triangle(cells: IntegerMatrix) -> tuple[str, ...]:
+    """The cells on and below the diagonal, row by row, as decimal strings."""
+    return tuple(str(int(cell)) for cell in cells[np.tril_indices(len(cells))])
+
+
+def full_matrix(triangle: tuple[str, ...], width: int) -> IntegerMatrix:
+    """The symmetric matrix of which `lower_triangle` gave these cells."""
+    rows, columns = np.tril_indices(width)
+    matrix = np.empty((width, width), dtype=object)
+    matrix[rows, columns] = matrix[columns, rows] = [int(cell) for cell in triangle]
+    return matrix

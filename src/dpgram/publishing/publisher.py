@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, final, overload
+from typing import TYPE_CHECKING, Literal, Unpack, final, overload
 
 from dpgram.columns import Categorical, Numeric
 from dpgram.encoding import PolicyCounts
 from dpgram.engines.find import find_engine
 from dpgram.errors import MechanismError
-from dpgram.mechanisms import Mechanism
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.entropy import Entropy, SystemEntropy
-from dpgram.publishing.learning import LearningPlan, Learnt, learn, learnt_terms, plan_learning, refuse_few_rows
+from dpgram.publishing.learning import (
+    LearningPlan,
+    Learnt,
+    learn,
+    learnt_terms,
+    plan_learning,
+    refuse_few_rows,
+)
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
 from dpgram.publishing.request import LedgerLike, Options, Request, open_ledger, requested
 from dpgram.publishing.terms import Terms, matrix_pass, matrix_terms
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Pass, Sums
     from dpgram.engines.threads import Progress
-    from dpgram.gram import ExactGram
 
 
 @final
@@ -223,7 +228,7 @@ def form_of(data: object, engine: Engine) -> list[str]:
     """How often the data can be read, as the table of what goes together names it."""
     from dpgram.sources import read_once
 
-    forms = ["partial sums"] if engine.passes == 1 else []
+    forms = ["partial sums"] if getattr(engine, "passes", None) == 1 else []
     return [*forms, "a stream"] if engine.name == "local" and read_once(data) else forms
 
 
@@ -321,7 +326,7 @@ class _Order:
                         schema=one.schema,
                         radius=one.radius,
                         policy=one.policy,
-                        adjacency=cast("AdjacencyName", self.request.adjacency.name),
+                        adjacency=self.request.adjacency.name,
                         unit=rules.unit,
                         public_rows=answer.public_rows,
                         mechanism=one.used(),

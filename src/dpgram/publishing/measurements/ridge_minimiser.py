@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import MechanismError
-from dpgram.estimators.bounded_rows import Integers
 
 if TYPE_CHECKING:
     from flint import arb, arb_mat
+
+Integers = npt.NDArray[np.int64]
 
 START_BITS: Final = 256
 MOST_BITS: Final = 1 << 14

@@ -1,0 +1,162 @@
+"""argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + noise: one row moves it no further than is proven."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from dpgram.errors import GuaranteeError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.events import GaussianEvent, PureEvent
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.rounding import down, up
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.publishing.measurements.counts import texts
+from dpgram.publishing.measurements.ridge_minimiser import on_grid
+from dpgram.release_parts import Cell
+from dpgram.sums.moments import MomentsOf
+
+if TYPE_CHECKING:
+    from dpgram.privacy.entropy import Entropy
+    from dpgram.sums.moments import ExactMoments
+
+Cells = npt.NDArray[np.object_]
+
+GRID_STEPS: Final = 2.0**34
+"""Steps of the public grid in one sensitivity, so that integer noise is as fine as its proof wants."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RidgeProblem:
+    """The problem in units of the bounds, |x| ≤ 1 and |y| ≤ 1, and the grid its answer is rounded to."""
+
+    ridge: float
+    """λ."""
+    radius: float
+    """R."""
+    width: int
+    adjacency: Adjacency
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one row moves the minimiser, without rounding: never out of the ball.
+
+        The slope of one loss over the curvature of all. Proof:
+        proofs/output-perturbation.md#output-perturbation-claim.
+        """
+        moved = self.adjacency.gram_trace_steps * (1.0 + self.radius) / self.ridge
+        return up(min(moved, 2.0 * self.radius))
+
+    @property
+    def steps(self) -> float:
+        """Steps of the grid in a unit of θ, rounded down: a coarser grid moves by fewer steps."""
+        return down(GRID_STEPS / self.sensitivity)
+
+    @property
+    def widened(self) -> float:
+        """How far one row moves the rounded minimiser, in steps."""
+        return up(GRID_STEPS + 2.0 * math.sqrt(self.width))
+
+    def solved(self, exact: ExactMoments) -> Cells:
+        """The minimiser in steps of the grid. Not private."""
+        return on_grid(
+            exact.xx,
+            exact.xy,
+            unit=ROW_NORM_SQUARED,
+            ridge=self.ridge,
+            radius=self.radius,
+            scale=self.steps,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianSteps:
+    """Independent discrete Gaussian noise on every coordinate."""
+
+    sigma: float
+
+    @classmethod
+    def calibrated(cls, problem: RidgeProblem, asked: Guarantee) -> Self:
+        """The least σ for the rounded minimiser, on the exact curve."""
+        if asked.pure:
+            raise GuaranteeError(
+                "Gaussian noise cannot give a pure guarantee",
+                got="delta = 0",
+                limit="delta > 0",
+                remedy="Use noise='gamma', or give a delta such as 1e-6.",
+            )
+        sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=problem.widened)
+        return cls(sigma=sigma)
+
+    def event(self, problem: RidgeProblem) -> GaussianEvent:
+        """μ = Δ/σ."""
+        return GaussianEvent(mu=up(problem.widened / self.sigma))
+
+    def draw(self, exact: Cells, problem: RidgeProblem, entropy: Entropy) -> Cells:
+        """Call it only after the event has been charged."""
+        noisy: Cells = exact + entropy.discrete_gaussian(self.sigma, problem.width)
+        return noisy
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaSteps:
+    """A vector with density ∝ e^{−ε|v|/Δ}: pure."""
+
+    epsilon: float
+
+    def event(self, problem: RidgeProblem) -> PureEvent:
+        """ε."""
+        del problem
+        return PureEvent(epsilon=self.epsilon)
+
+    def draw(self, exact: Cells, problem: RidgeProblem, entropy: Entropy) -> Cells:
+        """Rounded noise on integers is rounding after noise. Call it only after the charge."""
+        noisy: Cells = exact + entropy.norm_laplace(problem.width, up(problem.widened / self.epsilon))
+        return noisy
+
+
+@final
+class MeasuredMinimiser(Struct, frozen=True, kw_only=True):
+    """A noisy θ in steps of the public grid."""
+
+    theta: tuple[Cell, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minimiser(Measurement):
+    """The ridge minimiser plus noise scaled to how far one row can move it.
+
+    Proof: proofs/output-perturbation.md#output-perturbation-noise.
+    """
+
+    kind: ClassVar[str] = "minimiser"
+    result: ClassVar[Any] = MeasuredMinimiser
+    rows: MomentsOf
+    problem: RidgeProblem
+    noise: GaussianSteps | GammaSteps
+
+    @property
+    def statistic(self) -> MomentsOf:
+        """The sums that decide the minimiser."""
+        return self.rows
+
+    @property
+    def event(self) -> GaussianEvent | PureEvent:
+        """That of its noise."""
+        return self.noise.event(self.problem)
+
+    def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMinimiser:
+        """The minimiser with noise."""
+        solved = self.problem.solved(exact[0])
+        return MeasuredMinimiser(theta=texts(self.noise.draw(solved, self.problem, entropy)))

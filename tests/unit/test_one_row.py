@@ -1,0 +1,151 @@
+"""One row never decides whether there is a release: a bad cell is a missing or an unknown one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpgram.engines.dask import DaskEngine
+from dpgram.engines.local import gram
+from dpgram.errors import DpgramWarning, SourceError
+from dpgram.levels import LevelCounts
+from dpgram.privacy.entropy import SeededEntropy
+from dpgram.publishing import publish
+from dpgram.schema import Schema, categorical, numeric
+from dpgram.sources import Kind, open_source
+
+STRAY = b"M\xfcller"
+
+
+def stray_texts(kind: pa.DataType, rows: int = 300) -> pa.Array:
+    """Levels of which one is not UTF-8."""
+    binary = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+    return pa.array([STRAY, *[b"plain"] * rows], binary).view(kind)
+
+
+class TestLearningLevels:
+    @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+    @pytest.mark.parametrize("encoded", [False, True])
+    def test_stray_bytes_are_no_level(self, kind: pa.DataType, encoded: bool) -> None:
+        cells = stray_texts(kind)
+        counts = LevelCounts("c")
+        counts.add(cells.dictionary_encode() if encoded else cells)
+        assert counts.counts == {"plain": 300}
+
+    @pytest.mark.parametrize("unit", [None, "id"])
+    @pytest.mark.parametrize("form", ["arrow", "parquet"])
+    def test_publish_goes_on(self, form: str, unit: str | None, tmp_path: Path) -> None:
+        data: Any = pa.table({"c": stray_texts(pa.string()), "id": range(301), "x": [0.5] * 301})
+        if form == "parquet":
+            pq.write_table(data, tmp_path / "t.parquet")
+            data = tmp_path / "t.parquet"
+        schema = Schema(categorical("c"), numeric("x", 0, 1))
+        release = publish(
+            data,
+            schema,
+            epsilon=5.0,
+            delta=1e-5,
+            levels_budget=0.5,
+            unit=unit,
+            entropy=SeededEntropy(1),
+            progress=False,
+        )
+        assert release.schema.column("c").levels == ("plain",)
+
+
+ODD: dict[str, object] = {
+    "duration of numpy": np.timedelta64(1, "s"),
+    "signalling NaN": Decimal("sNaN"),
+    "moment of numpy beyond all years": np.datetime64(-(2**62), "as"),
+    "half a surrogate pair": "\ud800",
+    "complex number": 1j,
+    "period": pd.Period("2000-01"),
+    "list": [1],
+}
+HOLDERS: dict[str, Callable[[list[object]], Any]] = {
+    "list": lambda cells: {"c": cells},
+    "objects": lambda cells: {"c": pd.Series(cells, dtype=object).to_numpy()},
+    "pandas": lambda cells: pd.DataFrame({"c": pd.Series(cells, dtype=object)}),
+    "polars": lambda cells: pl.DataFrame({"c": pl.Series(cells, dtype=pl.Object)}),
+}
+
+
+@pytest.mark.parametrize("kind", ["number", "text", "boolean", "date", "id"])
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_no_object_stops_the_reading(holder: str, odd: str, kind: Kind) -> None:
+    ordinary = {"number": 1, "text": "a", "boolean": True, "date": dt.date(2000, 1, 1), "id": "a"}[kind]
+    data = HOLDERS[holder]([ordinary, ODD[odd], ordinary])
+    (batch,) = open_source(data, ["c"], kinds={"c": kind}).batches()
+    assert batch.num_rows == 3
+    assert batch.column(0)[0].as_py() == batch.column(0)[2].as_py() is not None
+
+
+def test_surrogates_in_texts_of_pandas() -> None:
+    frame = pd.DataFrame({"c": pd.Series(["a", "\ud800"], dtype="string[python]")})
+    (batch,) = open_source(frame, ["c"], kinds={"c": "text"}).batches()
+    assert batch.column(0)[0].as_py() == "a"
+
+
+def test_extended_precision_warns_of_no_row() -> None:
+    cells = np.array([0.5, np.longdouble("1e4000"), np.nan], np.longdouble)
+    (batch,) = open_source({"c": cells}, ["c"], kinds={"c": "number"}).batches()
+    assert batch.column(0)[1].as_py() == np.inf
+
+
+class TestNoUsableRow:
+    SCHEMA = Schema(numeric("x", 0, 1))
+
+    @pytest.mark.parametrize("engine", ["local", "dask", "publish"])
+    def test_where_warnings_are_errors_nothing_stops(self, engine: str) -> None:
+        data = {"x": np.array([np.nan])}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if engine == "publish":
+                publish(data, self.SCHEMA, epsilon=1.0, delta=1e-6, progress=False)
+            elif engine == "local":
+                assert gram(data, self.SCHEMA).rows == 0
+            else:
+                import dask.dataframe as dd
+
+                frame = dd.from_pandas(pd.DataFrame(data), npartitions=1)
+                assert DaskEngine(scheduler="threads").gram(frame, self.SCHEMA).rows == 0
+
+    def test_else_it_is_said(self) -> None:
+        with pytest.warns(DpgramWarning, match="no row of the data was usable"):
+            gram({"x": np.array([np.nan])}, self.SCHEMA)
+
+
+EMPTY: dict[str, Callable[[Path], Any]] = {
+    "arrow": lambda _: pa.table({"x": pa.array([], pa.list_(pa.int8()))}),
+    "reader": lambda _: pa.table({"x": pa.array([], pa.list_(pa.int8()))}).to_reader(),
+    "polars": lambda _: pl.DataFrame({"x": []}, schema={"x": pl.List(pl.Int8)}),
+    "polars query": lambda _: pl.LazyFrame({"x": []}, schema={"x": pl.List(pl.Int8)}),
+    "numpy": lambda _: {"x": np.array([], "datetime64[Y]")},
+    "duckdb": lambda _: duckdb.sql("SELECT [1] AS x WHERE false"),
+    "parquet": lambda folder: _written(folder),
+}
+
+
+def _written(folder: Path) -> Path:
+    pq.write_table(pa.table({"x": pa.array([], pa.list_(pa.int8()))}), folder / "empty.parquet")
+    return folder / "empty.parquet"
+
+
+@pytest.mark.parametrize("form", EMPTY)
+def test_a_type_is_refused_in_a_table_without_rows_as_well(form: str, tmp_path: Path) -> None:
+    """Else one row would decide: an empty table is a neighbour of a table of one row."""
+    with pytest.raises(SourceError, match="column 'x'"):
+        gram(EMPTY[form](tmp_path), Schema(numeric("x", 0, 1)))
