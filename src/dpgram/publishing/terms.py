@@ -213,24 +213,26 @@ def gaussian_block(
     encoder: Encoder,
     mechanism: Gaussian,
     reason: str,
+    *,
     before: float = 0.0,
     leak: float = 0.0,
 ) -> Terms:
-    """One block under Gaussian noise; `before` is the μ² of what was measured before it, `leak` its δ."""
+    """One block under Gaussian noise; `before` is the μ², `leak` the δ of what was measured before it."""
     facts = request.facts(encoder)
     event = mechanism.event(facts)
     mu = event.mu if isinstance(event, GaussianEvent) else 0.0
     whole = GaussianDP(up(math.sqrt(mu * mu + before))) if before else GaussianDP(mu)
     # What integers and continuous noise differ by, as in the calibration of a single release.
     delta = request.guarantee.delta
-    curve = curve_of(GaussianEvent(mu=whole.mu))
-    own = curve.epsilon((delta - leak) * (1.0 - DISCRETE_SLACK)) + DISCRETE_SLACK
+    left = (delta - leak) * (1.0 - DISCRETE_SLACK)
+    own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(left) + DISCRETE_SLACK
     return Terms(
         encoder=encoder,
         facts=facts,
         guarantee=Guarantee(min(own, request.guarantee.epsilon), delta),
         mechanism=mechanism,
         event=event,
+        # With a δ of its own beside it, the whole has no μ.
         gaussian=None if leak else whole,
         reason=reason,
         rules=request.rules,
@@ -251,9 +253,15 @@ def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, 
 
 
 def pure_block(
-    request: Request, encoder: Encoder, epsilon: float, reason: str, before: float = 0.0, leak: float = 0.0
+    request: Request,
+    encoder: Encoder,
+    epsilon: float,
+    reason: str,
+    *,
+    before: float = 0.0,
+    leak: float = 0.0,
 ) -> Terms:
-    """One block under matrix Laplace noise; `before` is the ε of what was measured before it, `leak` its δ."""
+    """One block under matrix Laplace noise; `before` is the ε, `leak` the δ of what came before it."""
     facts = request.facts(encoder)
     mechanism = MatrixLaplace.calibrated(Guarantee(epsilon), facts)
     return Terms(
