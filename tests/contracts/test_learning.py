@@ -10,49 +10,71 @@ import contextlib
 import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgram.learning import planned
-from dpgram.learning_table import Table
-from dpgram.learnt_checks import unresolved
-from dpgram.wishes import Wishes, wishes
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpgram import learning, learning_table
 from dpgram.audit import audit
-from dpgram.bounds import octave_counts, rows_needed
+from dpgram.bounds import rows_needed
+from dpgram.encoding import Encoder
+from dpgram.engines.local import add_up
+from dpgram.engines.passes import Pass
 from dpgram.errors import (
+    BudgetExceeded,
     DpgramError,
     DpgramWarning,
     GuaranteeError,
     LearningError,
+    OptionsError,
     ReleaseError,
     SchemaError,
-    SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.levels import level_threshold
 from dpgram.looks import LOOKS, looks_for
-from dpgram.mechanisms import Facts
-from dpgram.privacy.accountant import ApproximateEvent, GaussianEvent, PureEvent, curve_of, parts_of
-from dpgram.privacy.adjacency import adjacency
+from dpgram.octaves import Coarse, octave_places
+from dpgram.privacy.accountant import (
+    ApproximateEvent,
+    GaussianEvent,
+    PureEvent,
+    composed,
+    curve_of,
+    describe,
+    parts_of,
+)
 from dpgram.privacy.calibrate import discrete_mu_at_most
-from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts
+from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_counts
 from dpgram.privacy.entropy import Entropy, SeededEntropy
-from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import Report, publish
+from dpgram.publishing import Report, learning, publish, requested
+from dpgram.publishing.learning import Learnt, learnt_terms, plan_learning
+from dpgram.publishing.measurements import counts as measured_counts
+from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
+from dpgram.release_measurements import unresolved
+from dpgram.release_parts import (
+    Measured,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredLevels,
+    MeasuredOctaves,
+    MeasuredRows,
+)
+from dpgram.rows.rules import row_rules
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
+from dpgram.sums import counts as exact_counts
+from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.levels import LevelsOf
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))
@@ -81,11 +103,19 @@ def released(table: Any, schema: Schema = OPEN, **options: Any) -> Release:
 def rows_for(columns: int, *, epsilon: float = math.log(3.0), relation: str = "add-remove") -> float:
     """How many rows learning so many open columns takes, at δ = 10⁻⁵ and a fifth of the budget."""
     schema = Schema(*(numeric(f"x{place}") for place in range(columns)))
-    facts = Facts(width=schema.width, adjacency=adjacency(relation))
-    asked, wanted = Wishes(bounds=0.2, radius=0.03), Guarantee(epsilon, 1e-5)
-    plan = planned(schema, asked, wanted, facts, law="discrete-gaussian")
+    options: Any = {"adjacency": relation, "bounds_budget": 0.2, "clip": "private"}
+    plan = plan_learning(requested(schema, epsilon=epsilon, delta=1e-5, **options), None)
     assert plan.octaves is not None
     return rows_needed(plan.octaves, columns)
+
+
+M = TypeVar("M", bound=Measured)
+
+
+def of_kind(release: Release, kind: type[M]) -> M:
+    """The one measurement of this kind."""
+    (found,) = (each for each in release.measured if isinstance(each, kind))
+    return found
 
 
 class TestRelease:
@@ -98,14 +128,18 @@ class TestRelease:
         assert Release.from_json(release.to_json()) == release
         assert release.guarantee.epsilon == 1.0
         assert release.guarantee.delta == delta
-        learnt = release.learnt
-        assert learnt is not None
-        assert {each.column for each in learnt.bounds} == {"x", "y"}
+        rows = [] if relation == "replace-one" else ["MeasuredRows"]
+        levels = ["MeasuredLevels"] if schema.without_levels else []
+        kinds = [*rows, *levels, "MeasuredOctaves", "MeasuredBins", "MeasuredLengths"]
+        assert [type(each).__name__ for each in release.measured] == kinds
+        assert release.learnt is None
+        for columns in (of_kind(release, MeasuredOctaves).columns, of_kind(release, MeasuredBins).columns):
+            assert [each.column for each in columns] == ["x", "y"]
         assert not release.schema.unbounded
         x = release.schema.column("x")
         assert isinstance(x, Numeric)
         assert x.bounds[0] < 100.0 < x.bounds[1]
-        assert (learnt.rows is None) == (relation == "replace-one")
+        assert release.public_rows == (3_000 if relation == "replace-one" else None)
         assert release.radius**2 <= release.schema.max_norm_squared
         assert f"x in [{x.bounds[0]:.4g}, {x.bounds[1]:.4g}]" in " ".join(str(release).split())
         assert ("learnt levels" in str(release)) == bool(schema.without_levels)
@@ -120,16 +154,25 @@ class TestRelease:
         assert low <= far.min() <= far.max() <= high
 
     @pytest.mark.parametrize(
-        ("field", "factor"), [("octave_scale", 0.5), ("bin_scale", 0.5), ("length_scale", 0.1)]
+        ("kind", "factor"),
+        [
+            (MeasuredRows, 0.2),
+            (MeasuredLevels, 0.5),
+            (MeasuredOctaves, 0.5),
+            (MeasuredBins, 0.5),
+            (MeasuredLengths, 0.1),
+        ],
     )
     def test_a_part_with_less_noise_than_the_guarantee_allows_is_refused(
-        self, field: str, factor: float
+        self, kind: type[Measured], factor: float
     ) -> None:
-        release = released(people(), NUMBERS)
-        assert release.learnt is not None
-        weak = msgspec.structs.replace(release.learnt, **{field: getattr(release.learnt, field) * factor})
+        release = released(people())
+        weak = tuple(
+            msgspec.structs.replace(each, scale=each.scale * factor) if isinstance(each, kind) else each
+            for each in release.measured
+        )
         with pytest.raises(ReleaseError):
-            msgspec.structs.replace(release, learnt=weak)
+            msgspec.structs.replace(release, measurements=weak)
 
     def test_what_varies_little_beside_its_size_is_found_or_called_too_wide(self) -> None:
         """A year is resolved by closer looks; a constant never is. Rare ones stand out of the noise."""
@@ -154,6 +197,7 @@ class TestRelease:
 
     def test_one_look_would_not_find_a_year(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(learning, "looks_for", lambda _law: 1)
+        monkeypatch.setattr(measured_counts, "looks_for", lambda _law: 1)
         years = np.random.default_rng(3).integers(1_990, 2_000, 5_000).astype(float)
         with pytest.warns(DpgramWarning, match="the bounds learnt for 'year'"):
             released(pa.table({"year": years}), Schema(numeric("year")))
@@ -164,7 +208,6 @@ class TestRelease:
         table = people(20_000)
         schema = Schema(numeric("x"), numeric("y"), legendre("x", 2))
         release = released(table, schema, clip=clip)
-        assert release.learnt is not None
         weights = [column.weight for column in release.schema.columns]
         assert weights == [weights[0]] * 3
         x = release.schema.column("x")
@@ -173,14 +216,19 @@ class TestRelease:
             assert x.half_width / weights[0] == pytest.approx(5.0, rel=0.2)
         else:
             assert weights[0] == 1.0
-        learnt = release.learnt.bounds[0]
-        inside = learnt.coarse_low <= learnt.low < learnt.high <= learnt.coarse_high
+        octaves = of_kind(release, MeasuredOctaves).columns[0]
+        low, high = Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
+        inside = low <= x.bounds[0] < x.bounds[1] <= high
         assert inside or clip == "private"
 
     def test_a_release_that_hides_its_learning_is_refused(self) -> None:
         release = released(people(), OPEN)
         with pytest.raises(ReleaseError):
-            msgspec.structs.replace(release, learnt=None)
+            msgspec.structs.replace(release, measurements=None)
+        for kind in (MeasuredLevels, MeasuredOctaves, MeasuredBins):
+            fewer = tuple(each for each in release.measured if not isinstance(each, kind))
+            with pytest.raises(ReleaseError):
+                msgspec.structs.replace(release, measurements=fewer)
 
     def test_same_bits_for_every_batching_and_source(self, tmp_path: Path) -> None:
         import pyarrow.parquet as pq
@@ -193,31 +241,64 @@ class TestRelease:
 
 
 class TestCharge:
+    """In two parts: what could stop the publication, then the rest. A stop costs the first part alone."""
+
     def ledger(self, folder: Path, **options: Any) -> Ledger:
         given = {"name": "a", "epsilon": 3.0, "delta": 1e-4} | options
         return Ledger.create(folder / "a.ledger", **given)
 
     def test_one_event_pays_for_everything(self, tmp_path: Path) -> None:
-        release = released(people(), NUMBERS, ledger=self.ledger(tmp_path), entropy=None)
-        assert release.receipt is not None
-        assert isinstance(release.receipt.event, GaussianEvent)
-        assert release.receipt.event.mu == release.guarantee.mu
-        assert curve_of(release.receipt.event).delta(1.0) <= 1e-5
+        book = self.ledger(tmp_path)
+        release = released(people(), NUMBERS, ledger=book, entropy=None)
+        assert [entry.event for entry in book.history()] == [each.event for each in release.receipts]
+        first, rest = (each.event for each in release.receipts)
+        assert isinstance(first, GaussianEvent)
+        assert isinstance(rest, GaussianEvent)
+        assert math.hypot(first.mu, rest.mu) == pytest.approx(release.guarantee.mu, rel=1e-12)
+        # Rows and octaves: 5% of the bounds' fifth, and half of what is left of it.
+        assert first.mu**2 / (first.mu**2 + rest.mu**2) == pytest.approx(0.01 + 0.095, abs=1e-6)
+        assert curve_of(composed([first, rest])).delta(1.0) <= 1e-5
+        assert book.verify([release]).unclaimed == ()
 
     def test_levels_add_their_delta(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path, reserve=1e-5)
         release = released(people(), OPEN, ledger=book, entropy=None)
-        assert release.receipt is not None
-        leaks = [p for p in parts_of(release.receipt.event) if isinstance(p, ApproximateEvent)]
-        assert [leak.delta for leak in leaks] == [pytest.approx(1e-6)]
-        assert curve_of(release.receipt.event).delta(1.0) <= 1e-5
+        first, rest = (each.event for each in release.receipts)
+        leaks = [
+            [part.delta for part in parts_of(event) if isinstance(part, ApproximateEvent)]
+            for event in (first, rest)
+        ]
+        assert leaks == [[pytest.approx(1e-6)], []]
+        assert curve_of(composed([first, rest])).delta(1.0) <= 1e-5
 
     def test_pure_learning_charges_epsilon(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path, delta=0.0)
         release = released(people(), NUMBERS, delta=0.0, ledger=book, entropy=None)
-        assert release.receipt is not None
-        assert isinstance(release.receipt.event, PureEvent)
-        assert release.receipt.event.epsilon <= 1.0
+        first, rest = (each.event for each in release.receipts)
+        assert isinstance(first, PureEvent)
+        assert isinstance(rest, PureEvent)
+        assert 0.99999 < first.epsilon + rest.epsilon <= 1.0
+
+    def test_what_cannot_stop_is_charged_at_once(self, tmp_path: Path) -> None:
+        """Under replace-one a private clip of known columns measures nothing that could hide."""
+        book = self.ledger(tmp_path, adjacency="replace-one")
+        known = Schema(numeric("x", 50, 150), numeric("y", 100, 300))
+        release = released(
+            people(), known, bounds_budget=None, ledger=book, entropy=None, adjacency="replace-one"
+        )
+        assert len(book.history()) == 1
+        assert release.first_receipt is None
+        assert [type(each).__name__ for each in release.measured] == ["MeasuredLengths"]
+
+    def test_a_ledger_with_too_little_for_both_parts_is_refused_before_a_row_is_read(
+        self, tmp_path: Path
+    ) -> None:
+        book = self.ledger(tmp_path, epsilon=0.5)
+        before, there = book.path.read_bytes(), set(tmp_path.iterdir())
+        with pytest.raises(BudgetExceeded):
+            released(tmp_path / "no such file.csv", NUMBERS, ledger=book, entropy=None)
+        assert book.path.read_bytes() == before
+        assert set(tmp_path.iterdir()) == there
 
     def test_public_rows_refuse_before_spending(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
@@ -234,14 +315,38 @@ class TestCharge:
             released(people(50), NUMBERS, ledger=book, entropy=None, adjacency="replace-one")
         assert book.path.read_bytes() == before
 
-    def test_a_private_count_refuses_after_spending_and_says_so(self, tmp_path: Path) -> None:
+    def stopped(self, book: Ledger, table: pa.Table, **options: Any) -> LearningError:
+        """What stopped it, for the price of the first part and with nothing left beside the ledger."""
+        there = set(book.path.parent.iterdir())
+        with pytest.raises(LearningError, match="the budget was spent") as caught:
+            released(table, NUMBERS, ledger=book, entropy=None, **options)
+        asked = {"epsilon": 1.0, "delta": 1e-5, "bounds_budget": 0.2, "clip": "private"} | options
+        first, rest = plan_learning(requested(NUMBERS, **asked), None).charges
+        assert [entry.event for entry in book.history()] == [first]
+        assert caught.value.spent == first
+        assert describe(first) in str(caught.value)
+        assert isinstance(first, GaussianEvent)
+        assert isinstance(rest, GaussianEvent)
+        assert first.mu**2 < 0.2 * rest.mu**2
+        assert set(book.path.parent.iterdir()) == there
+        return caught.value
+
+    def test_too_few_rows_cost_the_first_part_alone(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
-        before = book.path.read_bytes()
-        with pytest.raises(LearningError, match=r"the budget was spent: \(ε = 1, δ = 1e-05\)") as caught:
-            released(people(50), NUMBERS, ledger=book, entropy=None)
-        assert isinstance(caught.value.spent, GaussianEvent)
-        assert "rows= makes such a refusal free" in str(caught.value)
-        assert book.path.read_bytes() != before
+        told = self.stopped(book, people(50))
+        assert "rows= makes such a refusal free" in str(told)
+        # What is left pays for a release: the same call again starts anew, and is charged in full.
+        release = released(people(), NUMBERS, ledger=book, entropy=None)
+        assert [each.entry for each in release.receipts] == [2, 3]
+
+    @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+    def test_a_hidden_column_costs_the_first_part_alone(self, relation: str, tmp_path: Path) -> None:
+        """Enough rows, but values of one column over 600 powers of two, none of which stands out."""
+        book = self.ledger(tmp_path, adjacency=relation)
+        table = people()
+        spread = pa.array(2.0 ** np.linspace(-300.0, 300.0, len(table)))
+        told = self.stopped(book, table.set_column(1, "y", spread), adjacency=relation)
+        assert "noise hides the values of column 'y'" in str(told)
 
     def test_a_refusal_says_how_many_open_columns_would_do(self) -> None:
         many = Schema(*(numeric(f"x{place}") for place in range(12)))
@@ -268,7 +373,7 @@ class TestCharge:
         before = book.path.read_bytes()
 
         def stops(report: Report) -> None:
-            assert report.learnt is None
+            assert report.measured == ()
             assert report.counts.rows_read == 3_000
             raise RuntimeError("not today")
 
@@ -286,7 +391,7 @@ class TestCharge:
 
         def fails(what: Any) -> None:
             seen.append(what)
-            if broken == "progress" or what.learnt is not None:
+            if book.history() if broken == "progress" else what.measured:
                 raise RuntimeError("the disk is full")
 
         with warnings.catch_warnings(record=True) as said:
@@ -294,8 +399,9 @@ class TestCharge:
             release = released(people(), NUMBERS, ledger=book, entropy=None, **{broken: fails})
         assert release.receipt is not None
         assert Release.from_json(release.to_json()) == release
+        assert seen
         if broken == "report":
-            assert [report.learnt for report in seen] == [None, release.learnt]
+            assert [report.measured for report in seen] == [(), release.measured]
             assert seen[1].counts.rows_used == 3_000
             assert len(said) == (1 if action == "default" else 0)
 
@@ -304,24 +410,36 @@ class TestCharge:
         before = book.path.read_bytes()
         with pytest.raises(DpgramError):
             released(pa.table({"x": [[1.0]], "y": [1.0]}), NUMBERS, ledger=book, entropy=None)
-        with pytest.raises(SourceError, match="only once"):
+        with pytest.raises(OptionsError, match="only once"):
             released(people().to_reader(), OPEN, ledger=book, entropy=None)
         assert book.path.read_bytes() == before
 
     @pytest.mark.parametrize(
-        "options",
+        ("options", "kind"),
         [
-            {"bounds_budget": None},
-            {"bounds_budget": 1.5},
-            {"bounds_budget": 0.9},
-            {"mechanism": "wishart"},
-            {"strict": True},
-            {"ridge": 1.0},
+            ({"bounds_budget": None}, SchemaError),
+            ({"bounds_budget": 1.5}, GuaranteeError),
+            ({"bounds_budget": 0.9}, GuaranteeError),
+            ({"mechanism": "wishart", "schema": OPEN}, OptionsError),
+            ({"strict": True}, OptionsError),
+            ({"ridge": 1.0}, OptionsError),
+            ({"mechanism": "inverse-noise", "ridge": 1.0}, OptionsError),
         ],
     )
-    def test_what_cannot_be_is_refused(self, options: dict[str, Any]) -> None:
-        with pytest.raises(DpgramError):
-            released(people(), NUMBERS, **options)
+    def test_what_cannot_be_is_refused(self, options: dict[str, Any], kind: type[DpgramError]) -> None:
+        with pytest.raises(kind):
+            released(people(), **{"schema": NUMBERS} | options)
+
+    @pytest.mark.parametrize("mechanism", ["wishart", "laplace", "sketch"])
+    def test_other_mechanisms_learn_too(self, mechanism: str, tmp_path: Path) -> None:
+        """Pure counts beside them: the ε and δ of all parts add up to what was asked."""
+        book = self.ledger(tmp_path, epsilon=12.0, reserve=9e-5)
+        release = released(people(), NUMBERS, mechanism=mechanism, ledger=book, entropy=None)
+        assert {each.law for each in release.measured} == {"discrete-laplace"}
+        assert release.mechanism.name == mechanism
+        parts = [part for each in release.receipts for part in parts_of(each.event)]
+        assert sum(Fraction(getattr(part, "epsilon", 0.0)) for part in parts) <= 1
+        assert sum(Fraction(getattr(part, "delta", 0.0)) for part in parts) <= Fraction(1e-5)
 
     def test_open_levels_need_a_share_and_a_delta(self) -> None:
         with pytest.raises(SchemaError, match="levels_budget"):
@@ -343,23 +461,37 @@ class TestSensitivity:
         base = people(5)
         row = pa.table({"x": pa.array([x], pa.float64()), "y": pa.array([y], pa.float64()), "g": [g]})
         row = row.cast(base.schema)
-        first, second = (
-            Table(data=table, schema=OPEN, missing="drop").first_pass()
-            for table in (base, pa.concat_tables([base, row]))
-        )
-        step = second.octaves - first.octaves
-        assert step.min() >= 0
-        assert step.sum(axis=1).max() <= 1
-        assert 0 <= second.rows - first.rows <= 1
-        more = second.levels[0].counts - first.levels[0].counts
-        assert more.total() <= 1
-        known = OPEN.with_bounds({"x": (90.0, 110.0), "y": (180.0, 220.0)}).with_levels({"g": ("a", "b")})
-        lengths, wider = (
-            Table(data=table, schema=known, missing="drop").lengths()
-            for table in (base, pa.concat_tables([base, row]))
-        )
-        assert (wider - lengths).min() >= 0
-        assert (wider - lengths).sum() <= 1
+        first, second = (histograms(table) for table in (base, pa.concat_tables([base, row])))
+        for name in ("rows", "octaves", "bins", "lengths"):
+            step = second[name] - first[name]
+            assert step.min() >= 0
+            assert step.sum(axis=1).max() <= ROW_NORM_SQUARED
+        assert (second["levels"] - first["levels"]).total() <= ROW_NORM_SQUARED
+        assert (first["levels"] - second["levels"]).total() == 0
+
+    def test_a_row_that_counts_twice_would_be_seen(self) -> None:
+        base = people(5)
+        twice = pa.concat_tables([base, base.slice(0, 1), base.slice(0, 1)])
+        for name, counts in histograms(twice).items():
+            step = counts - histograms(base)[name]
+            total = step.total() if name == "levels" else step.sum(axis=1).max()
+            assert total == 2 * ROW_NORM_SQUARED
+
+
+def histograms(table: pa.Table) -> dict[str, Any]:
+    """All exact counts that are measured before a matrix, in lattice units."""
+    bounds = {"x": (90.0, 110.0), "y": (180.0, 220.0)}
+    known = OPEN.with_bounds(bounds).with_levels({"g": ("a", "b")})
+    names = ("x", "y")
+    first = Pass(
+        rules=row_rules(OPEN),
+        statistics=(RowsOf(names), OctavesOf(names), BinsOf(names, tuple(bounds.values())), LevelsOf(("g",))),
+    )
+    lengths = Pass(rules=row_rules(known), statistics=(LengthsOf(Encoder(known)),))
+    rows, octaves, bins, levels = add_up(table, first, threads=1, progress=False)
+    (long,) = add_up(table, lengths, threads=1, progress=False)
+    found: dict[str, Any] = {"rows": rows, "octaves": octaves, "bins": bins, "lengths": long}
+    return {name: each.cells for name, each in found.items()} | {"levels": Counter(levels.found[0])}  # type: ignore[attr-defined]
 
 
 class TestNoise:
@@ -376,7 +508,7 @@ class TestNoise:
     def test_a_level_of_one_row_is_published_with_at_most_delta(self) -> None:
         noise, delta = CountNoise(law="discrete-gaussian", scale=4.0 * ROW_NORM_SQUARED), 0.02
         threshold = level_threshold(noise, delta, 2)
-        drawn = noise.draw(np.ones((20_000, 2), np.int64), SeededEntropy(9))
+        drawn = noise.draw(np.full((20_000, 2), ROW_NORM_SQUARED), SeededEntropy(9))
         seen = float((drawn >= threshold).any(axis=1).mean())
         assert 0.8 * delta < seen < 1.2 * delta
         lower = float((drawn >= threshold - ROW_NORM_SQUARED).any(axis=1).mean())
@@ -453,33 +585,29 @@ class TestAudit:
         """What tells the two sides apart best in each part, as far as one number can."""
         if release is None:
             return [0.0] * 8
-        learnt, x = release.learnt, release.schema.column("x")
-        assert learnt is not None
-        assert learnt.rows is not None
-        assert learnt.radius is not None
+        x = release.schema.column("x")
         assert isinstance(x, Numeric)
-        one = learnt.bounds[0]
-        place = int(np.argmax(octave_counts(np.array([127.0])))) - one.first_octave
-        octave = int(one.octaves[place]) if 0 <= place < len(one.octaves) else 0
+        number, octaves = of_kind(release, MeasuredRows), of_kind(release, MeasuredOctaves)
+        bins, lengths = of_kind(release, MeasuredBins), of_kind(release, MeasuredLengths)
+        one = octaves.columns[0]
+        place = int(octave_places(np.array([127.0]))[0]) - one.first
+        octave = int(one.cells[place]) if 0 <= place < len(one.cells) else 0
         extra = np.array([1.0, x.weight * np.clip((127.0 - x.centre) / x.half_width, -1.0, 1.0)])
         extra /= np.linalg.norm(extra)
         counts = (
-            int(learnt.rows),
+            int(number.cell),
             octave,
-            sum(int(look.bins[-1]) for look in one.looks),
-            sum(map(int, learnt.radius.lengths)),
+            sum(int(look.bins[-1]) for look in bins.columns[0].looks),
+            sum(map(int, lengths.cells)),
         )
-        scales = (learnt.count_scale, learnt.octave_scale, learnt.bin_scale)
+        scales = (number.scale, octaves.scale, bins.scale)
         rows = [count / ROW_NORM_SQUARED for count in counts]
         return [
             *rows,
             # Single cells, each as its noise deserves: the best test of all of them together.
-            sum(
-                row * (ROW_NORM_SQUARED / (scale or 1.0)) ** 2
-                for row, scale in zip(rows[:3], scales, strict=True)
-            ),
+            sum(row * (ROW_NORM_SQUARED / scale) ** 2 for row, scale in zip(rows[:3], scales, strict=True)),
             # A rare false alarm makes bounds of any size; they tell nothing more.
-            *np.clip([one.low, one.high], -1e3, 1e3).tolist(),
+            *np.clip(x.bounds, -1e3, 1e3).tolist(),
             float(extra @ release.matrix() @ extra) / release.radius**2,
         ]
 
@@ -489,13 +617,13 @@ class TestAudit:
 
     def test_bounds_from_the_data_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[float] = []
-        honest = learning_table.finest_counts
+        honest = exact_counts.finest_places
 
         def spying(values: Any, low: float, high: float) -> Any:
             seen[:] = [float(values.min()), float(values.max())]
             return honest(values, low, high)
 
-        monkeypatch.setattr(learning_table, "finest_counts", spying)
+        monkeypatch.setattr(exact_counts, "finest_places", spying)
         monkeypatch.setattr(
             learning,
             "fine_bounds",
@@ -517,21 +645,25 @@ class TestAudit:
 
 def test_the_shares_add_up_exactly() -> None:
     release = released(people(), NUMBERS)
-    learnt, sigma = release.learnt, release.mechanism.parameters["sigma"]
-    assert learnt is not None
+    sigma = release.mechanism.parameters["sigma"]
     assert release.guarantee.mu is not None
     whole = release.guarantee.mu**2
+    drawn = {"rows": 1, "octaves": 2, "bins": 2 * LOOKS, "lengths": 1}
     shares = {
-        "matrix": (ROW_NORM_SQUARED / float(sigma)) ** 2 / whole,
-        "octaves": 2 * (ROW_NORM_SQUARED / float(learnt.octave_scale or 0)) ** 2 / whole,
-        "bins": 2 * LOOKS * (ROW_NORM_SQUARED / float(learnt.bin_scale or 0)) ** 2 / whole,
-        "count": (ROW_NORM_SQUARED / float(learnt.count_scale or 0)) ** 2 / whole,
-        "radius": (ROW_NORM_SQUARED / float(learnt.length_scale or 0)) ** 2 / whole,
+        type(each).__name__.removeprefix("Measured").lower(): (
+            drawn[type(each).__name__.removeprefix("Measured").lower()]
+            * (ROW_NORM_SQUARED / each.scale) ** 2
+            / whole
+        )
+        for each in release.measured
     }
+    for each, share in zip(release.measured, shares.values(), strict=True):
+        assert each.share == pytest.approx(share, abs=1e-6)
+    shares["matrix"] = (ROW_NORM_SQUARED / float(sigma)) ** 2 / whole
     assert shares["matrix"] == pytest.approx(0.77, abs=1e-6)
-    assert shares["radius"] == pytest.approx(0.03, abs=1e-6)
+    assert shares["lengths"] == pytest.approx(0.03, abs=1e-6)
     assert shares["octaves"] == pytest.approx(shares["bins"], rel=1e-6)
-    assert shares["octaves"] + shares["bins"] + shares["count"] == pytest.approx(0.2, abs=1e-6)
+    assert shares["octaves"] + shares["bins"] + shares["rows"] == pytest.approx(0.2, abs=1e-6)
     assert math.fsum(shares.values()) <= 1.0 + 1e-12
 
 
@@ -543,25 +675,26 @@ SHARES = st.floats(min_value=0.0, max_value=1.0, exclude_min=True, exclude_max=T
     levels=st.none() | SHARES,
     private_clip=st.booleans(),
     relation=st.sampled_from(["add-remove", "replace-one"]),
-    law=st.sampled_from(["discrete-gaussian", "discrete-laplace"]),
+    mechanism=st.sampled_from(["gaussian", "matrix-laplace", "laplace", "wishart"]),
     epsilon=st.floats(1e-3, 20.0),
     delta=st.sampled_from([5e-324, 1e-12, 1e-6, 1e-3]),
 )
 @example(
-    bounds=None, levels=0.6, private_clip=True, relation="add-remove", law="discrete-laplace", epsilon=1.0,
-    delta=1e-6,
+    bounds=None, levels=0.6, private_clip=True, relation="add-remove", mechanism="matrix-laplace",
+    epsilon=1.0, delta=1e-6,
 )  # fmt: skip
 @example(
-    bounds=None, levels=0.7, private_clip=True, relation="add-remove", law="discrete-gaussian", epsilon=1.0,
+    bounds=None, levels=0.7, private_clip=True, relation="add-remove", mechanism="gaussian", epsilon=1.0,
     delta=1e-6,
 )  # fmt: skip
 @settings(max_examples=150, deadline=None)
+@pytest.mark.filterwarnings("ignore:(epsilon|delta) = :dpgram.errors.DpgramWarning")
 def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
     bounds: float | None,
     levels: float | None,
     private_clip: bool,
-    relation: str,
-    law: CountLaw,
+    relation: Any,
+    mechanism: str,
     epsilon: float,
     delta: float,
 ) -> None:
@@ -571,38 +704,66 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         *([numeric("y")] if bounds is not None else []),
         *([categorical("g")] if levels is not None else []),
     )
-    guarantee = Guarantee(epsilon, delta)
-    facts = Facts(width=schema.width, adjacency=adjacency(relation))
     try:
-        asked = wishes(
+        request = requested(
             schema,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=relation,
+            mechanism=mechanism,
             bounds_budget=bounds,
             levels_budget=levels,
             clip="private" if private_clip else None,
         )
-        plan = planned(schema, asked, guarantee, facts, law=law)
+        if not request.split:
+            return
+        plan = plan_learning(request, None)
     except GuaranteeError:  # anything else, such as parts that cost more than the whole, is a mistake
         return
-    steps = facts.adjacency.gram_trace_steps
+    except OptionsError:
+        pure_counts_only = mechanism == "wishart" and levels is not None
+        assert pure_counts_only
+        return
+    law: CountLaw = "discrete-gaussian" if mechanism == "gaussian" else "discrete-laplace"
     drawn = {
         "count": (plan.count, 1), "octaves": (plan.octaves, 1), "bins": (plan.bins, looks_for(law)),
         "levels": (plan.levels, 1), "lengths": (plan.lengths, 1),
     }  # fmt: skip
-    counted = bool(asked) and relation == "add-remove"
     wanted = {
-        "count": counted, "octaves": bounds is not None, "bins": bounds is not None,
+        "count": relation == "add-remove", "octaves": bounds is not None, "bins": bounds is not None,
         "levels": levels is not None, "lengths": private_clip,
     }  # fmt: skip
+    steps = {"add-remove": 1, "replace-one": 2}[relation]
     price = Fraction(0)
     for name, (noise, histograms) in drawn.items():
         assert (noise is not None) == wanted[name]
         if noise is not None:
+            assert noise.law == law
             assert 0.0 < noise.scale < math.inf
             price += price_of_counts(law, noise.scale, histograms=histograms, steps=steps)
+    known = schema.with_bounds(dict.fromkeys(schema.unbounded, (0.0, 1.0)))
+    known = known.with_levels(dict.fromkeys(schema.without_levels, ("a",)))
+    learnt = Learnt(schema=known, clips=(None,), measured=((),), charge=None)
+    (terms,) = learnt_terms(plan, learnt)
+    parts = parts_of(terms.event)
     if law == "discrete-laplace":
-        price += steps * ROW_NORM_SQUARED * Fraction(plan.mechanism.theta)
+        price += sum(Fraction(getattr(part, "epsilon", 0.0)) for part in parts)
         assert price <= Fraction(epsilon)
     else:
-        price += steps * (ROW_NORM_SQUARED / Fraction(plan.mechanism.sigma)) ** 2
-        assert price <= Fraction(discrete_mu_at_most(epsilon, delta - plan.level_delta)) ** 2
-    assert plan.level_delta <= delta
+        price += sum(Fraction(getattr(part, "mu", 0.0)) ** 2 for part in parts)
+        # The event's μ is a float, rounded up; the scales themselves are exact.
+        assert price <= Fraction(discrete_mu_at_most(epsilon, delta - plan.level_delta)) ** 2 * (1 + _ULP)
+    assert plan.level_delta + sum(getattr(part, "delta", 0.0) for part in parts) <= delta
+    # What is charged covers all of it, part by part.
+    allowance = Allowance()
+    for charge in plan.charges:
+        allowance.add(charge)
+    for name, (noise, histograms) in drawn.items():
+        if noise is not None:
+            allowance.use(count_event(noise, histograms=histograms, steps=steps))
+            if name == "levels":
+                allowance.use(ApproximateEvent(epsilon=0.0, delta=plan.level_delta))
+    allowance.use(terms.event)
+
+
+_ULP = Fraction(1, 2**50)

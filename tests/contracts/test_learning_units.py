@@ -7,6 +7,7 @@ person's rows cannot be found in a release better than promised, and learning fr
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgram.learning_table import Table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import audit
-from dpgram.errors import BudgetExceeded, DpgramError, LearningError, LedgerError, SchemaError
+from dpgram.encoding import Encoder
+from dpgram.engines.local import add_up
+from dpgram.engines.passes import Pass
+from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.accountant import GaussianEvent, curve_of
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing import publish
 from dpgram.release import Release
+from dpgram.release_parts import MeasuredBins, MeasuredLengths, MeasuredOctaves, MeasuredRows
+from dpgram.rows.batch import CountedRows, Reader
+from dpgram.rows.rules import row_rules
 from dpgram.schema import Numeric, Schema, categorical, numeric
+from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.levels import LevelsOf
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 
@@ -52,18 +60,22 @@ def released(table: Any, **options: Any) -> Release:
     return publish(table, OPEN, **asked | options)
 
 
-def histograms(table: pa.Table) -> dict[str, Any]:
-    """All exact counts of the stages that learn."""
-    chosen = Table.of(table, OPEN, "drop", "id")
-    tally = chosen.first_pass()
+def histograms(table: pa.Table, unit: str | None = "id") -> dict[str, Any]:
+    """All exact counts that are measured before a matrix, in lattice units."""
     known = OPEN.with_bounds({"x": (90.0, 110.0), "y": (180.0, 220.0)}).with_levels({"g": ("a", "b")})
-    return {
-        "rows": np.array([tally.rows]),
-        "octaves": tally.octaves,
-        "bins": chosen.second_pass({"x": (64.0, 128.0), "y": (128.0, 256.0)}),
-        "lengths": chosen.with_schema(known).lengths()[None],
-        "levels": tally.levels[0].counts,
-    }
+    names, coarse = ("x", "y"), ((64.0, 128.0), (128.0, 256.0))
+    first = Pass(
+        rules=row_rules(OPEN, unit=unit),
+        statistics=(RowsOf(names), OctavesOf(names), BinsOf(names, coarse), LevelsOf(("g",))),
+    )
+    last = Pass(rules=row_rules(known, unit=unit), statistics=(LengthsOf(Encoder(known)),))
+    found: tuple[Any, ...] = (
+        *add_up(table, first, threads=1, progress=False),
+        *add_up(table, last, threads=1, progress=False),
+    )
+    rows, octaves, bins, levels, lengths = found
+    counts = {"rows": rows, "octaves": octaves, "bins": bins, "lengths": lengths}
+    return {name: each.cells for name, each in counts.items()} | {"levels": Counter(levels.found[0])}
 
 
 cells = st.tuples(
@@ -90,21 +102,20 @@ class TestSensitivity:
         for name in ("rows", "octaves", "bins", "lengths"):
             added = one[name] - none[name]
             assert added.min() >= 0
-            assert added.sum(axis=-1).max() <= 1
+            assert added.sum(axis=-1).max() <= ROW_NORM_SQUARED
             replaced = one[name] - two[name]
-            assert np.abs(replaced).sum(axis=-1).max() <= 2
-        assert (one["levels"] - none["levels"]).total() <= 1
+            assert np.abs(replaced).sum(axis=-1).max() <= 2 * ROW_NORM_SQUARED
+        assert (one["levels"] - none["levels"]).total() <= ROW_NORM_SQUARED
         assert (none["levels"] - one["levels"]).total() == 0
 
     def test_rows_would_move_more(self) -> None:
         """The same test sees learning from rows."""
         base = visits(5)
         extra = person([(float(place), 1.0, "a") for place in range(1, 6)], base.schema)
-        first, second = (
-            Table(data=table, schema=OPEN, missing="drop").first_pass()
-            for table in (base, pa.concat_tables([base, extra]))
-        )
-        assert (second.octaves - first.octaves).sum(axis=1).max() == 5
+        first, second = (histograms(table, unit=None) for table in (base, pa.concat_tables([base, extra])))
+        for name in ("rows", "octaves", "bins", "lengths"):
+            assert (second[name] - first[name]).sum(axis=1).max() == 5 * ROW_NORM_SQUARED
+        assert (second["levels"] - first["levels"]).total() == 5 * ROW_NORM_SQUARED
 
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1))
@@ -119,13 +130,27 @@ class TestSensitivity:
     def test_a_row_without_gaps_is_preferred_and_rows_without_an_id_are_left_out(self) -> None:
         like = visits(5).schema
         gaps = [(None, 1.0, "a"), (float("nan"), 1.0, "a"), (3.0, 4.0, "b"), (5.0, 6.0, None)]
-        table = Table.of(person(gaps, like), OPEN, "drop", "id").data
-        assert isinstance(table, pa.Table)
-        assert table.to_pylist() == [{"x": 3.0, "y": 4.0, "g": "b"}]
+        rules = row_rules(OPEN, unit="id")
+        (batch,) = person(gaps, like).to_batches()
+        rows = Reader(rules).read(batch)
+        (chosen,) = CountedRows(rows, rules).representatives
+        assert rows.numbers[chosen, :2].tolist() == [3.0, 4.0]
+        assert rows.texts[0][chosen].as_py() == "b"
         nobody = person(gaps, like).set_column(3, "id", pa.nulls(4, pa.int64()))
-        left = Table.of(nobody, OPEN, "drop", "id")
-        assert left.first_pass().rows_read == 0
-        assert left.rows_of(left.first_pass()) == 4
+        for statistic in (RowsOf(("x", "y")), LevelsOf(("g",))):
+            work = Pass(rules=rules, statistics=(statistic,))
+            with pytest.warns(DpgramWarning, match="no row of the data was usable"):
+                (found,) = sums = add_up(nobody, work, threads=1, progress=False)
+            assert (found.counts.rows_used, found.counts.rows_without_unit) == (0, 4)
+            assert (work.rows_read(sums), work.units_read(sums)) == (4, 0)
+
+    @pytest.mark.parametrize("first", [RowsOf(("x",)), LevelsOf(("g",)), OctavesOf(("x",))])
+    def test_whatever_is_counted_first_all_rows_and_persons_are_known(self, first: Any) -> None:
+        """Under replace-one their number is public, and comes from the first sum of the first pass."""
+        table = visits(50)
+        work = Pass(rules=row_rules(OPEN, unit="id"), statistics=(first,))
+        sums = add_up(table, work, threads=1, progress=False)
+        assert (work.rows_read(sums), work.units_read(sums)) == (len(table), 50)
 
 
 class TestRelease:
@@ -135,12 +160,11 @@ class TestRelease:
         assert Release.from_json(release.to_json()) == release
         assert release.unit == "id"
         assert "'id'" in release.guarantee.statement
-        learnt = release.learnt
-        assert learnt is not None
-        if learnt.rows is None:
+        if relation == "replace-one":
             assert release.public_rows == 3_000
         else:
-            assert int(learnt.rows) / ROW_NORM_SQUARED == pytest.approx(3_000, abs=200)
+            assert isinstance(release.measured[0], MeasuredRows)
+            assert int(release.measured[0].cell) / ROW_NORM_SQUARED == pytest.approx(3_000, abs=200)
         x = release.schema.column("x")
         assert isinstance(x, Numeric)
         assert 80.0 < x.bounds[0] < 95.0 < 105.0 < x.bounds[1] < 120.0
@@ -177,7 +201,9 @@ class TestRelease:
         with pytest.raises((LedgerError, BudgetExceeded), match="unit"):
             released(visits(), ledger=book, entropy=None)
 
-    @pytest.mark.parametrize("options", [{"unit": "x"}, {"unit_rows": 5}, {"unit": ""}, {"by": "g"}])
+    @pytest.mark.parametrize(
+        "options", [{"unit": "x"}, {"unit_rows": 0}, {"unit": ""}, {"by": "g"}, {"weight": "x"}]
+    )
     def test_what_cannot_be_is_refused(self, options: dict[str, Any]) -> None:
         with pytest.raises(DpgramError):
             released(visits(50), **options)
@@ -190,9 +216,15 @@ class TestRelease:
         with pytest.raises(DpgramError, match="declared categorical"):
             released(listed)
 
-    def test_shares_of_rows_are_refused_with_a_reason(self) -> None:
-        with pytest.raises(SchemaError, match="unit_rows does not go with learning"):
-            released(visits(50), unit_rows=5)
+    @pytest.mark.parametrize("unit_rows", [1, 5])
+    def test_rows_that_count_alike(self, unit_rows: int) -> None:
+        """What is learnt comes from one row of each person; the matrix has up to `unit_rows` of them."""
+        release = released(visits(), unit_rows=unit_rows, clip=None)
+        assert release.unit_rule is not None
+        assert (release.unit_rule.counts, release.unit_rule.rows_at_most) == ("rows", unit_rows)
+        sizes = np.minimum(np.unique(visits()["id"].to_numpy(), return_counts=True)[1], unit_rows)
+        assert release.count() == pytest.approx(sizes.sum(), abs=300 * unit_rows)
+        assert release.measured == released(visits(), clip=None).measured
 
 
 EPSILON, DELTA, RUNS = 4.0, 1e-4, 100
@@ -238,17 +270,20 @@ class TestAudit:
         return bool(result.passes(curve_of(GaussianEvent(mu=mu))))
 
     def measure(self, release: Release) -> list[float]:
-        learnt = release.learnt
-        assert learnt is not None
-        assert learnt.radius is not None
-        one = learnt.bounds[0]
+        number, octaves, bins, lengths = release.measured
+        assert isinstance(number, MeasuredRows)
+        assert isinstance(octaves, MeasuredOctaves)
+        assert isinstance(bins, MeasuredBins)
+        assert isinstance(lengths, MeasuredLengths)
+        x = release.schema.column("x")
+        assert isinstance(x, Numeric)
         counts = [
-            int(learnt.rows or 0),
-            sum(map(int, one.octaves)),
-            sum(int(look.bins[-1]) for look in one.looks),
+            int(number.cell),
+            sum(map(int, octaves.columns[0].cells)),
+            sum(int(look.bins[-1]) for look in bins.columns[0].looks),
+            sum(map(int, lengths.cells)),
         ]
-        counts.append(sum(map(int, learnt.radius.lengths)))
-        return [*(count / ROW_NORM_SQUARED for count in counts), one.high, float(release.matrix()[0, 0])]
+        return [*(count / ROW_NORM_SQUARED for count in counts), x.bounds[1], float(release.matrix()[0, 0])]
 
     def test_a_person_stays_hidden(self) -> None:
         assert self.found(seed=1)
@@ -256,8 +291,6 @@ class TestAudit:
     def test_learning_from_rows_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Bounds learnt from rows beside a matrix that protects persons: the whole would not."""
         monkeypatch.setattr(
-            Table,
-            "of",
-            lambda data, schema, missing, _unit: Table(data=data, schema=schema, missing=missing),
+            CountedRows, "representatives", property(lambda rows: np.flatnonzero(rows.placed))
         )
         assert not self.found(seed=2)

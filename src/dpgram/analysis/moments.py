@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.descriptive import refuse_beyond_floats
 from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoiseLaw, SampledLaw
@@ -147,6 +148,7 @@ class Moments:
         """The moments of a release (or themselves)."""
         if isinstance(source, Moments):
             return source
+        refuse_beyond_floats(source.schema)
         unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
         size = float(np.abs(gram).max())
         _refuse_beyond_floats(unit, size)

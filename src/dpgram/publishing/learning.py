@@ -473,13 +473,14 @@ def _mechanism(plan: LearningPlan, facts: Facts) -> tuple[Mechanism, str]:
 
 def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...]) -> list[Terms]:
     """What is left, shared out for the least Σ d_b·σ_b²: from published facts, and within `rest`."""
-    before = float_up(plan.before)
+    before, leak = float_up(plan.before), plan.level_delta
     if plan.family == "gaussian":
         found = []
         for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
             scale = scale_of_counts(plan.law, plan.rest * share, histograms=1, steps=plan.steps)
             reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
-            found.append(gaussian_block(request, one, Gaussian(sigma=scale), reason, before))
+            mechanism = Gaussian(sigma=scale)
+            found.append(gaussian_block(request, one, mechanism, reason, before=before, leak=leak))
         return found
     return [
         pure_block(
@@ -487,7 +488,8 @@ def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...])
             one,
             plan.rest * share,
             f"blocks: {share:.1%} of the ε that is left for the matrices",
-            before,
+            before=before,
+            leak=leak,
         )
         for one, share in zip(encoders, pure_shares(encoders), strict=True)
     ]

@@ -209,23 +209,31 @@ def _gaussian_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Ter
 
 
 def gaussian_block(
-    request: Request, encoder: Encoder, mechanism: Gaussian, reason: str, before: float = 0.0
+    request: Request,
+    encoder: Encoder,
+    mechanism: Gaussian,
+    reason: str,
+    *,
+    before: float = 0.0,
+    leak: float = 0.0,
 ) -> Terms:
-    """One block under Gaussian noise; `before` is the μ² of what was measured before it."""
+    """One block under Gaussian noise; `before` is the μ², `leak` the δ of what was measured before it."""
     facts = request.facts(encoder)
     event = mechanism.event(facts)
     mu = event.mu if isinstance(event, GaussianEvent) else 0.0
     whole = GaussianDP(up(math.sqrt(mu * mu + before))) if before else GaussianDP(mu)
     # What integers and continuous noise differ by, as in the calibration of a single release.
     delta = request.guarantee.delta
-    own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(delta * (1.0 - DISCRETE_SLACK)) + DISCRETE_SLACK
+    left = (delta - leak) * (1.0 - DISCRETE_SLACK)
+    own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(left) + DISCRETE_SLACK
     return Terms(
         encoder=encoder,
         facts=facts,
         guarantee=Guarantee(min(own, request.guarantee.epsilon), delta),
         mechanism=mechanism,
         event=event,
-        gaussian=whole,
+        # With a δ of its own beside it, the whole has no μ.
+        gaussian=None if leak else whole,
         reason=reason,
         rules=request.rules,
     )
@@ -244,14 +252,22 @@ def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, 
     )
 
 
-def pure_block(request: Request, encoder: Encoder, epsilon: float, reason: str, before: float = 0.0) -> Terms:
-    """One block under matrix Laplace noise; `before` is the ε of what was measured before it."""
+def pure_block(
+    request: Request,
+    encoder: Encoder,
+    epsilon: float,
+    reason: str,
+    *,
+    before: float = 0.0,
+    leak: float = 0.0,
+) -> Terms:
+    """One block under matrix Laplace noise; `before` is the ε, `leak` the δ of what came before it."""
     facts = request.facts(encoder)
     mechanism = MatrixLaplace.calibrated(Guarantee(epsilon), facts)
     return Terms(
         encoder=encoder,
         facts=facts,
-        guarantee=Guarantee(up(epsilon + before) if before else epsilon),
+        guarantee=Guarantee(up(epsilon + before) if before else epsilon, leak),
         mechanism=mechanism,
         event=mechanism.event(facts),
         gaussian=None,
