@@ -514,7 +514,7 @@ def examine() -> Part:
     return Part(
         title="Neighbours: exact differences against what is claimed",
         how=f"{PAIRS:,} pairs of tables that differ in one row or in all rows of one person, added, removed "
-        f"or replaced, in {len(SOURCES)} forms that carry ids, {files:,} of the pairs in files and databases; "
+        f"or replaced, in {len(SOURCES)} forms that carry ids, {files:,} of them in files and databases; "
         f"{alone:,} pairs also table by table through the whole engine. Ids are such as are easily confused. "
         "Each line has the largest difference of the exact sums, as a part of the claimed bound.",
         findings=(*(_finding(name, one) for name, one in found.items()), *map(_power, FLAWS)),
