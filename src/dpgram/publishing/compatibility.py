@@ -57,6 +57,12 @@ def _clashes() -> Iterator[Clash]:
             "Give a table, a file or a data set",
         )
     yield Clash(
+        "partial sums",
+        "blocks",
+        "each site has added up one matrix of all columns",
+        "Leave blocks out, or have the sites add up the columns of each block by themselves",
+    )
+    yield Clash(
         "levels_budget",
         "delta=0",
         "that a level is there at all tells of a row, so levels cannot be learnt with delta = 0",
