@@ -134,17 +134,25 @@ PAIRS = [frozenset(pair) for pair in combinations(OPTIONS, 2)]
 TOGETHER = [pair for pair in PAIRS if not pair >= {"partial sums", "a stream"}]
 
 
+SLOW = {"wishart", "sketch-adaptive", "inverse-wishart-adaptive"}
+"""Mechanisms whose curves take seconds: every fifth pair here, all of them in the long form."""
+
+
 @pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
-@pytest.mark.parametrize("name", ["auto", *MECHANISMS])
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [(name, 5 if name in SLOW else 1) for name in ("auto", *MECHANISMS)]
+    + [pytest.param(name, 1, marks=pytest.mark.full) for name in sorted(SLOW)],
+)
 def test_every_pair_works_or_is_in_the_table(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The same public facts give the same noise: calibrating it once is enough.
     calibrated = lru_cache(maxsize=None)(choose)
     for module in (learning, terms):
         monkeypatch.setattr(module, "choose", calibrated)
     wrong = []
-    for used in TOGETHER:
+    for used in TOGETHER[::step]:
         keys = [key for option in used for key in OPTIONS[option]]
         if len(set(keys)) < len(keys):  # two values of one option
             continue
