@@ -94,7 +94,7 @@ def guided(target: str, seconds: int, inputs: int | None = None, seed: int = 1) 
             )
         except subprocess.TimeoutExpired:
             return Campaign(inputs=0, code=-1, places=0, finding="it hung")
-        found = [path.read_bytes() for path in corpus.glob("found-*")]
+        found = [path.read_bytes() for path in sorted(corpus.glob("found-*"), reverse=True)]
     counts = re.findall(r"^#(\d+)\t", done.stderr, re.MULTILINE)
     covered = re.findall(r"cov: (\d+)", done.stderr)
     told = "" if done.returncode == 0 else _last_words(done.stderr + done.stdout)

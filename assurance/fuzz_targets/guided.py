@@ -47,6 +47,13 @@ def main() -> None:
     limits += [f"-max_len={LONGEST[name]}", f"-seed={seed_number}", f"-artifact_prefix={folder}/found-"]
     limits += [f"-runs={inputs[0]}"] if inputs else []
 
+    def examine(data: bytes) -> None:
+        try:
+            target.examine(data)
+        except BaseException:
+            (folder / "found-input").write_bytes(data)
+            raise
+
     def mutate(data: bytes, longest: int, seed: int) -> bytes:
         """Half by the target's own grammar, half blind."""
         dice = random.Random(seed)
@@ -56,7 +63,7 @@ def main() -> None:
         blind: bytes = atheris.Mutate(data, longest)
         return blind
 
-    atheris.Setup([sys.argv[0], *limits, str(folder)], target.examine, custom_mutator=mutate)
+    atheris.Setup([sys.argv[0], *limits, str(folder)], examine, custom_mutator=mutate)
     atheris.Fuzz()
 
 

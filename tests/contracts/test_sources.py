@@ -246,3 +246,20 @@ def test_types_of_a_remote_file(tmp_path: Path) -> None:
 def test_arrow_dataset_with_its_own_types(tmp_path: Path) -> None:
     data = ds.dataset(parquet(tmp_path), schema=TABLE.schema.set(1, pa.field("b", pa.float64())))
     assert local.gram(data, SCHEMA) == EXPECTED
+
+
+class TestIdsThroughSpark:
+    """Whatever ids are, each is one unit there as well: bytes, stray text, NULs, spellings of one number."""
+
+    PEOPLE = (b"M\xfcller", b"M\xf6ller", b"a\x00fc", b"a\xfc", b"7", b"7.0", b"\xef\xbf\xbd")
+
+    @pytest.mark.parametrize(("kind", "units"), [("binary", 7), ("string", 6)])
+    def test_units(self, spark: Any, kind: str, units: int) -> None:
+        from dpgram.engines.spark import SparkEngine
+
+        rows = [(bytearray(who), 0.5, 200.0, "x", True) for who in self.PEOPLE for _ in range(3)]
+        frame = spark.createDataFrame(rows, "id binary, a double, b double, s string, f boolean")
+        frame = frame.repartition(4).withColumn("id", frame["id"].cast(kind))
+        (found,) = SparkEngine().portions(frame, contract_plan("units"))
+        assert found.counts.units_read == units
+        assert found.counts.rows_used == len(rows) - found.counts.rows_over_unit_limit
