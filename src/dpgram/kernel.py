@@ -284,6 +284,8 @@ def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
     """The encoder's rounding for lines that something else has filled, in place: |q|² ≤ limit, exactly.
 
     `factor` is empty, or has a factor for each row, by which it is scaled before.
+
+    Proof: proofs/adassp.md#adassp-lattice.
     """
     norms, over, no_units = np.empty(_TILE), np.empty(_TILE, np.uint8), np.empty(0, np.int64)
     for first in range(0, lines.shape[1], _TILE):

@@ -130,7 +130,7 @@ class RowCountCase(Counts):
 
 class LaplaceRowCountCase(RowCountCase):
     l1 = True
-    degrees = 10_000
+    degrees = 20_000
     noise = LAPLACE
 
 
@@ -291,7 +291,7 @@ class LaplaceMomentsCase(Case):
     """Only the vector has noise that matters: that of the matrix is nearly free."""
 
     l1 = True
-    degrees = 10_000
+    degrees = 20_000
     scale: ClassVar[float] = 5.0 * 2**30
 
     def measurement(self, relation: Adjacency) -> Measurement:
@@ -336,7 +336,7 @@ class MinimiserCase(Case):
 class GammaMinimiserCase(MinimiserCase):
     """|v| of law Gamma(d, Δ/ε): the length counts, in units of Δ/ε."""
 
-    degrees = 10_000
+    degrees = 20_000
     epsilon: ClassVar[float] = 0.5
 
     def noise_for(self, problem: RidgeProblem) -> GaussianSteps | GammaSteps:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgram import kernel
 from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.errors import DataError, DpgramError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
@@ -285,3 +286,54 @@ def test_wide_schema() -> None:
     unit = ROW_NORM / Encoder(schema).radius
     np.testing.assert_allclose(encoded.rows[:, 1:-2], values * unit, atol=0.5001)
     np.testing.assert_allclose(encoded.rows[:, -2], values[:, 0] * values[:, 1] * unit, atol=0.5001)
+
+
+def settled(lines: np.ndarray, factor: np.ndarray | None = None, limit: int = ROW_NORM_SQUARED) -> np.ndarray:
+    held = np.ascontiguousarray(lines, dtype=np.float64).copy()
+    kernel.settle_lines(held, np.empty(0) if factor is None else factor, limit)
+    return held
+
+
+def slowly_settled(row: list[float], limit: int) -> list[int]:
+    """The rule in words: round; where that is too long truncate; then take units off the largest cell."""
+    cells = [int(np.rint(value)) for value in row]
+    if sum(cell * cell for cell in cells) > limit:
+        cells = [math.trunc(value) for value in row]
+    while sum(cell * cell for cell in cells) > limit:
+        largest = max(range(len(cells)), key=lambda place: abs(cells[place]))
+        cells[largest] -= int(np.sign(cells[largest]))
+    return cells
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=3), min_size=1, max_size=8),
+    st.integers(1, ROW_NORM_SQUARED),
+)
+def test_lines_of_other_sums_are_rounded_by_the_same_rule(rows: list[list[float]], limit: int) -> None:
+    table = np.array(rows)
+    longest = np.maximum(np.sqrt((table**2).sum(axis=1, keepdims=True)), 1e-9)
+    table = table / longest * math.sqrt(limit) * (1 + 1e-9)  # a little too long, as after rounding errors
+    found = settled(table.T, limit=limit).T
+    assert found.tolist() == [slowly_settled(row, limit) for row in table.tolist()]
+    assert max(squared_norms(found)) <= limit
+
+
+def test_the_encoder_rounds_by_that_rule() -> None:
+    """Encoded values before rounding, settled by themselves, are the encoded rows."""
+    schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(5)), constant=False)
+    table = np.random.default_rng(1).uniform(-1, 1, (2345, 5))
+    table[::3] = np.sign(table[::3])  # of full length, so that rounding passes the limit
+    encoded = Encoder(schema).encode(pa.table(dict(zip(schema.names, table.T, strict=True))).to_batches()[0])
+    step = ROW_NORM / Encoder(schema).radius
+    assert np.array_equal(settled(table.T * step), encoded.rows.T)
+    assert np.array_equal(settled(table.T, np.full(len(table), step)), encoded.rows.T)
+
+
+def test_a_row_is_settled_alike_wherever_it_stands() -> None:
+    lines = np.random.default_rng(2).normal(0, 0.6, (3, 2100)) * ROW_NORM
+    lines *= np.minimum(1.0, ROW_NORM / np.sqrt((lines**2).sum(axis=0)))
+    whole = settled(lines)
+    for start, stop in ((0, 1), (1, 1000), (999, 1001), (1500, 2100)):
+        assert np.array_equal(settled(lines[:, start:stop]), whole[:, start:stop])
+    assert settled(lines[:, :0]).shape == (3, 0)

@@ -107,7 +107,7 @@ class MomentsOf(Statistic):
         features, target = rows[:-1], rows[-1:]
         features[:] = clipped(x, self.x_norm)
         target[0] = np.clip(y, -self.y_bound, self.y_bound)
-        root = self._root_weights(features, target[0])
+        root = self.root_weights(features, target[0])
         rows *= root
         features /= self.x_norm
         target /= self.y_bound
@@ -116,7 +116,7 @@ class MomentsOf(Statistic):
         kernel.settle_lines(target, _NO_FACTOR, ROW_NORM_SQUARED)
         return rows
 
-    def _root_weights(self, x: Floats, y: Floats) -> Floats:
+    def root_weights(self, x: Floats, y: Floats) -> Floats:
         """√s; 0 where it is no number.
 
         A float here is a choice of weights, not of sensitivity: the lattice bounds every row again.

@@ -18,6 +18,7 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.sums.moments import MomentsOf, Reweighting, power
 
 from .lattice_rows import BoundedRows
 
@@ -226,3 +227,39 @@ def test_an_audit_refutes_too_little_noise_and_nothing_else(drawn: float, refute
         entropy=SeededEntropy(11),
     )
     assert result.passes(Guarantee(1.0, 1e-5)) is not refuted
+
+
+def test_other_rows_change_no_bit_of_a_weighted_row() -> None:
+    """At fifty columns a matrix product gives a row other residuals in batches of other sizes."""
+    generator = np.random.default_rng(5)
+    x, y = generator.standard_normal((50, 300)), generator.standard_normal(300)
+    theta = tuple(generator.standard_normal(50).tolist())
+    rows = MomentsOf(
+        columns=tuple(f"x{i}" for i in range(50)),
+        target="y",
+        x_norm=5.0,
+        y_bound=2.0,
+        reweighting=Reweighting(theta=theta, floor=0.01, power=1.37),
+    )
+    whole, roots = rows.lattice_rows(x, y), rows.root_weights(x, y)
+    for size in range(1, 300):
+        assert np.array_equal(rows.lattice_rows(x[:, :size], y[:size]), whole[:, :size])
+        assert np.array_equal(rows.root_weights(x[:, :size], y[:size]), roots[:size])
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 0.25, 0.35, 1 / 3, 2.0**-30])
+def test_powers_are_products_of_square_roots(exponent: float) -> None:
+    base = np.array([0.0, 1e-300, 1e-9, 0.1, 0.5, 1.0 - 2.0**-53, 1.0])
+    assert power(base, exponent) == pytest.approx(base**exponent, rel=1e-13)
+    assert (power(base, exponent) <= 1.0).all()
+
+
+def test_coefficients_that_are_no_numbers_leave_rows_of_zeros() -> None:
+    """Whatever floats do, a row stays inside the lattice."""
+    x, y = np.array([[0.5, -0.5, 0.0]]), np.array([0.1, 0.2, 0.3])
+    for slope in (math.nan, math.inf, -math.inf, 1e308):
+        weights = Reweighting(theta=(slope,), floor=0.1, power=1.0)
+        rows = MomentsOf(columns=("x",), target="y", x_norm=1.0, y_bound=1.0, reweighting=weights)
+        found = rows.lattice_rows(x, y)
+        assert np.isfinite(found).all()
+        assert np.abs(found).max() <= 2**15
