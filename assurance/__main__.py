@@ -19,6 +19,7 @@ from assurance.page import circumstances, page, table, verdict
 PARTS: Final = (
     "audits",
     "broken",
+    "neighbours",
     "floating_point",
     "fuzzing",
     "faults",

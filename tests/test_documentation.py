@@ -64,6 +64,21 @@ def test_results_are_compared_by_words_and_numbers(printed: str, same: bool) -> 
     assert same_text("b = 1.0\n", printed) == same
 
 
+def test_the_page_of_what_does_not_go_together_is_that_of_the_code() -> None:
+    from docs import options
+
+    assert options.unexplained() == set()
+    assert options.PAGE.read_text(encoding="utf-8") == options.page(), "run: python -m docs.options"
+
+
+def test_an_option_without_words_is_seen() -> None:
+    from docs import options
+
+    from dpgram.publishing.compatibility import Clash
+
+    assert options.unexplained([Clash("by", "something new", "why", "remedy")]) == {"something new"}
+
+
 def test_no_private_addresses_or_paths() -> None:
     """The project speaks of itself alone: no path of a machine, no registry address."""
     tracked = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=False)

@@ -5,7 +5,7 @@ Post-processing of a release: it costs no privacy and never sees a row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dpgram.release import Release
 
 Matrix = npt.NDArray[np.float64]
+LEAST_SCALE: Final = 1e-60
+"""The least half-width of a column's bounds in analyses; the largest is its reciprocal."""
 
 
 def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
@@ -105,7 +107,21 @@ def _symmetric(matrix: Matrix) -> Matrix:
     return symmetric
 
 
+def refuse_beyond_floats(schema: Schema) -> None:
+    """Bounds whose products, squared, are no floats: nothing can be told in the units of such a column."""
+    for column in schema.encoded:
+        if not (
+            LEAST_SCALE <= column.half_width <= 1.0 / LEAST_SCALE and abs(column.centre) <= 1.0 / LEAST_SCALE
+        ):
+            raise AnalysisError(
+                f"the bounds of column {column.name!r} are too large or too close together to compute with",
+                limit=f"sizes from {LEAST_SCALE:g} to {1.0 / LEAST_SCALE:g}",
+                remedy='Use release.matrix("encoded"), or publish the column in another unit',
+            )
+
+
 def _change_of_units(schema: Schema) -> Matrix:
+    refuse_beyond_floats(schema)
     encoded = schema.encoded
     change = np.diag([column.half_width / column.weight for column in encoded])
     centres = np.array([column.centre for column in encoded])

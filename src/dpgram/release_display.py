@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from dpgram.columns import Numeric
+from dpgram.errors import DpgramError
 from dpgram.lattice import cell_unit
 from dpgram.noise import SampledLaw
 from dpgram.release_measurements import learnt_bounds, learnt_levels, learnt_radius
@@ -190,7 +191,11 @@ def _rows(release: Release) -> str:
     units = release.unit_rule is not None and release.unit_rule.counts == "units"
     what = f" {release.unit!r}" if units else ""
     weighted = " in weight" if _clipped(release) or release.survey_weight is not None else ""
-    return f"about {release.count():,.0f}{what}{weighted} (noisy)" + told
+    try:
+        count = release.count()
+    except DpgramError as refusal:  # of a forged file; whatever else it says is shown
+        return f"no count: {refusal.what}" + told
+    return f"about {count:,.0f}{what}{weighted} (noisy)" + told
 
 
 def _radius(release: Release) -> str:

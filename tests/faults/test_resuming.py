@@ -112,6 +112,17 @@ class TestJournal:
             assert kept is not None
             assert kept["published"] == [9]
 
+    def test_a_disk_that_takes_a_little_at_a_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ledger, write = tmp_path / "some.ledger", os.write
+        monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:7]))
+        with open_journal(ledger, {}) as first:
+            first.keep(0, {"published": ["1" * 100], "public_rows": None})
+        with open_journal(ledger, {}) as again:
+            assert again.resumed
+            assert again.kept(0) == {"published": ["1" * 100], "public_rows": None}
+
     def test_it_is_for_its_owner_alone(self, tmp_path: Path) -> None:
         with open_journal(tmp_path / "some.ledger", {}) as journal:
             assert journal.path.stat().st_mode & 0o077 == 0

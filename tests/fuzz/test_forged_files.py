@@ -60,9 +60,11 @@ class TestReleases:
     @pytest.mark.parametrize("digits", [25, 30, 40])
     def test_directions_of_a_matrix_beyond_floats_are_refused(self, mechanism: str, digits: int) -> None:
         release = Release.from_json(cells(mechanism, "9" * digits))
-        for question in (release.mean, lambda: release.regress("age"), lambda: str(release)):
+        for question in (release.mean, lambda: release.regress("age")):
             with limited("a question"), pytest.raises((MechanismError, AnalysisError)):
                 question()
+        with limited("to be shown"):
+            assert "no count: " in str(release)
 
     @pytest.mark.parametrize("name", sorted(releases.QUESTIONS))
     @pytest.mark.parametrize("mechanism", releases.BY_MECHANISM)
@@ -94,6 +96,18 @@ class TestReleases:
         release = Release.from_json(forged("gaussian", radius=1e40))
         with pytest.raises(AnalysisError, match="too large or too small to compute with"):
             release.mean()
+
+    @pytest.mark.parametrize("bounds", [(18.0, 1e308), (-1e308, 1e308), (0.0, 1e-100)])
+    def test_bounds_at_the_end_of_the_floats(self, bounds: tuple[float, float]) -> None:
+        """Their squares overflowed, and what was told of the other columns was NaN."""
+        content = json.loads(forged("gaussian"))
+        content["schema"]["columns"][0] |= {"low": bounds[0], "high": bounds[1]}
+        release = Release.from_json(releases.sealed(json.dumps(content).encode()))
+        for question in (release.mean, release.covariance, lambda: release.matrix("original")):
+            with pytest.raises(AnalysisError, match="bounds of column 'age'"):
+                question()
+        assert release.matrix("encoded").shape == (5, 5)
+        assert "no count: " in str(release)
 
     def test_a_tiny_numerical_delta_is_shown(self) -> None:
         assert "numerical δ = 1e-300" in str(

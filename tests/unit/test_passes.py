@@ -479,6 +479,26 @@ def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
         assert found.counts.rows_without_weight == 1, statistic
 
 
+@QUIET
+@pytest.mark.parametrize("at_most", [3.0, 0.1, 1e-290, 7e299])
+def test_a_weighted_row_adds_at_most_one_row_to_one_cell(at_most: float) -> None:
+    weights = [math.nan, -1.0, 0.0, 5e-324, at_most / 3, math.nextafter(at_most, 0.0), at_most, 1e308]
+    rules = RowRules(
+        schema=Schema(numeric("x"), categorical("s")), weight=SurveyWeight(column="w", at_most=at_most)
+    )
+    statistics = (LevelsOf(("s",)), RowsOf(("x",)), OctavesOf(("x",)), BinsOf(("x",), ((0.0, 1.0),)))
+    encoder = Encoder(Schema(numeric("x", 0, 1)))
+    for weight in weights:
+        row = pa.table({"x": [0.3], "s": ["a"], "w": pa.array([weight], pa.float64())})
+        levels, *others = add_up(row, Pass(rules=rules, statistics=(*statistics, LengthsOf(encoder))))
+        (text,) = levels.found
+        for cells in ([text.get("a", 0)], *(each.cells.ravel().tolist() for each in others)):
+            assert sum(cell != 0 for cell in cells) <= 1
+            assert 0 <= sum(cells) <= ROW_NORM_SQUARED
+            if math.isfinite(weight) and weight >= at_most:
+                assert sum(cells) == ROW_NORM_SQUARED
+
+
 class TestTemporaryFiles:
     @pytest.fixture
     def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

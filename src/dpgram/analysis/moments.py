@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.descriptive import refuse_beyond_floats
 from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoiseLaw, SampledLaw
@@ -37,8 +38,8 @@ CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
 SMALLEST, LARGEST = 1e-35, 1e35
 """Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
-CLEAREST = 1e20
-"""Largest cell, in deviations of its noise: beyond it the noise is nothing to a float."""
+CLEAREST = 1e15
+"""Largest cell, in deviations of its noise: beyond it a float of that size cannot hold the noise."""
 
 
 @final
@@ -147,6 +148,7 @@ class Moments:
         """The moments of a release (or themselves)."""
         if isinstance(source, Moments):
             return source
+        refuse_beyond_floats(source.schema)
         unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
         size = float(np.abs(gram).max())
         _refuse_beyond_floats(unit, size)

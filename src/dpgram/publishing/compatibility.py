@@ -57,6 +57,12 @@ def _clashes() -> Iterator[Clash]:
             "Give a table, a file or a data set",
         )
     yield Clash(
+        "partial sums",
+        "blocks",
+        "each site has added up one matrix of all columns",
+        "Leave blocks out, or have the sites add up the columns of each block by themselves",
+    )
+    yield Clash(
         "levels_budget",
         "delta=0",
         "that a level is there at all tells of a row, so levels cannot be learnt with delta = 0",
@@ -86,33 +92,37 @@ def _clashes() -> Iterator[Clash]:
             "Leave one out",
         )
     for parameter in PARAMETERS:
-        yield Clash(
-            parameter,
-            mechanism("auto"),
-            f"{parameter} belongs to {_names(parameter in kind.options for kind in MECHANISMS.values())}",
-            f"Name one of these, or leave {parameter} out",
-        )
+        yield _foreign(mechanism("auto"), parameter)
     yield Clash(
         "psd",
         "delta=0",
         "no mechanism gives a positive semidefinite matrix with delta = 0",
         "Give a delta such as 1e-6, or leave psd out: analyses repair the matrix",
     )
+    yield Clash(
+        "psd",
+        "levels_budget",
+        "the noise of mechanisms that give a positive semidefinite matrix depends on the number of columns, "
+        "which learnt levels decide",
+        "List the levels, or leave psd out: analyses repair the matrix",
+    )
+    if not any(kind.psd and kind.several_rows for kind in MECHANISMS.values()):
+        yield Clash(
+            "psd",
+            "several rows a unit",
+            "the mechanisms that give a positive semidefinite matrix are proven for units of one row only",
+            "Leave psd out (analyses repair the matrix), or use unit_rows=1",
+        )
     for name, kind in MECHANISMS.items():
         yield from _of_mechanism(name, kind)
 
 
 def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
+    """Proofs: proofs/units.md#units-mechanisms, proofs/sketch.md#sketch-several."""
     own = mechanism(name)
     for parameter in PARAMETERS:
         if parameter not in kind.options:
-            takers = _names(parameter in other.options for other in MECHANISMS.values())
-            yield Clash(
-                own,
-                parameter,
-                f"{name} has no parameter {parameter}: {takers} have",
-                f"Leave {parameter} out",
-            )
+            yield _foreign(own, parameter)
     if not kind.pure:
         yield Clash(
             own,
@@ -157,6 +167,13 @@ def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
             "blocks share a budget with gaussian or matrix-laplace noise only",
             "Use one of these, or leave blocks out",
         )
+
+
+def _foreign(own: str, parameter: str) -> Clash:
+    takers = _names(parameter in kind.options for kind in MECHANISMS.values())
+    return Clash(
+        own, parameter, f"{parameter} belongs to {takers}", f"Use one of these, or leave {parameter} out"
+    )
 
 
 def _names(chosen: Iterable[bool]) -> str:

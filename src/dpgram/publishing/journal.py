@@ -75,7 +75,10 @@ def _is_at(handle: int, path: Path) -> bool:
 
 @final
 class Journal:
-    """One publication's results so far. Not for callers: use `open_journal`."""
+    """One publication's results so far. Not for callers: use `open_journal`.
+
+    Proof: proofs/measurements.md#measurements-resume.
+    """
 
     def __init__(self, path: Path, handle: int, key: str) -> None:
         self.path, self._handle = path, handle
@@ -123,7 +126,9 @@ class Journal:
 
     def _append(self, line: Mapping[str, object]) -> None:
         body = canonical_bytes(line)
-        os.write(self._handle, body + b" " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+        left = memoryview(body + b" " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+        while left:  # a disk that is nearly full takes a part, and raises for the rest
+            left = left[os.write(self._handle, left) :]
         os.fsync(self._handle)
 
 

@@ -120,7 +120,7 @@ class LearningPlan:
 def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
     """Noise for every part such that all together keep the guarantee, exactly. Reads no data.
 
-    Proof: proofs/bounds.md#bounds-composition.
+    Proofs: proofs/bounds.md#bounds-composition, proofs/measurements.md#measurements-composition.
     """
     family, name = _family(request, currency)
     law: CountLaw = "discrete-gaussian" if family == "gaussian" else "discrete-laplace"
@@ -214,6 +214,11 @@ def _charges(
     rest: float,
     level_delta: float,
 ) -> Iterator[Event]:
+    """What could stop the publication is paid for by itself, the rest only if it goes on.
+
+    Proof: proofs/measurements.md#measurements-two-part.
+    """
+
     def event(cost: Fraction) -> Event:
         gaussian = family == "gaussian"
         return GaussianEvent(mu=root_up(cost)) if gaussian else PureEvent(epsilon=float_up(cost))

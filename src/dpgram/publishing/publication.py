@@ -167,7 +167,10 @@ def drawn(source: Drawable, exact: Any, entropy: Entropy) -> Any:
 @final
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One publication under way."""
+    """One publication under way.
+
+    Proofs: proofs/measurements.md#measurements-order, proofs/measurements.md#measurements-resume.
+    """
 
     data: object
     engine: Engine
@@ -290,7 +293,10 @@ class _Run:
 
 @final
 class Allowance:
-    """What was charged and is not yet drawn. A defence in depth: no draw that its charge does not cover."""
+    """What was charged and is not yet drawn. A defence in depth: no draw that its charge does not cover.
+
+    Proof: proofs/measurements.md#measurements-composition.
+    """
 
     def __init__(self) -> None:
         self._squares, self._epsilons, self._deltas = Fraction(0), Fraction(0), Fraction(0)

@@ -205,7 +205,10 @@ class CountedRows:
         return np.sort(placed[order[best]])
 
     def lattice_weights(self, places: Integers) -> Integers:
-        """What each of these rows adds to a count: 2^30, or ⌊2^30·w/max⌋ where rows are weighted."""
+        """What each of these rows adds to a count: 2^30, or ⌊2^30·w/max⌋ where rows are weighted.
+
+        Proof: proofs/measurements.md#measurements-sensitivity.
+        """
         if self.weights is None:
             return np.full(len(places), ROW_NORM_SQUARED, np.int64)
         counted: Integers = np.floor(np.square(self.weights[places]) * ROW_NORM_SQUARED).astype(np.int64)

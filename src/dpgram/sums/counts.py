@@ -71,7 +71,10 @@ class CountsOf(Statistic):
 
 @final
 class CountsAccumulator:
-    """Adds 2^30, or a row's weight, to the cells that rows count in."""
+    """Adds 2^30, or a row's weight, to the cells that rows count in.
+
+    Proof: proofs/measurements.md#measurements-sensitivity.
+    """
 
     def __init__(self, statistic: CountsOf, rules: RowRules) -> None:
         self._statistic, self._rules = statistic, rules

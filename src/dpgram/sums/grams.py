@@ -38,7 +38,10 @@ class GramOf(Statistic):
 
 @final
 class GramAccumulator:
-    """Encodes rows and adds them up, group by group."""
+    """Encodes rows and adds them up, group by group.
+
+    Proofs: proofs/units.md#units-claim, proofs/measurements.md#measurements-sensitivity.
+    """
 
     def __init__(self, encoder: Encoder, rules: RowRules) -> None:
         source = rules.schema.source_columns

@@ -86,7 +86,10 @@ class LevelsOf(Statistic):
 
 @final
 class LevelsAccumulator:
-    """Counts texts."""
+    """Counts texts.
+
+    Proof: proofs/measurements.md#measurements-sensitivity.
+    """
 
     def __init__(self, columns: tuple[str, ...], rules: RowRules) -> None:
         open_columns = rules.schema.without_levels

@@ -1,0 +1,115 @@
+"""Write docs/reference/options.md, the table of what does not go together, from the table in the code.
+
+python -m docs.options
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from dpgram.mechanisms import MECHANISMS
+from dpgram.publishing.compatibility import CLASHES, Clash, clash_of, mechanism
+from dpgram.publishing.request import AUTO
+
+PAGE: Final = Path(__file__).parent / "reference" / "options.md"
+MEANINGS: Final = {
+    "strict": "`strict=True`: stop at the first value outside the schema",
+    "bounds_budget": "`bounds_budget=`: bounds are learnt",
+    "levels_budget": "`levels_budget=`: levels are learnt",
+    "clip='private'": '`clip="private"`: the row radius is learnt',
+    "delta=0": "`delta=0`: a pure guarantee",
+    "adjacency='replace-one'": '`adjacency="replace-one"`',
+    "by": "`by=`: a release for each group of rows",
+    "blocks": "`blocks=`: a release for each block of columns",
+    "psd": "`psd=True`: a positive semidefinite matrix",
+    "ridge": "`ridge=`",
+    "rank": "`rank=`",
+    "degrees": "`degrees=`",
+    "several rows a unit": "`unit=`, unless `unit_rows=1`: several rows of a person count",
+    "units in several groups": "`unit=` with `by=`, unless `unit_rows=1`: a person may be in several groups",
+    "partial sums": "sums of several sites (`Partials`, `--partials`)",
+    "a stream": "data that can be read once: an Arrow reader, another library's stream",
+}
+"""Every option of the table but mechanisms, in words. One that is missing here stops this program."""
+NAMES: Final = (AUTO, *MECHANISMS)
+HEAD: Final = """\
+# What does not go together
+
+Every option of `publish` is meaningful by itself, and nearly all go together. Those that do not are in one
+table in the code (`dpgram.publishing.compatibility`); every refusal of a pair comes from it, before a row is
+read, and costs nothing. This page is made from it by `python -m docs.options`, and a test keeps it current.
+Another test tries every pair of options under every mechanism: it works, or it is here.
+
+What is on neither list goes together: learning with groups, blocks, weights, persons, Dask, Spark and
+databases, for example.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [HEAD, "## Options with each other", ""]
+    lines += ["| this | does not go with | because | instead |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(cells)} |" for cells in _pairs()]
+    columns = [name for name in MEANINGS if any(clash_of(mechanism(kind), name) for kind in NAMES)]
+    lines += ["", "## Mechanisms with options", "", "– : does not go together; the reasons are below.", ""]
+    lines += [f"| `mechanism=` | {' | '.join(map(_short, columns))} |", "|---|" + "---|" * len(columns)]
+    for kind in NAMES:
+        marks = ["–" if clash_of(mechanism(kind), name) else "" for name in columns]
+        lines.append(f"| `{kind}` | {' | '.join(marks)} |")
+    lines += ["", "| option | because | instead |", "|---|---|---|"]
+    lines += [
+        f"| {MEANINGS[name]} | {why} | {remedy} |" for name in columns for why, remedy in _reasons(name)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _pairs() -> Iterator[tuple[str, str, str, str]]:
+    """Pairs of options that are no mechanisms; those with one reason and one option in common together."""
+    joined: dict[tuple[str, str, str], list[str]] = {}
+    for clash in CLASHES:
+        if not _of_mechanism(clash):
+            joined.setdefault((clash.one, clash.why, clash.remedy), []).append(clash.other)
+    for (one, why, remedy), others in joined.items():
+        yield MEANINGS[one], "; ".join(map(_short, others)), why, remedy
+
+
+def _reasons(option: str) -> Iterator[tuple[str, str]]:
+    """Why mechanisms do not go with an option, said once for all of which the same is true."""
+    found = [
+        (_general(clash.why, kind), _general(clash.remedy, kind))
+        for kind in NAMES
+        if (clash := clash_of(mechanism(kind), option)) is not None
+    ]
+    yield from dict.fromkeys(found)
+
+
+def _general(text: str, name: str) -> str:
+    """The text with the mechanism's own name left out."""
+    for word in (f"of {name} ", f"what {name} "):
+        text = text.replace(word, word.replace(name, "this mechanism"))
+    return text.replace(name, "this mechanism", 1) if text.startswith(f"{name} ") else text
+
+
+def _of_mechanism(clash: Clash) -> bool:
+    return any(mechanism(kind) in (clash.one, clash.other) for kind in NAMES)
+
+
+def _short(option: str) -> str:
+    """As the head of a column, or where its meaning stands elsewhere on the page."""
+    return f"`{option}`" if " " not in option else option
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def unexplained(clashes: Iterable[Clash] = CLASHES) -> set[str]:
+    """Options of the table for which this page has no words."""
+    known = {*MEANINGS, *map(mechanism, NAMES)}
+    return {option for clash in clashes for option in (clash.one, clash.other)} - known
+
+
+if __name__ == "__main__":
+    main()
