@@ -30,7 +30,6 @@ from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.counts import CountNoise, scale_of_counts
 from dpgram.privacy.entropy import SeededEntropy
-from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.gram import Gram, full_matrix
 from dpgram.publishing.measurements.levels import Levels
@@ -81,14 +80,13 @@ class Subject:
         """How rows count: each by itself, or those of a person together."""
         return row_rules(self.schema, unit=unit)
 
-    def quieter(self, factor: float) -> Measurement:
-        """The same with `factor` times the noise, for which it does not pay."""
+    def with_noise(self, factor: float) -> Any:
+        """The same with `factor` times the noise."""
         if isinstance(self.measurement, Gram):
             sigma = self.measurement.mechanism.sigma  # type: ignore[attr-defined]
             return replace(self.measurement, mechanism=Gaussian(sigma=sigma * factor))
         noise: CountNoise = self.measurement.noise
-        found: Measurement = replace(self.measurement, noise=replace(noise, scale=noise.scale * factor))
-        return found
+        return replace(self.measurement, noise=replace(noise, scale=noise.scale * factor))
 
 
 def _noise(histograms: int) -> CountNoise:
@@ -155,7 +153,7 @@ def _noisy(kind: str, factor: float, long: bool) -> Outcome:
     subject = subjects()[kind]
     honest, measurement = (
         subject.measurement,
-        subject.quieter(factor) if factor < 1.0 else subject.measurement,
+        subject.with_noise(factor),
     )
     runs = [
         partial(drawn, measurement, _sums(table(rows), subject.rules(), honest.statistic)) for rows in (1, 0)
@@ -183,14 +181,15 @@ def too_quiet(kind: str) -> Trial:
 def _alone(delta: float, long: bool) -> Outcome:
     """A text that only the person in question has: whether it is among the levels that are published."""
     subject = subjects()["levels"]
-    honest = subject.measurement
+    # Counts of little worth, so that whether a text is there tells more than they may.
+    honest = subject.with_noise(4.0)
     runs = [
         partial(drawn, replace(honest, delta=delta), _sums(data, subject.rules(), honest.statistic))
         for data in (table(1, "nobody else"), table(0))
     ]
     found = audit(
         *runs,
-        runs=10_000 if long else 2_000,  # a rare event, and cheap draws
+        runs=RUNS[long],
         delta=1e-4,
         statistic=lambda results: np.array(
             [["nobody else" in each.columns[0].levels] for each in results], float
