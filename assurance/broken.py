@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Final
 
-from assurance import broken_mechanisms, broken_pipelines
+from assurance import broken_measurements, broken_mechanisms, broken_pipelines
 from assurance.part import Finding, Part
 from assurance.trials import Outcome, Trial
 
@@ -15,7 +15,7 @@ WORKERS: Final = 2
 
 def trials() -> tuple[Trial, ...]:
     """All of them, the same in every process."""
-    return (*broken_mechanisms.trials(), *broken_pipelines.trials())
+    return (*broken_mechanisms.trials(), *broken_measurements.trials(), *broken_pipelines.trials())
 
 
 def _outcome(place: int, ours: bool) -> Outcome:
@@ -46,8 +46,9 @@ def examine() -> Part:
         )
     return Part.counted(
         "Broken on purpose",
-        "Each variant is put through the test that ours has to pass: an audit (confidence 0.999) or a "
-        "check (dpgram.audit.checks).",
+        "Each variant is put through the test that ours has to pass: an audit (confidence 0.999), a "
+        "check (dpgram.audit.checks), an exact bound on what one person adds to a sum, or the publication's "
+        "own refusal to draw what nobody paid for.",
         "variants caught, with ours passing the same test",
         findings,
     )

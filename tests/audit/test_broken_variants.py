@@ -7,10 +7,10 @@ three checks that draw from the operating system err with probability below 10â
 from __future__ import annotations
 
 import pytest
-from assurance import broken_mechanisms, broken_pipelines
+from assurance.broken import trials
 from assurance.trials import Trial
 
-TRIALS = (*broken_mechanisms.trials(), *broken_pipelines.trials())
+TRIALS = trials()
 SHORT = [trial for trial in TRIALS if trial.short]
 
 
@@ -41,6 +41,17 @@ def test_nothing_of_the_list_is_forgotten() -> None:
         "n leaked",
         "charged after the draw",
         "as printed",
+        *(
+            f"{kind}: {fault}"
+            for kind in ("rows", "levels", "octaves", "bins", "lengths", "gram")
+            for fault in (
+                "half the noise",
+                "a row that counts twice",
+                "counts over rows where persons are promised",
+                "two results for one charge",
+                "a stage that nobody paid for",
+            )
+        ),
     ):
         assert fault in names
     assert len({trial.name for trial in TRIALS}) == len(TRIALS)

@@ -50,8 +50,14 @@ def visits(persons: int = 3_000, seed: int = 0) -> pa.Table:
             "y": 2.0 * x + draw.normal(0.0, 3.0, len(who)),
             "g": draw.choice(["a", "b", "c"], len(who), p=[0.5, 0.3, 0.2]),
             "id": who + 1_000,
+            "region": draw.choice(["north", "south"], len(who)),
+            "w": draw.uniform(1.0, 4.0, len(who)),
         }
     )
+
+
+BY, WEIGHT = categorical("region", ["north", "south"]), numeric("w", 0, 4)
+SPLITS: dict[str, dict[str, Any]] = {"alike": {}, "in groups": {"by": BY}, "with weights": {"weight": WEIGHT}}
 
 
 def released(table: Any, **options: Any) -> Release:
@@ -60,15 +66,15 @@ def released(table: Any, **options: Any) -> Release:
     return publish(table, OPEN, **asked | options)
 
 
-def histograms(table: pa.Table, unit: str | None = "id") -> dict[str, Any]:
+def histograms(table: pa.Table, unit: str | None = "id", **split: Any) -> dict[str, Any]:
     """All exact counts that are measured before a matrix, in lattice units."""
     known = OPEN.with_bounds({"x": (90.0, 110.0), "y": (180.0, 220.0)}).with_levels({"g": ("a", "b")})
     names, coarse = ("x", "y"), ((64.0, 128.0), (128.0, 256.0))
     first = Pass(
-        rules=row_rules(OPEN, unit=unit),
+        rules=row_rules(OPEN, unit=unit, **split),
         statistics=(RowsOf(names), OctavesOf(names), BinsOf(names, coarse), LevelsOf(("g",))),
     )
-    last = Pass(rules=row_rules(known, unit=unit), statistics=(LengthsOf(Encoder(known)),))
+    last = Pass(rules=row_rules(known, unit=unit, **split), statistics=(LengthsOf(Encoder(known)),))
     found: tuple[Any, ...] = (
         *add_up(table, first, threads=1, progress=False),
         *add_up(table, last, threads=1, progress=False),
@@ -78,44 +84,76 @@ def histograms(table: pa.Table, unit: str | None = "id") -> dict[str, Any]:
     return {name: each.cells for name, each in counts.items()} | {"levels": Counter(levels.found[0])}
 
 
+Row = tuple[float | None, float | None, str | None, str | None, float | None]
 cells = st.tuples(
-    st.floats() | st.none(), st.floats() | st.none(), st.sampled_from(["a", "b", "z", "", None])
+    st.floats() | st.none(),
+    st.floats() | st.none(),
+    st.sampled_from(["a", "b", "z", "", None]),
+    st.sampled_from(["north", "south", "elsewhere", None]),
+    st.floats() | st.none(),
 )
 
 
-def person(rows: list[tuple[float | None, float | None, str | None]], like: pa.Schema) -> pa.Table:
-    x, y, g = zip(*rows, strict=True)
-    return pa.table(
-        {"x": pa.array(x, pa.float64()), "y": pa.array(y, pa.float64()), "g": list(g), "id": [7] * len(rows)}
-    ).cast(like)
+def person(rows: list[Row], like: pa.Schema) -> pa.Table:
+    x, y, g, region, w = zip(*rows, strict=True)
+    numbers = {name: pa.array(column, pa.float64()) for name, column in (("x", x), ("y", y), ("w", w))}
+    named = {"g": list(g), "id": [7] * len(rows), "region": list(region)}
+    return pa.table(numbers | named).select(like.names).cast(like)
+
+
+def moved(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """The most by which any histogram changes, in persons: the sum over its cells."""
+    steps = [np.abs(one[name] - other[name]).sum(axis=-1).max() for name in one if name != "levels"]
+    levels = (one["levels"] - other["levels"]).total() + (other["levels"] - one["levels"]).total()
+    return float(max(*steps, levels)) / ROW_NORM_SQUARED
 
 
 class TestSensitivity:
-    @settings(max_examples=40, deadline=None)
-    @given(rows=st.lists(cells, min_size=1, max_size=9), other=st.lists(cells, min_size=1, max_size=9))
-    def test_all_rows_of_a_person_move_one_cell_of_each_histogram(self, rows: Any, other: Any) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(
+        rows=st.lists(cells, min_size=1, max_size=9),
+        other=st.lists(cells, min_size=1, max_size=9),
+        split=st.sampled_from(sorted(SPLITS)),
+    )
+    def test_all_rows_of_a_person_move_one_cell_of_each_histogram(
+        self, rows: list[Row], other: list[Row], split: str
+    ) -> None:
         base = visits(5)
         none, one, two = (
-            histograms(pa.concat_tables([base, *extra]))
+            histograms(pa.concat_tables([base, *extra]), **SPLITS[split])
             for extra in ([], [person(rows, base.schema)], [person(other, base.schema)])
         )
         for name in ("rows", "octaves", "bins", "lengths"):
-            added = one[name] - none[name]
-            assert added.min() >= 0
-            assert added.sum(axis=-1).max() <= ROW_NORM_SQUARED
-            replaced = one[name] - two[name]
-            assert np.abs(replaced).sum(axis=-1).max() <= 2 * ROW_NORM_SQUARED
-        assert (one["levels"] - none["levels"]).total() <= ROW_NORM_SQUARED
+            assert (one[name] - none[name]).min() >= 0
         assert (none["levels"] - one["levels"]).total() == 0
+        assert moved(one, none) <= 1.0
+        assert moved(one, two) <= 2.0
 
-    def test_rows_would_move_more(self) -> None:
+    @pytest.mark.parametrize("split", SPLITS)
+    def test_rows_would_move_more(self, split: str) -> None:
         """The same test sees learning from rows."""
         base = visits(5)
-        extra = person([(float(place), 1.0, "a") for place in range(1, 6)], base.schema)
-        first, second = (histograms(table, unit=None) for table in (base, pa.concat_tables([base, extra])))
+        rows: list[Row] = [(float(place), 1.0, "a", "north", 4.0) for place in range(1, 6)]
+        both = pa.concat_tables([base, person(rows, base.schema)])
+        first, second = (histograms(table, unit=None, **SPLITS[split]) for table in (base, both))
         for name in ("rows", "octaves", "bins", "lengths"):
             assert (second[name] - first[name]).sum(axis=1).max() == 5 * ROW_NORM_SQUARED
         assert (second["levels"] - first["levels"]).total() == 5 * ROW_NORM_SQUARED
+
+    def test_one_row_of_each_person_and_group_would_move_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A person has rows in both groups, and may count in one of them only."""
+        base = visits(5)
+        both = pa.concat_tables(
+            [base, person([(1.0, 1.0, "a", where, 4.0) for where in ("north", "south")], base.schema)]
+        )
+        assert moved(histograms(both, by=BY), histograms(base, by=BY)) == 1.0
+
+        def of_each_group(rows: CountedRows) -> Any:
+            _, first = np.unique(np.column_stack([rows.units, rows.groups]), axis=0, return_index=True)
+            return np.sort(first)
+
+        monkeypatch.setattr(CountedRows, "representatives", property(of_each_group))
+        assert moved(histograms(both, by=BY), histograms(base, by=BY)) == 2.0
 
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1))
@@ -129,7 +167,10 @@ class TestSensitivity:
 
     def test_a_row_without_gaps_is_preferred_and_rows_without_an_id_are_left_out(self) -> None:
         like = visits(5).schema
-        gaps = [(None, 1.0, "a"), (float("nan"), 1.0, "a"), (3.0, 4.0, "b"), (5.0, 6.0, None)]
+        gaps: list[Row] = [
+            (x, y, g, "north", 1.0)
+            for x, y, g in ((None, 1.0, "a"), (float("nan"), 1.0, "a"), (3.0, 4.0, "b"), (5.0, 6.0, None))
+        ]
         rules = row_rules(OPEN, unit="id")
         (batch,) = person(gaps, like).to_batches()
         rows = Reader(rules).read(batch)
@@ -231,51 +272,76 @@ EPSILON, DELTA, RUNS = 4.0, 1e-4, 100
 
 
 @pytest.mark.filterwarnings("ignore:the bounds learnt:dpgram.errors.DpgramWarning")  # true of some draws
+@pytest.mark.parametrize("split", SPLITS)
 class TestAudit:
-    """200 persons near 80, and one more with sixty rows at the far end of their octave."""
+    """200 persons near 80, and one more with sixty rows at the far end of their octave, in both groups.
+
+    ε is bounded from below with confidence 0.999: the statistics are the noisy counts of every measurement,
+    all bounds that follow, and the cells of every matrix.
+    """
 
     @pytest.fixture(autouse=True)
     def one_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Finding the libraries whose threads to limit takes most of the time of so small a release."""
         monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda **_: contextlib.nullcontext())
 
-    def run(self, extra: bool) -> Callable[[Entropy], Release]:
-        values = np.append(np.linspace(65.0, 100.0, 200), [127.0] * (60 * extra))
-        table = pa.table({"x": values, "id": np.append(np.arange(200), [999] * (60 * extra))})
-        return lambda entropy: publish(
-            table,
-            Schema(numeric("x")),
-            epsilon=EPSILON,
-            delta=DELTA,
-            bounds_budget=0.4,
-            clip="private",
-            unit="id",
-            entropy=entropy,
-            threads=1,
-            progress=False,
+    def run(self, extra: bool, split: str) -> Callable[[Entropy], tuple[Release, ...]]:
+        more = 60 * extra
+        places = np.arange(200 + more)
+        table = pa.table(
+            {
+                "x": np.append(np.linspace(65.0, 100.0, 200), [127.0] * more),
+                "id": np.append(np.arange(200), [999] * more),
+                "region": np.array(["north", "south"])[places % 2],
+                "w": np.where(places < 200, 3.5, 4.0),
+            }
         )
 
-    def found(self, seed: int) -> bool:
+        def once(entropy: Entropy) -> tuple[Release, ...]:
+            found: Any = publish(
+                table,
+                Schema(numeric("x")),
+                epsilon=EPSILON,
+                delta=DELTA,
+                bounds_budget=0.4,
+                clip="private",
+                unit="id",
+                entropy=entropy,
+                threads=1,
+                progress=False,
+                **SPLITS[split],
+            )
+            return tuple(found.values()) if isinstance(found, dict) else (found,)
+
+        return once
+
+    def found(self, split: str, seed: int) -> bool:
+        honest = self.run(True, split)(SeededEntropy(0))
         result = audit(
-            self.run(True),
-            self.run(False),
+            self.run(True, split),
+            self.run(False, split),
             runs=RUNS,
             delta=DELTA,
-            statistic=lambda releases: np.array([self.measure(release) for release in releases]),
-            names=("count", "octaves", "last bin", "lengths", "high", "matrix"),
+            statistic=lambda runs: np.array([self.measure(releases) for releases in runs]),
+            names=(
+                *("count", "octaves", "last bin", "lengths", "high", "matrices"),
+                *(f"cell {cell} of release {number}" for number in range(len(honest)) for cell in range(3)),
+            ),
             entropy=SeededEntropy(seed),
         )
-        mu = self.run(True)(SeededEntropy(0)).guarantee.mu
+        mu = honest[0].guarantee.mu
         assert mu is not None
         return bool(result.passes(curve_of(GaussianEvent(mu=mu))))
 
-    def measure(self, release: Release) -> list[float]:
-        number, octaves, bins, lengths = release.measured
+    def measure(self, releases: tuple[Release, ...]) -> list[float]:
+        first = releases[0]
+        assert all(release.measured == first.measured for release in releases)
+        number, octaves, bins, lengths = first.measured
         assert isinstance(number, MeasuredRows)
         assert isinstance(octaves, MeasuredOctaves)
         assert isinstance(bins, MeasuredBins)
         assert isinstance(lengths, MeasuredLengths)
-        x = release.schema.column("x")
+        x = first.schema.column("x")
         assert isinstance(x, Numeric)
         counts = [
             int(number.cell),
@@ -283,14 +349,17 @@ class TestAudit:
             sum(int(look.bins[-1]) for look in bins.columns[0].looks),
             sum(map(int, lengths.cells)),
         ]
-        return [*(count / ROW_NORM_SQUARED for count in counts), x.bounds[1], float(release.matrix()[0, 0])]
+        matrices = [release.matrix() for release in releases]
+        cells = [float(cell) for matrix in matrices for cell in matrix[np.tril_indices(2)]]
+        rows = sum(float(matrix[0, 0]) for matrix in matrices)
+        return [*(count / ROW_NORM_SQUARED for count in counts), x.bounds[1], rows, *cells]
 
-    def test_a_person_stays_hidden(self) -> None:
-        assert self.found(seed=1)
+    def test_a_person_stays_hidden(self, split: str) -> None:
+        assert self.found(split, seed=1)
 
-    def test_learning_from_rows_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_learning_from_rows_is_caught(self, split: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Bounds learnt from rows beside a matrix that protects persons: the whole would not."""
         monkeypatch.setattr(
             CountedRows, "representatives", property(lambda rows: np.flatnonzero(rows.placed))
         )
-        assert not self.found(seed=2)
+        assert not self.found(split, seed=2)
