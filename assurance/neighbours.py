@@ -41,11 +41,12 @@ from dpgram.columns import categorical, numeric
 from dpgram.encoding import Encoder
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import LocalEngine
-from dpgram.engines.work import Work
+from dpgram.engines.passes import Pass, Sums, gram_pass
+from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.portions import Portions, Rows
 from dpgram.privacy.adjacency import adjacency
 from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.batch import Rows
 from dpgram.schema import Schema
 from dpgram.sources import ids
 
@@ -316,11 +317,10 @@ class Setting:
     missing: Literal["drop", "midpoint"]
     weighted: bool
 
-    def plan(self, tables: Sequence[str]) -> Portions:
+    def plan(self, tables: Sequence[str]) -> Pass:
         whole = Encoder(SCHEMA, clip=self.clip, missing=self.missing)
-        return Portions(
-            whole=whole,
-            blocks=(whole,),
+        return gram_pass(
+            whole,
             unit=None if self.rule is None else "id",
             rule=self.rule,
             by=categorical("which", tables),
@@ -406,41 +406,45 @@ def sums(asked: Setting, tables: Sequence[Sequence[Row]], folder: Path) -> list[
     names = [str(number) for number in range(len(tables))]
     plan = asked.plan(names)
     data = SOURCES[asked.source].make(columns_of(list(zip(names, tables, strict=True))), folder)
-    reader, settler = plan.reader(), plan.settler()
+    reader, adder = plan.reader(), plan.adder()
     # All rows of a unit must come together, and tables must not share units: their names go before the ids.
     rows = [reader.read(batch) for batch in _batches(data, plan)]
     numbers = np.concatenate([part.numbers for part in rows])
-    if plan.unit is None:
-        settler.add(Rows(numbers=numbers))
+    if plan.rules.unit is None:
+        adder.add(Rows(numbers=numbers))
     else:
         group = len(SCHEMA.source_columns)
         owners = pa.chunked_array([part.ids for part in rows], pa.large_string()).combine_chunks()
         tables_of = pa.array(numbers[:, group].astype(np.int64)).cast(pa.large_string())
         named = pc.binary_join_element_wise(tables_of, owners, pa.scalar("/", pa.large_string()))
-        settler.add(Rows(numbers=numbers, ids=named))
+        adder.add(Rows(numbers=numbers, ids=named))
     _close(data)
-    return [one.cells for one in settler.result()]
+    return _cells(adder.result())
 
 
-def _batches(data: Any, plan: Portions) -> Iterator[pa.RecordBatch]:
-    work = Work.of_portions(plan)
+def _batches(data: Any, plan: Pass) -> Iterator[pa.RecordBatch]:
     if not hasattr(data, "to_delayed"):
-        yield from work.open(data).in_turn()
+        yield from plan.open(data).in_turn()
         return
     for part in data[list(plan.columns)].to_delayed():  # as `DaskEngine` has it read by its workers
-        yield from work.open(part.compute(scheduler="sync")).in_turn()
+        yield from plan.open(part.compute(scheduler="sync")).in_turn()
 
 
 def sum_alone(asked: Setting, rows: Sequence[Row], folder: Path) -> Cells:
     """The exact matrix of one table by the engine that `publish` takes."""
-    plan = replace(asked.plan(["0"]), by=None)
+    plan = asked.plan(["0"])
+    plan = replace(plan, rules=replace(plan.rules, by=None))
     data = SOURCES[asked.source].make(columns_of([("0", rows)]), folder)
     if hasattr(data, "to_delayed"):
-        (found,) = DaskEngine(scheduler="threads").portions(data, plan)
+        found = DaskEngine(scheduler="threads").add_up(data, plan)
     else:
-        (found,) = LocalEngine(threads=1).portions(data, plan, progress=False)
+        found = LocalEngine(threads=1).add_up(data, plan, progress=False)
     _close(data)
-    return found.cells
+    return _cells(found)[0]
+
+
+def _cells(found: Sums) -> list[Cells]:
+    return [one.cells for one in found if isinstance(one, ExactGram)]
 
 
 def _close(data: Any) -> None:
@@ -514,7 +518,7 @@ def examine() -> Part:
     return Part(
         title="Neighbours: exact differences against what is claimed",
         how=f"{PAIRS:,} pairs of tables that differ in one row or in all rows of one person, added, removed "
-        f"or replaced, in {len(SOURCES)} forms that carry ids, {files:,} of the pairs in files and databases; "
+        f"or replaced, in {len(SOURCES)} forms that carry ids, {files:,} of them in files and databases; "
         f"{alone:,} pairs also table by table through the whole engine. Ids are such as are easily confused. "
         "Each line has the largest difference of the exact sums, as a part of the claimed bound.",
         findings=(*(_finding(name, one) for name, one in found.items()), *map(_power, FLAWS)),

@@ -95,7 +95,8 @@ class Inference:
     def std_errors(self) -> Vector:
         """Square roots of the covariance's diagonal, NaN where not trusted; refuses like the intervals."""
         self.check()
-        return np.where(self.trusted, np.sqrt(np.diagonal(self.covariance)), np.nan)
+        variances = np.diagonal(self.covariance)  # rounding may take one that is nearly nothing below zero
+        return np.sqrt(np.where(self.trusted & (variances >= 0.0), variances, np.nan))
 
     def conf_int(self, level: float = 0.95) -> Matrix:
         """Lower and upper ends, one row for each coefficient: all β_j with (β̂_j − β_j)² ≤ q²·Var at β_j.

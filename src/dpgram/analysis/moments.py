@@ -38,8 +38,8 @@ CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
 SMALLEST, LARGEST = 1e-35, 1e35
 """Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
-CLEAREST = 1e20
-"""Largest cell, in deviations of its noise: beyond it the noise is nothing to a float."""
+CLEAREST = 1e15
+"""Largest cell, in deviations of its noise: beyond it a float of that size cannot hold the noise."""
 
 
 @final

@@ -1,0 +1,395 @@
+"""One case for every kind of measurement: what its cells are, and what it costs, computed here."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpgram.encoding import Encoder
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms import Facts, Gaussian
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.events import GaussianEvent, PureEvent
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.publishing.measurements.column_moments import ColumnMoments
+from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
+from dpgram.publishing.measurements.gram import Gram, full_matrix
+from dpgram.publishing.measurements.levels import Levels
+from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
+from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, Moments, VectorNoise
+from dpgram.publishing.measurements.target import Target, TargetedGaussian
+from dpgram.release_parts import UnitRule
+from dpgram.rows.rules import RowRules
+from dpgram.schema import Schema, categorical, numeric
+from dpgram.sums.column_moments import ColumnMomentsOf
+from dpgram.sums.moments import MomentsOf, Reweighting
+from dpgram.sums.target import Reach
+
+NAMES = ("a", "b", "y")
+OPEN = Schema(*map(numeric, NAMES), categorical("g"))
+BOUNDED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), numeric("y", -2, 2), constant=False)
+RULES = RowRules(schema=OPEN)
+UNITS = RowRules(schema=OPEN, unit="who", rule=UnitRule(counts="units", rows_at_most=1024))
+GAUSSIAN = CountNoise(law="discrete-gaussian", scale=3.0 * ROW_NORM_SQUARED)
+LAPLACE = CountNoise(law="discrete-laplace", scale=2.0 * ROW_NORM_SQUARED)
+RELATIONS = ("add-remove", "replace-one")
+ODD = (0.0, -0.0, 1.0, -1.0, 0.7, 2.5, 1e308, -1e308, 1e-308, 5e-324, math.nan, math.inf, -math.inf)
+
+TEXTS = ("u", "v", "", None)
+
+Row = tuple[float, float, float, str | None, str]
+
+
+def steps(relation: Adjacency) -> int:
+    return 1 if relation.name == "add-remove" else 2
+
+
+def reached(relation: Adjacency, precisions: tuple[float, float], x: float, y: float) -> float:
+    """Brute force in real numbers: the largest √(p₁|Δxxᵀ|² + p₂|Δxy|²) of one row, or of two at any angle."""
+    first, second = precisions
+    if relation.name == "add-remove":
+        return math.sqrt(first * x**4 + second * x**2 * y**2)
+    cosines, others = np.meshgrid(np.linspace(-1, 1, 2001), np.linspace(-y, y, 401))
+    matrix = 2.0 * x**4 * (1.0 - cosines**2)
+    vector = x**2 * (y**2 + others**2 - 2.0 * cosines * y * others)
+    return math.sqrt((first * matrix + second * vector).max())
+
+
+class Case(ABC):
+    """A measurement with all that its tests need: its cells in units of their noise, its price by hand."""
+
+    l1: ClassVar[bool] = False
+    """Whether the price is one of L1 and ε, and not of L2 and μ."""
+    tight: ClassVar[float] = 0.95
+    """The share of the price that a row of the tests reaches at least: the bound is no idle one."""
+    tight_replaced: ClassVar[float] = 0.95
+    """The same for one row in the place of another."""
+    degrees: ClassVar[int] = 3_000
+    """As many degrees of freedom as tell a scale that is ten per cent off."""
+
+    @abstractmethod
+    def measurement(self, relation: Adjacency) -> Measurement: ...
+
+    @abstractmethod
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        """Exact cells, each divided by the scale of its noise."""
+
+    @abstractmethod
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """The cells that are published whatever the noise: with noise, and without."""
+
+    @abstractmethod
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        """μ or ε, computed here."""
+
+    def statistic(self, noise: np.ndarray) -> tuple[float, int]:
+        """A number that is χ² with so many degrees of freedom where the scale is 1."""
+        if self.l1:
+            return 2.0 * float(np.abs(noise).sum()), 2 * noise.size
+        return float((noise**2).sum()), noise.size
+
+    def loss(self, one: Sequence[float], other: Sequence[float]) -> float:
+        """How far the cells of two tables are apart, in the currency of the price."""
+        apart = np.subtract(one, other)
+        return float(np.abs(apart).sum() if self.l1 else np.linalg.norm(apart))
+
+
+class Counts(Case):
+    columns: ClassVar[tuple[str, ...]] = ("a", "b")
+    noise: CountNoise = GAUSSIAN
+    histograms: ClassVar[int] = 2
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        # Looks are several histograms of the same cells: what one row moves is that of one, as often.
+        repeated = math.sqrt(measurement.drawn / len(exact[0].cells))
+        return exact[0].cells.ravel() * (repeated / measurement.noise.scale)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        moved, scale = steps(relation) * self.histograms, measurement.noise.scale
+        return moved * 2**30 / scale if self.l1 else math.sqrt(moved) * 2**30 / scale
+
+
+class RowCountCase(Counts):
+    histograms = 1
+    tight_replaced = 0.45  # one cell only, which another row cannot move as well
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        return RowCount(noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        scale = measurement.noise.scale
+        return [int(published.cell) / scale], [int(exact[0].cells[0, 0]) / scale]
+
+
+class LaplaceRowCountCase(RowCountCase):
+    l1 = True
+    degrees = 10_000
+    noise = LAPLACE
+
+
+class OctavesCase(Counts):
+    def measurement(self, relation: Adjacency) -> Measurement:
+        return Octaves(noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """The fullest octave: it is published whatever the noise."""
+        scale, noisy, true = measurement.noise.scale, [], []
+        for column, cells in zip(published.columns, exact[0].cells, strict=True):
+            fullest = int(cells.argmax())
+            noisy.append(int(column.cells[fullest - column.first]) / scale)
+            true.append(int(cells[fullest]) / scale)
+        return noisy, true
+
+
+class BinsCase(Counts):
+    histograms = 8  # two columns, four looks
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        bounds = ((-1.0, 1.0), (-8.0, 4.0))
+        return Bins(
+            noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns, bounds=bounds, rows=9.0
+        )
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """The first look, which goes everywhere."""
+        scale = measurement.noise.scale
+        noisy = [int(cell) / scale for column in published.columns for cell in column.looks[0].bins]
+        return noisy, (exact[0].cells.reshape(len(self.columns), 16, -1).sum(axis=2) / scale).ravel()
+
+
+class LengthsCase(Counts):
+    histograms = 1
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        return Lengths(noise=self.noise, share=0.1, steps=steps(relation), encoder=Encoder(BOUNDED))
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        scale = measurement.noise.scale
+        return [int(cell) / scale for cell in published.cells], exact[0].cells.ravel() / scale
+
+
+class LevelsCase(Case):
+    delta: ClassVar[float] = 1e-7
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        return Levels(noise=GAUSSIAN, share=0.1, steps=steps(relation), delta=self.delta, columns=("g",))
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        texts = [*TEXTS, "x" * 300]
+        assert set(exact[0].found[0]) <= set(filter(None, texts))
+        return [exact[0].found[0].get(text, 0) / GAUSSIAN.scale for text in texts]
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """The fullest level."""
+        fullest, count = max(exact[0].found[0].items(), key=lambda pair: pair[1])
+        found = published.columns[0]
+        noisy = int(found.counts[found.levels.index(fullest)])
+        return [noisy / GAUSSIAN.scale], [count / GAUSSIAN.scale]
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        return math.sqrt(steps(relation)) * 2**30 / GAUSSIAN.scale
+
+
+def triangle(matrix: np.ndarray, sigma: float) -> list[float]:
+    """Cells on and below the diagonal, in units of symmetric Gaussian noise."""
+    scales = np.where(np.eye(len(matrix), dtype=bool), sigma, sigma / math.sqrt(2.0))
+    lower = np.tril_indices(len(matrix))
+    return list(matrix[lower].astype(np.float64) / scales[lower])
+
+
+class GramCase(Case):
+    tight_replaced = 0.9  # rows of full length are corners of a cube: no two of them are orthogonal
+    sigma: ClassVar[float] = 4.0 * 2**30
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        facts = Facts(width=BOUNDED.width, adjacency=relation)
+        return Gram(encoder=Encoder(BOUNDED), mechanism=Gaussian(sigma=self.sigma), facts=facts)
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return triangle(exact[0].cells, self.sigma)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        matrix = full_matrix(published[0].matrix.cells, BOUNDED.width)
+        return triangle(matrix, self.sigma), self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        return math.sqrt(steps(relation)) * 2**30 / self.sigma
+
+
+class TargetCase(Case):
+    tight = tight_replaced = 0.9  # weights are rounded to lattice units
+
+    @functools.cache  # noqa: B019  (a case lives as long as the tests)
+    def measurement(self, relation: Adjacency) -> Measurement:
+        reach = Reach.of(BOUNDED, "y", 0.8)
+        law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, relation)
+        return Target(encoder=Encoder(BOUNDED), law=law)
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        law, sums = measurement.law, exact[0]
+        return [*triangle(sums.xx, law.sigma_xx), *(sums.xy / law.sigma_xy), sums.yy / law.sigma_yy]
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        law = measurement.law
+        noisy = triangle(full_matrix(published.xx, len(published.xy)), law.sigma_xx)
+        noisy += [int(cell) / law.sigma_xy for cell in published.xy]
+        return [*noisy, int(published.yy) / law.sigma_yy], self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        law, x, y = measurement.law, math.sqrt(measurement.law.reach.x_squared), measurement.law.reach.y
+        if relation.name == "add-remove":
+            return math.hypot(x * x / law.sigma_xx, x * y / law.sigma_xy, y * y / law.sigma_yy)
+        cosines, others = np.meshgrid(np.linspace(-1, 1, 2001), np.linspace(-y, y, 401))
+        squared = 2.0 * x**4 * (1.0 - cosines**2) / law.sigma_xx**2
+        squared += x**2 * (y**2 + others**2 - 2.0 * cosines * y * others) / law.sigma_xy**2
+        squared += (y**2 - others**2) ** 2 / law.sigma_yy**2
+        return math.sqrt(squared.max())
+
+
+def moments_of(reweighting: Reweighting | None = None) -> MomentsOf:
+    return MomentsOf(columns=("a", "b"), target="y", x_norm=1.0, y_bound=2.0, reweighting=reweighting)
+
+
+class MomentsCase(Case):
+    reweighting: ClassVar[Reweighting | None] = None
+
+    @functools.cache  # noqa: B019
+    def measurement(self, relation: Adjacency) -> Measurement:
+        return Moments(
+            rows=moments_of(self.reweighting), noise=JointGaussian.calibrated(0.3, relation, width=2).noise
+        )
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        noise: MomentNoise = measurement.noise
+        return [*triangle(exact[0].xx, noise.second.sigma), *(exact[0].xy / noise.first.scale)]
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        noise = measurement.noise
+        noisy = triangle(full_matrix(published.second.matrix.cells, 2), noise.second.sigma)
+        noisy += [int(cell) / noise.first.scale for cell in published.first]
+        return noisy, self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        noise = measurement.noise
+        precisions = noise.second.sigma**-2, noise.first.scale**-2
+        return reached(relation, precisions, 2.0**15, 2.0**15)
+
+
+class ReweightedMomentsCase(MomentsCase):
+    reweighting = Reweighting(theta=(0.7, -1e9), floor=0.3, power=1.3)
+    tight = tight_replaced = 0.1  # the weights are there to shorten rows
+
+
+class LaplaceMomentsCase(Case):
+    """Only the vector has noise that matters: that of the matrix is nearly free."""
+
+    l1 = True
+    degrees = 10_000
+    scale: ClassVar[float] = 5.0 * 2**30
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        moved = steps(relation) * math.sqrt(2.0) * 2**30
+        events = (GaussianEvent(mu=1e-9), PureEvent(epsilon=moved / self.scale))
+        vector = VectorNoise(law="laplace", scale=self.scale)
+        noise = MomentNoise(second=Gaussian(sigma=2.0**55), first=vector, events=events)
+        return Moments(rows=moments_of(), noise=noise)
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return exact[0].xy / self.scale
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        return [int(cell) / self.scale for cell in published.first], self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        return steps(relation) * math.sqrt(2.0) * 2**30 / self.scale
+
+
+class MinimiserCase(Case):
+    tight = tight_replaced = 0.2  # the bound is for the worst table, not for the one below
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        problem = RidgeProblem(ridge=2.0, radius=0.5, width=2, adjacency=relation)
+        return Minimiser(rows=moments_of(), problem=problem, noise=self.noise_for(problem))
+
+    def noise_for(self, problem: RidgeProblem) -> GaussianSteps | GammaSteps:
+        del problem
+        return GaussianSteps(sigma=3.0 * 2**34)
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return measurement.problem.solved(exact[0]).astype(np.float64) / (3.0 * 2**34)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        noisy = [int(cell) / (3.0 * 2**34) for cell in published.theta]
+        return noisy, self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        return (2.0**34 + 2.0 * math.sqrt(2.0)) / (3.0 * 2**34)
+
+
+class GammaMinimiserCase(MinimiserCase):
+    """|v| of law Gamma(d, Δ/ε): the length counts, in units of Δ/ε."""
+
+    degrees = 10_000
+    epsilon: ClassVar[float] = 0.5
+
+    def noise_for(self, problem: RidgeProblem) -> GaussianSteps | GammaSteps:
+        return GammaSteps(epsilon=self.epsilon)
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return measurement.problem.solved(exact[0]).astype(np.float64) * (self.epsilon / 2.0**34)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        noisy = [int(cell) * (self.epsilon / 2.0**34) for cell in published.theta]
+        return noisy, self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        return self.epsilon
+
+    def statistic(self, noise: np.ndarray) -> tuple[float, int]:
+        return 2.0 * float(np.linalg.norm(noise, axis=1).sum()), 2 * noise.size
+
+
+class ColumnMomentsCase(Case):
+    def measurement(self, relation: Adjacency) -> Measurement:
+        rows = ColumnMomentsOf(columns=("a", "b"), bounds=((-1.0, 1.0), (-3.0, 1.0)))
+        return ColumnMoments(rows=rows, adjacency=relation, sigma=6.0 * 2**30)
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return exact[0].cells.ravel() / measurement.sigma
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        lines = (published.count, published.first, published.second)
+        return [int(cell) / measurement.sigma for line in lines for cell in line], self.cells(
+            measurement, exact
+        )
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        return math.sqrt((3 if relation.name == "add-remove" else 4) * 2) * 2**30 / measurement.sigma
+
+
+CASES: dict[str, Case] = {
+    kind.__name__: kind()
+    for kind in (
+        RowCountCase,
+        LaplaceRowCountCase,
+        OctavesCase,
+        BinsCase,
+        LengthsCase,
+        LevelsCase,
+        GramCase,
+        TargetCase,
+        MomentsCase,
+        ReweightedMomentsCase,
+        LaplaceMomentsCase,
+        MinimiserCase,
+        GammaMinimiserCase,
+        ColumnMomentsCase,
+    )
+}
