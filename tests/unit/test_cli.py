@@ -184,14 +184,33 @@ class TestCurator:
             raise KeyboardInterrupt
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
-        where = "dpgram.publishing.published_matrix" if charged else "dpgram.publishing._aggregate"
-        monkeypatch.setattr(where, interrupt)
+        drawn, read = "dpgram.publishing.measurements.gram.published_matrix", "dpgram.engines.local.add_up"
+        monkeypatch.setattr(drawn if charged else read, interrupt)
         call = publishing(made)
         result = run(*call, "--ledger", ledger.path, "-o", tmp_path / "a.json")
         assert result.code == 130
         assert len(ledger.history()) == charged
         assert ("entry 1 of the ledger was charged" in result.err) == charged
         assert not (tmp_path / "a.json").exists()
+
+    @pytest.mark.filterwarnings("ignore:a publication with these options was interrupted")
+    @pytest.mark.parametrize("form", [(), ("--json",)])
+    def test_the_same_command_takes_up_what_was_interrupted(
+        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+    ) -> None:
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
+        call = (*publishing(made), "--ledger", ledger.path, "-o", tmp_path / "a.json", *form)
+        with monkeypatch.context() as patch:
+            patch.setattr("dpgram.cli.curate._keep", interrupt)
+            assert run(*call).code == 130
+        assert not (tmp_path / "a.json").exists()
+        assert run(*call).code == 0
+        release = dpgram.load(tmp_path / "a.json")
+        assert [entry.receipt_id for entry in ledger.history()] == [release.receipt.receipt_id]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.ledger"]
 
     def test_publish_without_a_ledger_says_so(self, run: Any, made: Path, tmp_path: Path) -> None:
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)

@@ -279,15 +279,17 @@ def publish(
         # Until the files are written, what was paid for stays beside the ledger.
         releases = [release if key is None else release.sign(key) for release in found]
         saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
-    reports = reports[-len(releases) :]  # where something is learnt there is an early one too
+    # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
+    told_of: list[Report | None] = [*reports[-len(releases) :]] or [None] * len(releases)
     if as_json:
-        told = [_as_json(*one) for one in zip(releases, saved, reports, strict=True)]
+        told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
         print_json(told[0] if by is None and columns is None else told)
         return
-    for release, report in zip(releases, reports, strict=True):
+    for release, report in zip(releases, told_of, strict=True):
         say(str(release))
-        say("\nFor the curator only (exact counts, not in the release):")
-        print_facts(_counts(report.counts))
+        if report is not None:
+            say("\nFor the curator only (exact counts, not in the release):")
+            print_facts(_counts(report.counts))
         say("")
     say(f"wrote {listed(saved)}" + ("" if book is None else f"; {book.left()}"))
     if book is None:
@@ -335,7 +337,7 @@ def _outputs(output: Path, schema: Schema, by: str | None, blocks: int) -> list[
     return [output.with_name(f"{stem}.{label}{dot}{ending}") for label in labels]
 
 
-def _as_json(release: Release, saved: Path, report: Report) -> dict[str, object]:
+def _as_json(release: Release, saved: Path, report: Report | None) -> dict[str, object]:
     return {
         "output": str(saved),
         "digest": release.digest,
@@ -344,7 +346,7 @@ def _as_json(release: Release, saved: Path, report: Report) -> dict[str, object]
         "mechanism": release.mechanism.name,
         "reason": release.mechanism.choice,
         "portion": release.portion,
-        "curator_only": {"counts": asdict(report.counts)},
+        "curator_only": {"counts": None if report is None else asdict(report.counts)},
     }
 
 
