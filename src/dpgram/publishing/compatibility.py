@@ -82,12 +82,6 @@ def _clashes() -> Iterator[Clash]:
         "Publish with adjacency='add-remove'",
     )
     yield Clash(
-        "blocks",
-        "partial sums",
-        "each site has added up one matrix of all columns",
-        "Leave blocks out, or publish each block from partial sums of its own columns",
-    )
-    yield Clash(
         "by", "blocks", "a table is split into groups of rows or into blocks of columns", "Leave one out"
     )
     for parameter in ("psd", *PARAMETERS):
