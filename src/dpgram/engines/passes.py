@@ -7,6 +7,7 @@ task again could not mend it, and a worker's own traceback could quote a row.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -308,9 +309,8 @@ def finished(outcome: Outcome, work: Pass) -> Sums:
         remedy = "Check the column names, types, levels and missing values against the schema"
         if work.strict:
             raise DataError("no row of the data was usable", remedy=remedy)
-        warnings.warn(
-            f"no row of the data was usable: the release will hold noise alone. {remedy}",
-            DpgramWarning,
-            stacklevel=3,
-        )
+        what = "no row of the data was usable: the release will hold noise alone"
+        # Where warnings are errors it is not given: one row would decide whether there is a release.
+        with contextlib.suppress(DpgramWarning):
+            warnings.warn(f"{what}. {remedy}", DpgramWarning, stacklevel=3)
     return outcome
