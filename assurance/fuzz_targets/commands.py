@@ -31,6 +31,8 @@ from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, numeric
 from dpgram.signing import SigningKey
 
+LOADING: Final = 20.0
+"""Seconds of computing: the first command of its kind in a process also loads what it needs."""
 LEFT_OUT: Final = ("demo", "reproduce", "audit")
 TELLING: Final = ("paid for", "was spent", "stays spent")
 PUBLISH: Final = ("publish", "a.parquet", "--schema", "a.toml", "--epsilon", "0.5", "-o", "new.json")
@@ -123,7 +125,8 @@ def options() -> tuple[str, ...]:
 def examine(data: bytes) -> None:
     """The lines of the input are the arguments."""
     words = data.decode("utf-8", "surrogateescape").split("\n")
-    with limited("a command"):
+    _files()
+    with limited("a command", LOADING):
         obeyed(words)
 
 

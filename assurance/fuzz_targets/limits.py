@@ -16,7 +16,7 @@ MEGABYTES: Final = 1_000
 
 
 @contextlib.contextmanager
-def limited(what: str) -> Iterator[None]:
+def limited(what: str, seconds: float | None = None) -> Iterator[None]:
     """AssertionError where the body takes too long; MemoryError, a finding too, where it asks for too much.
 
     Time is that of the processor, so that a busy machine makes no findings; a wait is seen by the fuzzer's
@@ -25,14 +25,16 @@ def limited(what: str) -> Iterator[None]:
 
     def too_long(number: int, frame: FrameType | None) -> NoReturn:
         del number, frame
-        raise AssertionError(f"{what} takes longer than {SECONDS:g} s")
+        raise AssertionError(f"{what} takes longer than {most:g} s")
+
+    most = SECONDS if seconds is None else seconds
 
     clocked = threading.current_thread() is threading.main_thread()
     before = resource.getrlimit(resource.RLIMIT_DATA)
     handler = signal.signal(signal.SIGPROF, too_long) if clocked else None
     try:
         if clocked:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, most)
         resource.setrlimit(resource.RLIMIT_DATA, (_most_data(before[1]), before[1]))
         yield
     finally:
