@@ -15,7 +15,13 @@ from typing import Any
 
 import pytest
 
+from dpgram.errors import DpgramWarning, SourceError
+from dpgram.mechanisms import Gaussian, MatrixLaplace
+from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish
 from dpgram.publishing.journal import open_journal
+from dpgram.release import Release
+from dpgram.schema import Schema, numeric
 
 SCRIPT = Path(__file__).with_name("killed_publications.py")
 KINDS = ["rows", "levels", "octaves", "bins", "lengths"]
@@ -126,3 +132,37 @@ class TestJournal:
     def test_it_is_for_its_owner_alone(self, tmp_path: Path) -> None:
         with open_journal(tmp_path / "some.ledger", {}) as journal:
             assert journal.path.stat().st_mode & 0o077 == 0
+
+
+def test_a_source_that_fails_on_resuming_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charged, then interrupted before anything was drawn; then the table is away; then it is back."""
+    ledger = Ledger.create(tmp_path / "some.ledger", name="some", epsilon=2.0, delta=1e-5)
+    place = tmp_path / "some.csv"
+    rows = "x\n" + "\n".join(str(i % 10) for i in range(100)) + "\n"
+    place.write_text(rows, encoding="utf-8")
+    schema = Schema(numeric("x", 0, 10))
+
+    def published() -> Release:
+        return publish(place, schema, epsilon=1.0, delta=1e-6, ledger=ledger, progress=False)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MatrixLaplace, "draw", stop)
+        patch.setattr(Gaussian, "draw", stop)
+        with pytest.raises(KeyboardInterrupt):
+            published()
+    (charged,) = ledger.history()
+    place.unlink()
+    with pytest.raises(SourceError):
+        published()
+    place.write_text(rows, encoding="utf-8")
+    with pytest.warns(DpgramWarning, match="was interrupted after entry 1"):
+        release = published()
+    assert release.receipt is not None
+    assert release.receipt.receipt_id == charged.receipt_id
+    assert len(ledger.history()) == 1
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["some.csv", "some.ledger"]

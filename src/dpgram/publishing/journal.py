@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -34,7 +35,8 @@ _AT_ONCE: Final = 10_000
 def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journal]:
     """The journal of an interrupted publication with the same request, or a new one."""
     # Without locks nobody could tell an interrupted publication from one that is running.
-    key = sha256_hex(request) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
+    asked = {"library": version("dpgram"), "request": dict(request)}
+    key = sha256_hex(asked) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
         handle = _locked(path)

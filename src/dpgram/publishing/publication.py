@@ -133,9 +133,10 @@ def publication(
         try:
             result = run.carry_out(program)
         except DpgramError as stopped:
-            # Nothing was charged, or noise hid what was needed: there is nothing to go on with.
+            # Noise hid what was needed, or nothing was charged, now or by a run before this one: there is
+            # nothing to go on with.
             over = isinstance(stopped, LearningError) and stopped.final
-            if journal is not None and (over or not run.paying):
+            if journal is not None and (over or not (run.paying or journal.resumed)):
                 journal.finish()
             raise
         yield result
