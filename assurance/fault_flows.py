@@ -278,7 +278,12 @@ def _entry(release: Release) -> int:
 
 
 def _judged_retry(flow: Flow, folder: Path, entries: int) -> list[str]:
-    """The same request again: one more charge, told as such, and whole releases; a lost one is shown."""
+    """The same request again, and whole releases: taken up without a charge where something was kept.
+
+    Where nothing was, it is one more charge, told as such, and a release that was lost is shown.
+    """
+    kept = any(path.stat().st_size for path in folder.glob("a.ledger.unfinished-*"))
+    last = entries if kept and entries > CHARGED_BEFORE else entries + 1
     ending = unwatched(lambda: flow.act(folder))
     if ending.code != OK:
         return [f"the retry failed with {ending.code}"]
@@ -286,9 +291,9 @@ def _judged_retry(flow: Flow, folder: Path, entries: int) -> list[str]:
     releases = {name: dpgram.load(folder / name) for name in flow.outputs}
     checked = ledger.verify(releases)
     problems = []
-    if checked.entries != entries + 1 or any(_entry(release) != entries + 1 for release in releases.values()):
+    if checked.entries != last or any(_entry(release) != last for release in releases.values()):
         problems.append(f"the retry left {checked.entries} entries")
-    if checked.unclaimed != tuple(range(1, entries + 1)):
+    if checked.unclaimed != tuple(range(1, last)):
         problems.append("an entry vanished from those that no release claims")
     if ledger.spent > ledger.total:
         problems.append("overspent")

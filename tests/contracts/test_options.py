@@ -190,7 +190,7 @@ def test_learning_goes_with_nearly_everything() -> None:
     """What is learnt before the matrix is refused only with what the table names, and why."""
     others = {other for clash in CLASHES for other in (clash.one, clash.other)}
     refused = {o for learnt in LEARNING for o in others if clash_of(learnt, o)}
-    free = {"by", "blocks", "several rows a unit", "adjacency='replace-one'", "psd", mechanism("auto")}
+    free = {"by", "blocks", "several rows a unit", "adjacency='replace-one'", mechanism("auto")}
     assert not refused & free
     assert refused >= {"strict", "partial sums", "a stream"}
 

@@ -6,12 +6,12 @@ import datetime as dt
 import re
 import sqlite3
 import tempfile
-import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import dask.dataframe as dd
 import duckdb
@@ -350,7 +350,7 @@ def test_columns_of_moments_agree_with_objects(moments: list[dt.datetime], zone:
         ([dt.datetime(2020, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))], ["2020-01-01Z"]),
         ([dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=1)))], ["0000-12-31 23:00:00Z"]),
         ([np.datetime64(10**18, "Y")], ["1000000000000001970-01-01"]),
-        ([uuid.UUID(int=5), str(uuid.UUID(int=5))], ["00000000-0000-0000-0000-000000000005"]),
+        ([UUID(int=5), str(UUID(int=5))], ["00000000-0000-0000-0000-000000000005"]),
         ([np.longdouble(7), 7], ["7"]),
         ([pd.NaT, np.datetime64("NaT"), pd.NA, [1], {}, 1j, dt.timedelta(1), np.timedelta64(1, "s"), 10**5000,
           Decimal("1E+5000"), Decimal("sNaN"), np.longdouble(1) / 3], [None]),
@@ -367,7 +367,7 @@ def test_days_of_any_year_are_those_of_the_calendar() -> None:
 
 
 def test_uuids_of_arrow_are_those_of_python() -> None:
-    ids = [uuid.UUID(int=5), uuid.UUID(int=6)]
+    ids = [UUID(int=5), UUID(int=6)]
     column = pa.array([one.bytes for one in ids], pa.uuid())
     assert read(pa.table({"id": column})) == read({"id": ids}) == list(map(str, ids))
 
@@ -527,7 +527,7 @@ def test_learning_takes_one_row_of_each_person() -> None:
 
 
 def test_publish_reads_ids_of_every_kind() -> None:
-    ids = [uuid.UUID(int=i) for i in range(40)]
+    ids = [UUID(int=i) for i in range(40)]
     release = publish(
         {"id": ids, "x": np.linspace(-1, 1, 40), "y": np.zeros(40)},
         SCHEMA,

@@ -234,6 +234,8 @@ class TestTampering:
             "block": {"number": 1, "of": 1, "joint": DOCUMENT["guarantee"]},
             "survey_weight": {"column": "age", "at_most": 2.0},
             "learnt": {},
+            "measurements": [],
+            "first_receipt": DOCUMENT["receipt"],
         }
         altered = json.loads(signed.to_json()) | {name: offers[name]}
         with pytest.raises(ReleaseError):

@@ -114,8 +114,10 @@ class Journal:
 
     def finish(self) -> None:
         """The release is safe, or will never be: nothing is to be taken up again."""
-        os.ftruncate(self._handle, 0)
-        self.path.unlink(missing_ok=True)
+        # A disk that cannot even forget must not cost the release: the same call would give it again.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._handle, 0)
+            self.path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def dropped_on_error(self) -> Iterator[None]:

@@ -60,6 +60,10 @@ class Published:
     cells: int = 0
     portion: str | None = None
 
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        return () if self.receipt is None else (self.receipt,)
+
 
 class TestTerms:
     def test_are_kept(self, tmp_path: Path) -> None:
