@@ -33,6 +33,8 @@ from dpgram.privacy.search import greatest
 AUTO = "auto"
 PSD_CANDIDATES: Final = (("wishart", "sketch"), ("sketch-adaptive",))
 """By what their calibration costs. Inverse-Wishart sampling has the ridge of a sketch, and more error."""
+_ROUNDING: Final = 1e-9
+"""What two evaluations of one curve may differ by, as where a release is loaded."""
 CLOSE_TO_FLOOR: Final = 1.1
 """A semidefinite release whose error is within this of the floor is taken: looking on could gain no more."""
 
@@ -108,9 +110,21 @@ def _named(name: str, guarantee: Guarantee, facts: Facts, *, psd: bool) -> Choic
         )
     _refuse_options(name, facts.options - kind.options)
     mechanism = kind.calibrated(guarantee, facts)
-    pure = mechanism.curve(facts).delta(guarantee.epsilon) == 0.0
+    pure = _delta_kept(mechanism, guarantee, facts) == 0.0
     given = Guarantee(guarantee.epsilon) if pure else guarantee
     return Choice(mechanism=mechanism, guarantee=given, reason="asked for by name")
+
+
+def _delta_kept(mechanism: Mechanism, guarantee: Guarantee, facts: Facts) -> float:
+    """δ(ε) of what was calibrated: refused, before anything is charged, where its own curve says more."""
+    found = mechanism.curve(facts).delta(guarantee.epsilon)
+    if found > guarantee.delta * (1.0 + _ROUNDING):
+        raise GuaranteeError(
+            f"no noise of {mechanism.name} is known to keep this guarantee",
+            got=guarantee,
+            remedy="Ask for a smaller epsilon, or use gaussian or matrix-laplace",
+        )
+    return found
 
 
 def _refuse_options(name: str, excess: frozenset[str]) -> None:
@@ -137,6 +151,7 @@ def _semidefinite(guarantee: Guarantee, facts: Facts) -> Choice:
     for names in PSD_CANDIDATES:
         for name in names:
             made[name] = MECHANISMS[name].calibrated(guarantee, facts)
+            _delta_kept(made[name], guarantee, facts)
             found[name] = forecast_error(made[name], facts)
         if min(found.values()) <= CLOSE_TO_FLOOR * floor:
             break

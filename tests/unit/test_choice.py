@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpgram.choice import CLOSE_TO_FLOOR, choose, forecast_error
-from dpgram.errors import MechanismError
+from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, Mechanism
 from dpgram.privacy.adjacency import AddRemove, Adjacency, adjacency
@@ -150,3 +150,17 @@ def test_the_forecast_error_of_added_noise_is_that_of_its_cells() -> None:
     expected = sigma**2 * (np.sum(inverse**2) + 0.5 * 2 * inverse[0] * inverse[1])
     found = forecast_error(Gaussian.calibrated(Guarantee(1.0, 1e-6), where), where)
     assert found == pytest.approx(math.sqrt(expected) / 2.0)
+
+
+@pytest.mark.parametrize("epsilon", [250.0, 400.0, 1000.0])
+@pytest.mark.parametrize("name", ["wishart", "sketch"])
+def test_what_is_chosen_keeps_its_guarantee(name: str, epsilon: float) -> None:
+    facts = Facts(width=2, adjacency=AddRemove())
+    found = choose(name, Guarantee(epsilon, 1e-6), facts, None)
+    assert found.mechanism.curve(facts).within(epsilon * (1 + 1e-9), 1e-6 * (1 + 1e-9))
+
+
+def test_noise_that_would_not_do_is_refused_before_anything_is_charged() -> None:
+    """The search for Wishart noise fails at this very large epsilon: its own curve tells."""
+    with pytest.raises(GuaranteeError, match="known to keep"):
+        choose("wishart", Guarantee(300.0, 1e-6), Facts(width=2, adjacency=AddRemove()), None)

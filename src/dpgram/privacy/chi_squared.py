@@ -102,12 +102,16 @@ def relative_error(log_tail: npt.ArrayLike) -> Floats:
     return np.asarray(5e-14 * (4.0 - np.maximum(log_tail, -1e6)))
 
 
-def log_difference(log_first: float, log_second: float) -> float:
-    """ln(A − B) for two tails A ≥ B, rounded up by the errors of both; ln A where A is all but nothing."""
+def log_difference(log_first: float, log_second: float, shift: float = 0.0) -> float:
+    """ln(A − e^shift·B) for two tails A ≥ e^shift·B, rounded up by the errors of both; ln A where A is tiny.
+
+    The error of B is that of its own tail: e^shift·B is close to A however small B is.
+    """
     if log_first < DEEP:
         return log_first
     first, second = relative_error(log_first), relative_error(log_second)
-    left = 1.0 + float(first) - math.exp(min(log_second - log_first, 0.0)) * max(1.0 - float(second), 0.0)
+    ratio = math.exp(min(shift + log_second - log_first, 0.0))
+    left = 1.0 + float(first) - ratio * max(1.0 - float(second), 0.0)
     return min(log_first + math.log(left), 0.0)
 
 

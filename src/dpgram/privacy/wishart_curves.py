@@ -174,8 +174,8 @@ def _log_sketch_added(degrees: float, t: float, epsilon: float) -> tuple[float, 
     near = -excess / t
     lower = log_lower(degrees, [centre - away, near - shift])
     upper = log_upper(degrees, [near + shift, centre + away])
-    there = log_difference(float(lower[0]), epsilon + float(lower[1]))
-    return there, log_difference(float(upper[0]), epsilon + float(upper[1]))
+    there = log_difference(float(lower[0]), float(lower[1]), epsilon)
+    return there, log_difference(float(upper[0]), float(upper[1]), epsilon)
 
 
 def _log_sketch_replaced(degrees: float, t: float, epsilon: float) -> float:

@@ -100,3 +100,6 @@ def test_difference_is_rounded_up() -> None:
     assert log_difference(math.log(0.5), math.log(0.25)) == pytest.approx(math.log(0.25), rel=1e-11)
     assert log_difference(-math.inf, -math.inf) == -math.inf
     assert -40.0 < log_difference(-10.0, -10.0) < -30.0
+    # A deep tail times a large factor: the error is that of the tail itself, and never below zero.
+    assert log_difference(-1.0, -1001.0, 1000.0) >= math.log(float(relative_error(-1001.0))) - 1.0
+    assert log_difference(-1.0, -1001.0, 1000.0) > log_difference(-1.0, -1.0)
