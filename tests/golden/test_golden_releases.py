@@ -15,6 +15,7 @@ import pytest
 from dpgram import release_schema
 from dpgram.privacy.events import GaussianEvent
 from dpgram.release import load
+from dpgram.release_measurements import known_rows, learnt_bounds, learnt_levels
 
 HERE = Path(__file__).parent
 
@@ -45,6 +46,14 @@ KNOWN = {
         charges=6870.614001903425,
         guarantee=(2.0, 0.0),
     ),
+    "insurance-learnt-v1": Known(
+        digest="58063badb700cb33a06e088f92f051e5f7b4a9a5ad2c553f90c41d709a42a1e7",
+        columns=7,
+        first_cell=999_254_096_436,
+        count=4816.012636477133,
+        charges=6251.47122830001,
+        guarantee=(2.0, 1e-6),
+    ),
 }
 
 
@@ -72,3 +81,21 @@ def test_receipt_is_read_back() -> None:
     assert receipt.ledger_name == "golden “ledger”"
     assert receipt.entry == 1
     assert isinstance(receipt.event, GaussianEvent)
+
+
+def test_what_the_first_edition_learnt_is_read_as_measurements() -> None:
+    """Written by the first edition with `bounds_budget`, `levels_budget` and a private clip (seed 5)."""
+    release = load(HERE / "insurance-learnt-v1.dpgram.json")
+    assert [type(each).__name__.removeprefix("Measured") for each in release.measured] == [
+        "Rows",
+        "Levels",
+        "Octaves",
+        "Bins",
+        "Lengths",
+    ]
+    assert learnt_bounds(release) == ("age", "charges")
+    assert learnt_levels(release) == {"smoker": ("no", "yes")}
+    assert known_rows(release) == pytest.approx(5_364_916_829_907 / 2**30)
+    fitted = release.regress("charges").coefficients
+    assert fitted["age"] == pytest.approx(114.16720513067426, rel=1e-6)
+    assert fitted["smoker=yes"] == pytest.approx(10422.17769657992, rel=1e-6)
