@@ -32,7 +32,8 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1
 def forged(mechanism: str, **changes: object) -> bytes:
     """A small release of this mechanism with other values at "part.name" places, and a digest that fits."""
     number = list(releases.BY_MECHANISM).index(mechanism)
-    content = json.loads(releases.seeds()[4 + number][1:])
+    golden = 2 * len(list(GOLDEN.parent.glob("*.dpgram.json")))  # which come first, each in two forms
+    content = json.loads(releases.seeds()[golden + number][1:])
     assert content["mechanism"]["name"] == mechanism
     for path, value in changes.items():
         *parts, last = path.split("__")
