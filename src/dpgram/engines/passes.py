@@ -157,7 +157,7 @@ class Pass:
     def parts(self, sums: Sums) -> tuple[Sums, ...]:
         """The sums of each statistic."""
         left = iter(sums)
-        return tuple(tuple(islice(left, len(each.zero(self.rules)))) for each in self.statistics)
+        return tuple(tuple(islice(left, each.count(self.rules))) for each in self.statistics)
 
     def sums(self, batches: Iterable[Numbered], part: int | None = None) -> Outcome:
         """The sums of one part of the table, where rows count one by one."""

@@ -50,6 +50,11 @@ class Statistic(ABC):
     def accumulator(self, rules: RowRules) -> Accumulator:
         """Working memory of one thread."""
 
+    def count(self, rules: RowRules) -> int:
+        """How many sums it gives."""
+        del rules
+        return 1
+
     @abstractmethod
     def zero(self, rules: RowRules) -> tuple[Sum, ...]:
         """The sums of no rows."""

@@ -31,6 +31,10 @@ class GramOf(Statistic):
         """Working memory of one thread."""
         return GramAccumulator(self.encoder, rules)
 
+    def count(self, rules: RowRules) -> int:
+        """One for each group."""
+        return len(rules.groups)
+
     def zero(self, rules: RowRules) -> tuple[ExactGram, ...]:
         """A matrix of zeros for each group."""
         return tuple(ExactGram.zero(self.encoder.schema.width) for _ in rules.groups)
