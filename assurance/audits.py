@@ -11,15 +11,15 @@ from typing import Any, Final, final
 import numpy as np
 
 from assurance.part import Finding, Part
-from dpgram.columns import categorical, numeric
-from dpgram.gram_audit import audit_mechanism
+from dpgram.audit.gram import audit_mechanism
+from dpgram.audit.publication import Pipeline, audit_pipeline, worst_tables
+from dpgram.document.checks import ONE_ROW_ONLY
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.publish_audit import Pipeline, audit_pipeline, worst_tables
-from dpgram.release_checks import ONE_ROW_ONLY
 from dpgram.schema import Schema
+from dpgram.schema.columns import categorical, numeric
 
 WORKERS: Final = 2
 CONFIDENCE: Final = 0.99999

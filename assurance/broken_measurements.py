@@ -17,28 +17,28 @@ import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit
-from dpgram.columns import categorical, numeric
-from dpgram.encoding import Encoder
+from dpgram.document.octaves import octave_places
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
-from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian
-from dpgram.octaves import octave_places
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.counts import CountNoise, scale_of_counts
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.gram import Gram, full_matrix
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
-from dpgram.radius import length_places
 from dpgram.rows.batch import CountedRows, Rows
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
+from dpgram.schema.columns import categorical, numeric
 from dpgram.sums.base import Accumulator, Statistic, Sum
+from dpgram.sums.exact_gram import ExactGram
+from dpgram.sums.lengths import length_places
 from dpgram.sums.levels import ExactLevels
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))

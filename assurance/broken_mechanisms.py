@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from assurance.trials import Outcome, Trial, audited
 from dpgram.audit import audit
-from dpgram.gram_audit import audit_mechanism
+from dpgram.audit.gram import audit_mechanism
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
     Drawn,
@@ -32,9 +32,9 @@ from dpgram.papers.park_welling import OneSidedWishart
 from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import ReplaceOne, adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 
 Floats = npt.NDArray[np.float64]
 LOOSE: Final = Guarantee(8.0, 1e-4)

@@ -14,21 +14,21 @@ from pyarrow import compute, csv
 from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit_all
 from dpgram.audit.checks import leaked_facts, reused_noise, unpaid_draws
-from dpgram.columns import categorical, numeric
+from dpgram.audit.gram import Cells, Neighbours, experiment
+from dpgram.audit.publication import Pipeline, Publisher, audit_pipeline, worst_tables
+from dpgram.document.fields import PublishedMatrix
 from dpgram.engines.local import gram
-from dpgram.gram_audit import Cells, Neighbours, experiment
 from dpgram.lattice import ROW_NORM
 from dpgram.mechanisms import Drawn, Facts, Gaussian
 from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publish_audit import Pipeline, Publisher, audit_pipeline, worst_tables
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import agree, publish
 from dpgram.release import Release
-from dpgram.release_parts import PublishedMatrix
 from dpgram.schema import Schema
+from dpgram.schema.columns import categorical, numeric
 
 Fault = Literal["none", "files are not clipped", "target is not clipped"]
 CLIP: Final = 0.5

@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 import dpgram
 from dpgram import cli
 from dpgram.errors import DpgramError, DpgramWarning, LearningError, LedgerError, SourceError
-from dpgram.privacy import ledger as ledger_module
 from dpgram.privacy.accountant import composed, price
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import ledger as ledger_module
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 

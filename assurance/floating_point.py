@@ -18,7 +18,6 @@ from scipy import stats
 
 from assurance.part import Finding, Part
 from dpgram.audit.checks import leaked_facts
-from dpgram.columns import numeric
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Drawn, Facts, Mechanism, Sketch
@@ -26,10 +25,11 @@ from dpgram.mechanisms.base import as_floats, rounded
 from dpgram.noise import WishartSketch
 from dpgram.noise.sampled import wishart, with_ridge
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import publish
 from dpgram.schema import Schema
+from dpgram.schema.columns import numeric
 
 Cells = npt.NDArray[np.int64]
 PURE: Final = frozenset({"matrix-laplace", "laplace", "eigenvectors", "deflation"})

@@ -37,18 +37,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from assurance.part import Finding, Part
-from dpgram.columns import categorical, numeric
-from dpgram.encoding import Encoder
+from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import LocalEngine
 from dpgram.engines.passes import Pass, Sums, gram_pass
-from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.adjacency import adjacency
-from dpgram.release_parts import SurveyWeight, UnitRule
 from dpgram.rows.batch import Rows
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema
+from dpgram.schema.columns import categorical, numeric
 from dpgram.sources import ids
+from dpgram.sums.exact_gram import ExactGram
 
 PAIRS: Final = 100_000
 BATCH: Final = 500

@@ -14,12 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from assurance.part import Finding, Part
-from dpgram import insurance
 from dpgram.canonical_json import sha256_hex
+from dpgram.demo import insurance
 from dpgram.errors import ReleaseError, SignatureError
 from dpgram.publishing import publish
 from dpgram.release import Release, load
-from dpgram.signing import SigningKey
+from dpgram.release.signing import SigningKey
 
 _FLIPS: Final = (1, 32, 128)
 _SECONDS: Final = 15.0

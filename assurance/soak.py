@@ -24,7 +24,7 @@ import psutil
 
 import dpgram
 from assurance.part import Finding, Part
-from dpgram import insurance
+from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
 
 PUBLISHES: Final = 10_000

@@ -28,7 +28,7 @@ from candidates import CANDIDATES, Candidate, Noisy, library, ridge
 from designs import Law, Table, development, held_out, law_of, losses, synthetic
 from dpgram import Schema, numeric, publish
 from dpgram.analysis.moments import Moments
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from held_out import held_out_arrays
 from wang_protocol import (
     DELTA,

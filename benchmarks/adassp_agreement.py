@@ -23,7 +23,7 @@ from benchmarks.wang_protocol import DELTA, SETS, Task, load_task, make_task, pu
 from dpgram.errors import DpgramWarning
 from dpgram.estimators.adassp import AdaSSP
 from dpgram.estimators.ssp import VariantName
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Array = npt.NDArray[np.float64]
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.calibrate import discrete_gaussian_sigma, gaussian_sigma, stacked_sigmas
-from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most, rho_at_most
-from dpgram.privacy.wishart_calibrate import (
+from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma, gaussian_sigma, stacked_sigmas
+from dpgram.privacy.curves.wishart_calibrate import (
     adaptive_ratio_at_most,
     sketch_ratio_at_most,
     wishart_degrees_at_least,
 )
+from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most, rho_at_most
 
 RESULT = Path(__file__).parent / "results" / "calibration.md"
 REPEATS = 25

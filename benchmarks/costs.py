@@ -22,8 +22,8 @@ import numpy as np
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import SystemEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SystemEntropy
 
 WIDTHS = (20, 100, 200, 500)
 RELATIONS = ("add-remove", "replace-one")

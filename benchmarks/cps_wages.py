@@ -18,14 +18,14 @@ import polars as pl
 from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.choice import choose
 from dpgram.engines.local import gram
 from dpgram.lattice import cell_unit
 from dpgram.mechanisms import Facts
+from dpgram.mechanisms.choice import choose
 from dpgram.planning import plan
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric
 
 DELTA = 1e-6

@@ -17,8 +17,8 @@ import numpy as np
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 RESULT = Path(__file__).parent / "results" / "crossover.md"
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 10.0)

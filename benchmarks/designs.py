@@ -24,7 +24,7 @@ from dpgram.analysis.problem import isotropic
 from dpgram.engines.local import gram
 from dpgram.lattice import cell_unit
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.calibrate import gaussian_sigma
+from dpgram.privacy.curves.calibrate import gaussian_sigma
 from dpgram.schema import Column, Schema, categorical, numeric
 from held_out import held_out_arrays
 

@@ -35,9 +35,9 @@ from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
 from dpgram.papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.bingham import draw_direction, draw_frame, envelope_parameter
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.bingham import draw_direction, draw_frame, envelope_parameter
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Matrix = npt.NDArray[np.float64]
 Draw = Callable[[SeededEntropy], Matrix]

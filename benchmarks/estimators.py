@@ -24,8 +24,8 @@ from dpgram.estimators.base import PrivateRegressor
 from dpgram.estimators.joint import TARGET_LENGTH
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import TargetedGaussian
 from dpgram.sums.target import Reach
 from wang_protocol import DELTA, SETS, Task, adassp, load_task

@@ -31,7 +31,7 @@ from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.quality import r_squared, residual_variance
 from dpgram.errors import AnalysisError
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.calibrate import gaussian_sigma
+from dpgram.privacy.curves.calibrate import gaussian_sigma
 from dpgram.schema import Schema, boolean, categorical, numeric
 
 Array = npt.NDArray[np.float64]

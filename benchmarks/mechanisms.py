@@ -30,9 +30,9 @@ from dpgram.papers.sheffet import PrintedAdaptive, PrintedInverseWishart, Printe
 from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Matrix = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parent / "results"

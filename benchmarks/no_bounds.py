@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 import dpgram as dg
 from dpgram.errors import LearningError
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 PROJECT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DPGRAM_DATA", PROJECT.parent / "shared" / "data"))

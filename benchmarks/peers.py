@@ -26,7 +26,7 @@ from accuracy import DATA, table
 from designs import RAW
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.estimators import SSP, AdaSSP, PrivatePCA, PrivateRidge
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from packages import PATIENCE, Answer, Job, Package, installed
 from rivals import GRID, MODELS, UNTUNED, Descent, chunk_models, tukey
 

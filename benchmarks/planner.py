@@ -29,8 +29,8 @@ from dpgram.errors import DpgramError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.noise import Law, NoiseLaw, SymmetricGaussian
 from dpgram.planning import Plan, plan
-from dpgram.privacy.entropy import simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema, numeric
 
 Array = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 import dpgram as dg
 from dpgram.engines.local import gram
-from dpgram.privacy.entropy import SeededEntropy, simulation
+from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram.sources import open_source
 
 RESULTS = Path(__file__).parent / "results" / "product.md"

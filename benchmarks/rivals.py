@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.calibrate import gaussian_sigma
+from dpgram.privacy.curves.calibrate import gaussian_sigma
 
 Array = npt.NDArray[np.float64]
 

@@ -35,8 +35,8 @@ import pyarrow.parquet as pq
 from dpgram.engines import local
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.spark import SparkEngine
-from dpgram.gram import ExactGram
 from dpgram.schema import Schema, numeric
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.testing import gram_by
 
 RESULTS = Path(__file__).parent / "results" / "scale.md"

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
-from dpgram.encoding import Encoder
 from dpgram.engines.local import gram
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
 
 RESULTS = Path(__file__).parent / "results" / "speed.md"

@@ -22,7 +22,7 @@ _JOB: Final = """
 import json, pathlib, sys
 from importlib import metadata
 import dpgram
-from dpgram import insurance
+from dpgram.demo.run import insurance
 home = pathlib.Path(dpgram.__file__).resolve()
 assert home.is_relative_to(pathlib.Path(sys.prefix).resolve()), home
 ledger = dpgram.Ledger.create("t.ledger", name="t", epsilon=3.0, delta=1e-5)

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 
 KEPT = "dpgram/luck"
 """In pytest's cache: the tests that ask the system, and the files of which a shared fixture does."""

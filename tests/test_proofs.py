@@ -131,4 +131,4 @@ def test_what_is_missing_is_seen() -> None:
     assert not proof_pages.test_exists("tests/unit/test_gram.py::test_that_never_was")
     assert not proof_pages.test_exists("tests/unit/test_gram.py::TestNone::test_monoid_laws")
     with pytest.raises(LookupError):
-        digest("dpgram.gram.never_was")
+        digest("dpgram.sums.exact_gram.never_was")

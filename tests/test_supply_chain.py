@@ -100,7 +100,9 @@ class TestBuild:
         assert {name.split("/")[0] for name in names} == {"dpgram", folder}
         endings = {Path(name).suffix for name in names if name.startswith("dpgram/")}
         assert endings == {".py", ".typed", ".json", ".html", ".css", ".js"}
-        assert {"dpgram/py.typed", "dpgram/release_schema.json", "dpgram/explorer/page.html"} <= set(names)
+        assert {"dpgram/py.typed", "dpgram/release/release_schema.json", "dpgram/explorer/page.html"} <= set(
+            names
+        )
         assert f"{folder}/licenses/LICENSE" in names
         assert sum(name.startswith("dpgram/explorer/") and name.endswith(".js") for name in names) > 5
 

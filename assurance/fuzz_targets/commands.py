@@ -28,8 +28,8 @@ from assurance.fuzz_targets.limits import limited
 from dpgram import cli
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
+from dpgram.release.signing import SigningKey
 from dpgram.schema import Schema, boolean, categorical, numeric
-from dpgram.signing import SigningKey
 
 LOADING: Final = 20.0
 """Seconds of computing: the first command of its kind in a process also loads what it needs."""

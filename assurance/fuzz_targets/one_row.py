@@ -28,16 +28,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assurance.fuzz_targets import scratch
-from dpgram.columns import boolean, categorical, numeric
-from dpgram.encoding import Encoder
+from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines.passes import Pass, Sums, finished, gram_pass, merge, numbered
 from dpgram.errors import SourceError
-from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
+from dpgram.schema.columns import boolean, categorical, numeric
 from dpgram.sums.counts import OctavesOf, RowsOf
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import ExactLevels, LevelsOf
 
 Columns = Mapping[str, Sequence[Any]]

@@ -22,10 +22,10 @@ from assurance.fuzz_targets import scratch
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram.canonical_json import canonical_bytes
-from dpgram.encoding import Encoder
+from dpgram.engines.federated import Partial, Partials, partial_gram
 from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning
-from dpgram.federated import Partial, Partials, partial_gram
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, categorical, numeric
 
 SEALED: Final = b"S"

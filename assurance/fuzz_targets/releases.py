@@ -23,12 +23,11 @@ import pyarrow as pa
 
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
-from dpgram import report
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
-from dpgram.release import Release
+from dpgram.release import Release, report
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 GOLDEN: Final = Path(__file__).resolve().parents[2] / "tests" / "golden"

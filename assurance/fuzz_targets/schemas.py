@@ -8,7 +8,7 @@ from typing import Final
 
 from assurance.fuzz_targets import scratch
 from assurance.fuzz_targets.limits import limited
-from dpgram import insurance
+from dpgram.demo import insurance
 from dpgram.errors import SchemaError
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product, starter_toml
 

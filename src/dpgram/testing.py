@@ -25,20 +25,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgram.columns import categorical
-from dpgram.encoding import Encoder, Missing
+from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines import local
 from dpgram.engines.base import Engine
 from dpgram.engines.passes import Pass, gram_pass
 from dpgram.engines.threads import Progress
 from dpgram.errors import DataError, DpgramError, SourceError
-from dpgram.gram import ExactGram
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing import publish
-from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.encoder import Encoder, Missing
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, boolean, legendre, numeric, product
+from dpgram.schema.columns import categorical
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import LevelsOf
 
 SCHEMA: Final = Schema(

@@ -18,17 +18,17 @@ from assurance import floating_point as attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.encoding import PolicyCounts
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramError
-from dpgram.gram import MAX_ROWS, ExactGram
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts, Sketch
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.schema import Schema, numeric
+from dpgram.sums.exact_gram import MAX_ROWS, ExactGram
 
 Floats = npt.NDArray[np.float64]
 VALUES = st.floats() | st.sampled_from(attack.EXTREMES)

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 from dpgram.audit import Experiment, ScoreFile, audit, audit_all, judged
-from dpgram.columns import boolean, categorical, numeric
+from dpgram.audit.gram import audit_mechanism, experiment, worst_neighbours
+from dpgram.audit.publication import Pipeline, audit_pipeline, drawn_of, stored, worst_tables
 from dpgram.errors import DpgramError, GuaranteeError, SchemaError, SourceError
-from dpgram.gram_audit import audit_mechanism, experiment, worst_neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian, InverseNoise
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.publish_audit import Pipeline, audit_pipeline, drawn_of, stored, worst_tables
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.schema import Schema
+from dpgram.schema.columns import boolean, categorical, numeric
 
 CALLS: list[float] = []
 
@@ -206,8 +206,8 @@ class TestPipelines:
 
 
 def drawn_names(pipeline: Pipeline) -> tuple[str, ...]:
-    from dpgram.gram_audit import Neighbours
-    from dpgram.publish_audit import ReleaseStatistics
+    from dpgram.audit.gram import Neighbours
+    from dpgram.audit.publication import ReleaseStatistics
 
     (pair, *_) = worst_tables(pipeline)
     exact = zip(pipeline.exact(pair.a), pipeline.exact(pair.b), strict=True)

@@ -11,7 +11,7 @@ import pytest
 
 import dpgram as dg
 from dpgram.errors import DpgramWarning
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

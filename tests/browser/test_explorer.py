@@ -12,7 +12,7 @@ import pytest
 from tests.browser.conftest import Camera, Driver, Opener, seeded
 
 import dpgram as dg
-from dpgram import insurance
+from dpgram.demo import insurance
 from dpgram.release import Release
 
 DIGITS = 1e-6

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpgram.encoding import Encoder
+from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian
 from dpgram.privacy.adjacency import Adjacency
@@ -25,7 +25,7 @@ from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
 from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, Moments, VectorNoise
 from dpgram.publishing.measurements.target import Target, TargetedGaussian
-from dpgram.release_parts import UnitRule
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sums.column_moments import ColumnMomentsOf

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpgram as dg
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 SCHEMA = dg.Schema(dg.numeric("joined", "2010-01-01", "2019-12-31"), dg.numeric("fee", 0, 100))
 

@@ -26,10 +26,10 @@ from dpgram.engines.find import find_engine
 from dpgram.engines.local import LocalEngine
 from dpgram.engines.spark import SparkEngine
 from dpgram.errors import DpgramError, SourceError
-from dpgram.gram import ExactGram
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing import publish
 from dpgram.schema import Schema, numeric
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut, gram_by
 
 
@@ -273,7 +273,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import pyarrow.parquet as pq
 from dpgram.engines.spark import _frame_batches, _merge_sums, _outcome, _sum_batches
-from dpgram.encoding import Encoder
+from dpgram.rows.encoder import Encoder
 from dpgram.engines.passes import gram_pass
 from dpgram.schema import Schema
 work = gram_pass(Encoder(Schema.from_file({schema!r})))

@@ -25,8 +25,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpgram.audit import audit
-from dpgram.bounds import rows_needed
-from dpgram.encoding import Encoder
+from dpgram.document.fields import (
+    Measured,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredLevels,
+    MeasuredOctaves,
+    MeasuredRows,
+)
+from dpgram.document.measurements import unresolved
+from dpgram.document.octaves import Coarse, octave_places
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import (
@@ -40,9 +48,6 @@ from dpgram.errors import (
     SchemaError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.levels import level_threshold
-from dpgram.looks import LOOKS, looks_for
-from dpgram.octaves import Coarse, octave_places
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     GaussianEvent,
@@ -52,29 +57,24 @@ from dpgram.privacy.accountant import (
     describe,
     parts_of,
 )
-from dpgram.privacy.calibrate import discrete_mu_at_most
 from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_counts
-from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import Report, learning, publish, requested
+from dpgram.publishing.bounds import rows_needed
 from dpgram.publishing.learning import Learnt, learnt_terms, plan_learning
 from dpgram.publishing.measurements import counts as measured_counts
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
-from dpgram.release_measurements import unresolved
-from dpgram.release_parts import (
-    Measured,
-    MeasuredBins,
-    MeasuredLengths,
-    MeasuredLevels,
-    MeasuredOctaves,
-    MeasuredRows,
-)
+from dpgram.rows.encoder import Encoder
+from dpgram.rows.level_buckets import level_threshold
 from dpgram.rows.rules import row_rules
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
 from dpgram.sums import counts as exact_counts
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
 from dpgram.sums.levels import LevelsOf
+from dpgram.sums.zoom import LOOKS, looks_for
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))

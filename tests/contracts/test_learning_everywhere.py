@@ -19,8 +19,8 @@ from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import LocalEngine
 from dpgram.engines.spark import SparkEngine
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric

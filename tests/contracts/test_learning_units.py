@@ -19,18 +19,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import audit
-from dpgram.encoding import Encoder
+from dpgram.document.fields import MeasuredBins, MeasuredLengths, MeasuredOctaves, MeasuredRows
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.accountant import GaussianEvent, curve_of
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import publish
 from dpgram.release import Release
-from dpgram.release_parts import MeasuredBins, MeasuredLengths, MeasuredOctaves, MeasuredRows
 from dpgram.rows.batch import CountedRows, Reader
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import row_rules
 from dpgram.schema import Numeric, Schema, categorical, numeric
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf

@@ -18,8 +18,8 @@ import pytest
 from scipy import stats
 
 from dpgram.audit import audit
+from dpgram.audit.gram import audit_mechanism
 from dpgram.errors import DpgramError
-from dpgram.gram_audit import audit_mechanism
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
     MECHANISMS,
@@ -43,8 +43,8 @@ from dpgram.noise import Law, NoisyInverse, SampledLaw
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.accountant import guarantee_of
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
 
 ADJACENCIES = ("add-remove", "replace-one")
 Cells = npt.NDArray[np.int64]

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgram.choice import choose
+from dpgram.engines.federated import Partials, partial_gram
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import OptionsError
-from dpgram.federated import Partials, partial_gram
 from dpgram.mechanisms import MECHANISMS
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.mechanisms.choice import choose
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import learning, publish, terms
 from dpgram.publishing.compatibility import CLASHES, LEARNING, clash_of, mechanism
 from dpgram.release import Release

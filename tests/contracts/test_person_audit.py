@@ -19,24 +19,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import AuditResult, audit
+from dpgram.audit.gram import Cells, GramRun, Neighbours
+from dpgram.document.checks import JOINT_UNITS, ONE_ROW_ONLY
 from dpgram.engines.local import add_up
 from dpgram.errors import OptionsError, ReleaseError
-from dpgram.gram import ExactGram
-from dpgram.gram_audit import Cells, GramRun, Neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Drawn, Facts
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT
 from dpgram.privacy.accountant import ComposedEvent, GaussianEvent, PureEvent, curve_of, guarantee_of
 from dpgram.privacy.adjacency import AddRemove, adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import Terms, agree, publish
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release, load
-from dpgram.release_checks import JOINT_UNITS, ONE_ROW_ONLY
 from dpgram.schema import Schema, categorical, numeric
+from dpgram.sums.exact_gram import ExactGram
 
 SCHEMA = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 VISITS = 9

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.audit import AuditResult, audit
+from dpgram.audit.gram import Neighbours
 from dpgram.engines.local import gram
-from dpgram.gram_audit import Neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Drawn, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric, product

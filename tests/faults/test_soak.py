@@ -28,5 +28,5 @@ def test_no_object_stays_alive() -> None:
     left = left_alive_apart()
     assert left["dropped"] == {}
     # It would be seen, down to one small object a call.
-    assert left["kept"]["dpgram.release.Release"] == 20
+    assert left["kept"]["dpgram.release.release.Release"] == 20
     assert left["receipts kept"]["dpgram.privacy.receipt.Receipt"] == 20

@@ -11,11 +11,11 @@ import pytest
 from assurance.fuzz_targets.releases import sealed
 
 from dpgram import cli
+from dpgram.engines.federated import Partial, partial_gram
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
-from dpgram.federated import Partial, partial_gram
 from dpgram.planning.planner import plan
-from dpgram.privacy import ledger_file
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import file as ledger_file
 from dpgram.publishing import publish
 from dpgram.release import Release, load
 from dpgram.schema import Schema, categorical, numeric

@@ -16,15 +16,15 @@ from assurance.fuzz_targets.limits import limited
 
 from dpgram import cli
 from dpgram.canonical_json import MOST_VALUES
+from dpgram.engines.federated import Partial
 from dpgram.errors import AnalysisError, DpgramError, MechanismError, ReleaseError, SchemaError
-from dpgram.federated import Partial
-from dpgram.gram import ExactGram
-from dpgram.privacy.bingham import draw_direction
 from dpgram.privacy.counts import projected
-from dpgram.privacy.entropy import simulation
-from dpgram.privacy.spectral import temperatures
-from dpgram.release import LARGEST_FILE, Release
+from dpgram.privacy.curves.spectral import temperatures
+from dpgram.privacy.sampling.bingham import draw_direction
+from dpgram.privacy.sampling.entropy import simulation
+from dpgram.release.release import LARGEST_FILE, Release
 from dpgram.schema import LONGEST_FILE, Schema
+from dpgram.sums.exact_gram import ExactGram
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1.dpgram.json"
 
@@ -241,7 +241,7 @@ class TestArithmetic:
             draw_direction(exponent, simulation(0))
 
     def test_a_sampler_that_never_accepts_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dpgram.privacy.bingham.candidates_at_once", lambda width: 0)
+        monkeypatch.setattr("dpgram.privacy.sampling.bingham.candidates_at_once", lambda width: 0)
         monkeypatch.setattr("numpy.argmax", lambda accepted: pytest.fail("nothing was accepted"))
         with (
             limited("a direction"),

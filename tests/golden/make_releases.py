@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dpgram import insurance
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 

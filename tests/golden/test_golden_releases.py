@@ -12,10 +12,10 @@ from typing import NamedTuple
 import jsonschema
 import pytest
 
-from dpgram import release_schema
+from dpgram.document.measurements import known_rows, learnt_bounds, learnt_levels
 from dpgram.privacy.events import GaussianEvent
+from dpgram.release import json_schema as release_schema
 from dpgram.release import load
-from dpgram.release_measurements import known_rows, learnt_bounds, learnt_levels
 
 HERE = Path(__file__).parent
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgram import insurance
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.demo import insurance
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric

@@ -27,9 +27,9 @@ import statsmodels.api as sm
 from sklearn import datasets
 from sklearn.linear_model import LinearRegression
 
-from dpgram.encoding import Encoder
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Categorical, Numeric, Schema, categorical, numeric
 
 AGREEMENT = 1e-3

@@ -14,7 +14,7 @@ from benchmarks.wang_protocol import DELTA, SETS, Task, adassp, compared, load_t
 
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.calibrate import gaussian_sigma
+from dpgram.privacy.curves.calibrate import gaussian_sigma
 
 SENSITIVITY = 2.0
 DRAWS = 10

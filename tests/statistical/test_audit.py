@@ -19,15 +19,15 @@ from dpgram.audit import (
     clopper_pearson_lower,
     clopper_pearson_upper,
 )
+from dpgram.audit.gram import GramRun, audit_mechanism, worst_neighbours
 from dpgram.errors import GuaranteeError, MechanismError
-from dpgram.gram_audit import GramRun, audit_mechanism, worst_neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Drawn, Facts, Gaussian, MatrixLaplace, Mechanism
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.curves import GaussianCurve, PrivacyCurve, PureCurve
-from dpgram.privacy.entropy import Entropy, SeededEntropy
+from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, ZeroConcentrated
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 
 ADJACENCIES = ["add-remove", "replace-one"]
 LOOSE = Guarantee(8.0, 1e-4)

@@ -15,9 +15,9 @@ from scipy import stats
 from tests.statistical.sphere import sphere_cells
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.ball_directions import Deflated, Directions, Frame
-from dpgram.privacy.balls import decided
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.balls import decided
+from dpgram.privacy.sampling.directions import Deflated, Directions, Frame
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 ALPHA = 1e-4
 Cells = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.statistical.sphere import sphere_cells
 
-from dpgram.privacy.bingham import (
+from dpgram.privacy.sampling.bingham import (
     FAILURE_BITS,
     LEAST_DENSITY,
     candidates_at_once,
@@ -19,7 +19,7 @@ from dpgram.privacy.bingham import (
     draw_frame,
     envelope_parameter,
 )
-from dpgram.privacy.entropy import simulation
+from dpgram.privacy.sampling.entropy import simulation
 
 DRAWS = 3000
 ALPHA = 1e-4

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.bounded_range import ComposedRangeCurve
-from dpgram.privacy.curves import BoundedRangeCurve, GaussianCurve, PureCurve
+from dpgram.privacy.curves.base import BoundedRangeCurve, GaussianCurve, PureCurve
+from dpgram.privacy.curves.bounded_range import ComposedRangeCurve
 
 Floats = npt.NDArray[np.float64]
 DRAWS = 400_000

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 from dpgram.noise import MatrixLaplace
-from dpgram.privacy.balls import ChiSquared
-from dpgram.privacy.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
+from dpgram.privacy.sampling.balls import ChiSquared
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
 
 Floats = npt.NDArray[np.float64]
 FACTORS = [(1.0, True), (0.95, False), (1.05, False)]
@@ -129,7 +129,7 @@ def test_no_sign_and_no_parity_is_preferred(source: Source, law: str) -> None:
 @pytest.mark.parametrize(("shown", "accepted"), [(4, True), (5, False)])
 def test_a_continued_laplace_draw_has_the_whole_law(shown: int, accepted: bool) -> None:
     """Draws cut at ±4 and continued follow the whole law; left as they are, they do not. α = 10⁻⁴."""
-    from dpgram.privacy.entropy import _unbounded
+    from dpgram.privacy.sampling.entropy import _unbounded
 
     entropy, scale = SeededEntropy(4), 3.0
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpgram.privacy.additive_wishart import log_pair
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.wishart_curves import (
+from dpgram.privacy.curves.additive_wishart import log_pair
+from dpgram.privacy.curves.wishart import (
     AdaptiveCurve,
     AdditiveWishartCurve,
     InverseWishartCurve,

@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpgram.analysis.display import in_words
 from dpgram.canonical_json import canonical_bytes, sha256_hex
-from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.events import GaussianEvent
-from dpgram.privacy.receipt import Receipt
-from dpgram.release import Release
-from dpgram.release_display import in_words
-from dpgram.release_parts import (
+from dpgram.document.fields import (
     MechanismUsed,
     Policy,
     PublishedMatrix,
     StatedGuarantee,
 )
+from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.privacy.events import GaussianEvent
+from dpgram.privacy.receipt import Receipt
+from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 SIGMA = 4.3 * ROW_NORM_SQUARED

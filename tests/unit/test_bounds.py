@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.bounds import (
+from dpgram.document.fields import LearntLook
+from dpgram.document.measurements import crowded, latest
+from dpgram.document.octaves import OCTAVES, ZERO, octave_edges, octave_places
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
+from dpgram.publishing.bounds import (
     GREATEST_REACH,
     LEAST_REACH,
     coarse_bounds,
@@ -20,13 +25,8 @@ from dpgram.bounds import (
     reach_for,
     rows_needed,
 )
-from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.looks import BINS, FINEST, LOOKS, Window, finest_places, looks_for
-from dpgram.octaves import OCTAVES, ZERO, octave_edges, octave_places
-from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
-from dpgram.radius import LENGTHS, chosen_radius, length_places
-from dpgram.release_measurements import crowded, latest
-from dpgram.release_parts import LearntLook
+from dpgram.sums.lengths import LENGTHS, chosen_radius, length_places
+from dpgram.sums.zoom import BINS, FINEST, LOOKS, Window, finest_places, looks_for
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
 
@@ -298,7 +298,7 @@ class TestPrices:
     @pytest.mark.parametrize("law", LAWS)
     @pytest.mark.parametrize("tail", [0.3, 1e-3])
     def test_the_tail_is_not_exceeded_more_often(self, law: CountLaw, tail: float) -> None:
-        from dpgram.privacy.entropy import SeededEntropy
+        from dpgram.privacy.sampling.entropy import SeededEntropy
 
         noise = CountNoise(law=law, scale=30.0 * ROW_NORM_SQUARED)
         drawn = noise.draw(np.zeros(200_000, np.int64), SeededEntropy(3)).astype(float) / ROW_NORM_SQUARED

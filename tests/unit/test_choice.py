@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpgram.choice import CLOSE_TO_FLOOR, choose, forecast_error
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, Mechanism
+from dpgram.mechanisms.choice import CLOSE_TO_FLOOR, choose, forecast_error
 from dpgram.privacy.adjacency import AddRemove, Adjacency, adjacency
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 
 RELATIONS = ("add-remove", "replace-one")
 HIDDEN = 0.6

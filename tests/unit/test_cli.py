@@ -16,7 +16,8 @@ import pytest
 import typer
 
 import dpgram
-from dpgram import cli, insurance
+from dpgram import cli
+from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -457,10 +458,10 @@ class TestErrors:
     def test_interrupt_ends_quietly_with_130(self, tmp_path: Path) -> None:
         """Ctrl-C while a command works: no traceback, the shell's usual code."""
         program = (
-            "import signal, time, dpgram.insurance\n"
+            "import signal, time, dpgram.demo.insurance\n"
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs inherit "ignored"
             "def slow(*_):\n    print('working', flush=True)\n    time.sleep(60)\n"
-            "dpgram.insurance.table = slow\n"
+            "dpgram.demo.insurance.table = slow\n"
             "from dpgram.cli import main\nmain(['demo', '--output', 'here'])\n"
         )
         process = subprocess.Popen(

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpgram import demo, insurance
-from dpgram.demo import Outcome
+from dpgram.demo import insurance
+from dpgram.demo.run import Outcome
+from dpgram.demo.run import run as demo
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import load
 
@@ -39,7 +40,7 @@ def test_several_targets_beside_the_truth(told: tuple[Outcome, str, Path]) -> No
     outcome, text, _ = told
     assert {answer.target for answer in outcome.answers} == {"charges", "blood_pressure", "bmi"}
     exact = {(a.target, a.name): a.exact for a in outcome.answers}
-    # The effects written in dpgram.insurance; 20,000 people tell them to within a few percent.
+    # The effects written in dpgram.demo.insurance; 20,000 people tell them to within a few percent.
     assert exact["charges", "smoker=yes"] == pytest.approx(11_000, rel=0.03)
     assert exact["blood_pressure", "age"] == pytest.approx(0.36, rel=0.03)
     assert exact["bmi", "exercise"] == pytest.approx(-0.25, rel=0.1)
@@ -86,7 +87,7 @@ def test_it_can_run_twice_in_one_folder(tmp_path: Path) -> None:
 def test_without_matplotlib_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "dpgram.demo_figure", raising=False)
+    monkeypatch.delitem(sys.modules, "dpgram.demo.figure", raising=False)
     lines: list[str] = []
     outcome = demo.run(tmp_path, people=2_000, say=lines.append)
     assert outcome.figure is None

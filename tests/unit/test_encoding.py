@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram import kernel
-from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.errors import DataError, DpgramError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.rows import kernel
+from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 from . import slow_encoder

@@ -26,12 +26,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow.dataset import dataset
 
-from dpgram.encoding import Encoder
 from dpgram.engines import base, local, passes
 from dpgram.engines.local import gram
 from dpgram.errors import DataError, DpgramError, DpgramWarning, SchemaError, SourceError
-from dpgram.gram import ExactGram
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, boolean, categorical, numeric, product
+from dpgram.sums.exact_gram import ExactGram
 
 from . import slow_encoder
 from .tables import CLIPS, Table, tables

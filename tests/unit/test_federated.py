@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.cli import run
-from dpgram.encoding import Encoder
 from dpgram.engines import local
+from dpgram.engines.federated import Partial, Partials, partial_gram
 from dpgram.engines.partials import PartialsEngine
 from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning, SourceError
-from dpgram.federated import Partial, Partials, partial_gram
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
 from dpgram.testing import BY, SCHEMA, contract_table, cut
 

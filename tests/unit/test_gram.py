@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.encoding import Block, PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.gram import EXACT_ROWS, MAX_ROWS, ExactGram, GramSum
+from dpgram.rows.encoder import Block, PolicyCounts
+from dpgram.sums.exact_gram import EXACT_ROWS, MAX_ROWS, ExactGram, GramSum
 
 WIDTH = 3
 CORNER = 2**15 // 2  # three such cells stay within 2^30

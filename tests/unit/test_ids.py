@@ -24,22 +24,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgram.encoding import Encoder
+from dpgram.document.fields import UnitRule
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass, gram_pass
 from dpgram.errors import SourceError
-from dpgram.gram import ExactGram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing import publish
-from dpgram.release_parts import UnitRule
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import row_rules
+from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import delimited, open_source
 from dpgram.sums.counts import ExactCounts, OctavesOf
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import ExactLevels, LevelsOf
-from dpgram.units import unit_ids
 
 SCHEMA = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 RULE = UnitRule(counts="units", rows_at_most=1024)

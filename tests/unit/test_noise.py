@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgram.noise import MatrixLaplace, NoiseLaw, SymmetricGaussian, additive
-from dpgram.privacy.entropy import simulation
+from dpgram.privacy.sampling.entropy import simulation
 
 LAWS = {
     "gaussian": SymmetricGaussian(sigma=3.0),

@@ -11,8 +11,8 @@ import pytest
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts, Mechanism
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import simulation
 
 ROWS = 100_000
 PURE = {"matrix-laplace", "laplace", "eigenvectors", "deflation"}

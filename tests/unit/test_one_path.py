@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "dpgram"
 

@@ -21,9 +21,9 @@ import pytest
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
-from dpgram.levels import level_texts
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish
+from dpgram.rows.level_buckets import level_texts
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import Kind, open_source
 from dpgram.testing import gram_by

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgram as dg
-from dpgram.encoding import Encoder
 from dpgram.engines.local import gram
 from dpgram.errors import AnalysisError, DataError, SchemaError
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Numeric, Ordinal, Schema, categorical, legendre, numeric, ordinal, product
 
 PAIN = ("none", "mild", "strong", "severe")

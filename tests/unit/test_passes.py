@@ -26,22 +26,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.columns import Categorical
-from dpgram.encoding import Encoder
+from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines import local, spill
 from dpgram.engines.local import add_up, gram
 from dpgram.engines.passes import Pass, gram_pass, merge
 from dpgram.errors import DataError, SourceError
-from dpgram.gram import ExactGram
 from dpgram.lattice import LARGEST_UNIT_LIMIT, ROW_NORM_SQUARED, UNIT_ROWS_AT_MOST
-from dpgram.release_parts import SurveyWeight, UnitRule
 from dpgram.rows.batch import Rows
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
+from dpgram.rows.units import chosen, id_hashes, unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, product
+from dpgram.schema.columns import Categorical
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.grams import GramOf
 from dpgram.sums.levels import LevelsOf
-from dpgram.units import chosen, id_hashes, unit_ids
 
 from . import slow_encoder
 from .tables import CLIPS, Table, tables
@@ -554,9 +554,9 @@ class TestTemporaryFiles:
             from dpgram.engines import spill
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits "ignored"
             from dpgram.engines.local import add_up
-            from dpgram.encoding import Encoder
+            from dpgram.rows.encoder import Encoder
             from dpgram.engines.passes import gram_pass
-            from dpgram.release_parts import UnitRule
+            from dpgram.document.fields import UnitRule
             from dpgram.schema import Schema, numeric
             spill.Spill.__init__.__kwdefaults__["memory"] = 1000
             encoder = Encoder(Schema(numeric("x", 0, 1)))

@@ -18,8 +18,8 @@ from dpgram.errors import AnalysisError, DpgramError
 from dpgram.planning import Plan, plan
 from dpgram.planning.assumed import Assumption
 from dpgram.planning.question import Question
-from dpgram.privacy.entropy import simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import simulation
 
 SCHEMA = dg.Schema(
     dg.numeric("age", 18, 90),

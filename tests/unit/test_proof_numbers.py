@@ -19,9 +19,9 @@ from dpgram.mechanisms.inverse_noise import grid_exponent
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
 from dpgram.mechanisms.wishart_family import ratio_of, ridge_for
 from dpgram.privacy.adjacency import adjacency
+from dpgram.privacy.curves.inverse import GRID_BITS
+from dpgram.privacy.curves.spectral import on_grid, rounding_slack
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.inverse import GRID_BITS
-from dpgram.privacy.spectral import on_grid, rounding_slack
 
 SEEDS = range(6)
 

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dpgram.choice import choose
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import (
     BudgetExceeded,
@@ -32,12 +31,13 @@ from dpgram.errors import (
 )
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
+from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import SeededEntropy, SystemEntropy
+from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 from dpgram.publishing import Report, agree, publish, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product

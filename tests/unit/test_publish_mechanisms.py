@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import dpgram as dg
+from dpgram.document.fields import AdjacencyName
 from dpgram.errors import BudgetExceeded, MechanismError, OptionsError, ReleaseError
 from dpgram.mechanisms import MECHANISMS
-from dpgram.privacy.entropy import SeededEntropy, simulation
 from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most, rho_at_most
-from dpgram.release_parts import AdjacencyName
+from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 from .releases import content_of, sealed
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgram.encoding import Encoder
 from dpgram.errors import SourceError
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Column, Schema, boolean, categorical, numeric
 
 

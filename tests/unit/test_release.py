@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram import release_schema
 from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import AnalysisError, ReleaseError
 from dpgram.release import Release, load
+from dpgram.release import json_schema as release_schema
 from dpgram.schema import Schema, categorical, numeric
 
 from .releases import RELEASES, SIGMA, content_of, gaussian_release, laplace_release, sealed, set_at, zeros
@@ -68,7 +68,7 @@ class TestFile:
 
     def test_committed_json_schema_is_the_generated_one(self) -> None:
         fresh = release_schema.FILE.read_text(encoding="utf-8") == release_schema.as_file()
-        assert fresh, "write it again: python -m dpgram.release_schema"
+        assert fresh, "write it again: python -m dpgram.release.json_schema"
 
     @pytest.mark.parametrize("field", sorted(content_of(gaussian_release())))
     def test_json_schema_and_loader_want_every_field(self, field: str) -> None:
@@ -115,7 +115,7 @@ class TestFile:
 
     def test_too_large_a_file_is_not_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = gaussian_release().save(tmp_path / "x.json")
-        monkeypatch.setattr("dpgram.release.LARGEST_FILE", path.stat().st_size - 1)
+        monkeypatch.setattr("dpgram.release.release.LARGEST_FILE", path.stat().st_size - 1)
         with pytest.raises(ReleaseError, match="too large"):
             load(path)
 

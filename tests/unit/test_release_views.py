@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from dpgram.analysis.denoise import NOTHING, central_moments
+from dpgram.analysis.display import in_words
 from dpgram.analysis.moments import Moments
+from dpgram.document.fields import (
+    MechanismUsed,
+    PublishedMatrix,
+    StatedGuarantee,
+)
 from dpgram.errors import AnalysisError, DpgramError, ReleaseError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED, cell_unit
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.release import Release
-from dpgram.release_display import in_words
-from dpgram.release_parts import (
-    MechanismUsed,
-    PublishedMatrix,
-    StatedGuarantee,
-)
 from dpgram.schema import Schema, boolean, numeric
 
 from .releases import RELEASES, encoded_rows, gaussian_release, laplace_release, schema, triangle, zeros

@@ -13,12 +13,12 @@ import pytest
 from scipy.stats import norm
 
 import dpgram as dg
-from dpgram import insurance
+from dpgram.demo import insurance
 from dpgram.errors import DpgramWarning, LedgerError, ReleaseError
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
-from dpgram.report import detection, suspicion_at_most
+from dpgram.release.report import detection, suspicion_at_most
 
 TABLE = insurance.table(3_000)
 

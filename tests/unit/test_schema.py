@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpgram.document.terminal import printable
 from dpgram.errors import SchemaError
 from dpgram.schema import (
     MAX_WIDTH,
@@ -29,7 +30,6 @@ from dpgram.schema import (
     product,
     starter_toml,
 )
-from dpgram.terminal import printable
 
 INSURANCE = Schema(
     numeric("age", 18, 90),

@@ -19,15 +19,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram import cli, release_schema
+from dpgram import cli
+from dpgram.document.document import OPTIONAL_FIELDS
+from dpgram.document.signature import Signature, signed_bytes
 from dpgram.errors import MissingExtra, ReleaseError, SignatureError
 from dpgram.privacy.ledger import Ledger
-from dpgram.release import OPTIONAL_FIELDS, Release, load
-from dpgram.signature import Signature, signed_bytes
+from dpgram.release import Release, load
+from dpgram.release import json_schema as release_schema
 
 pytest.importorskip("cryptography", reason="the extra 'sign' is not installed")
 
-from dpgram.signing import SigningKey
+from dpgram.release.signing import SigningKey
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1.dpgram.json"
 
@@ -88,7 +90,7 @@ class TestSigning:
 
     def test_pages_say_so_too(self, signed: Release) -> None:
         from dpgram.explorer.facts import page_facts
-        from dpgram.report import page
+        from dpgram.release.report import page
 
         for shown in (signed._repr_html_(), page(signed, None), str(page_facts(signed)["facts"])):
             assert "signed but not verified" in shown

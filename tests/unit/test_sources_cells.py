@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.columns import boolean, categorical, legendre, numeric, product
 from dpgram.schema import Schema
+from dpgram.schema.columns import boolean, categorical, legendre, numeric, product
 from dpgram.sources import Kind, declared_kinds, open_source
 
 moment = datetime.fromisoformat

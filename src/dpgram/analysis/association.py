@@ -26,7 +26,7 @@ from dpgram.analysis.unshrunken import unshrunken
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
-    from dpgram.release import Release
+    from dpgram.document.document import Document
 
 
 @final
@@ -64,7 +64,7 @@ class Correlation:
 
 
 def partial_correlation(
-    release: Release | Moments,
+    release: Document | Moments,
     left: str,
     right: str,
     given: Sequence[str] | None = None,

@@ -22,7 +22,7 @@ from dpgram.analysis.inference import Inference, infer, residual_degrees
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError
-from dpgram.privacy.entropy import simulation
+from dpgram.privacy.sampling.entropy import simulation
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ from dpgram.analysis.design import Design
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.problem import orthonormal
 from dpgram.errors import AnalysisError
-from dpgram.privacy.entropy import simulation
+from dpgram.privacy.sampling.entropy import simulation
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

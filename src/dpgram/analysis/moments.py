@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.descriptive import refuse_beyond_floats
+from dpgram.document.measurements import learnt_bounds, unresolved
+from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.errors import AnalysisError
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
-from dpgram.privacy.entropy import simulation
-from dpgram.release_measurements import learnt_bounds, unresolved
+from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Categorical, Product, Schema
 
 if TYPE_CHECKING:
-    from dpgram.release import Release
-    from dpgram.release_parts import UnitRule
+    from dpgram.document.document import Document
+    from dpgram.document.fields import UnitRule
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -144,7 +144,7 @@ class Moments:
     """Those of them whose learnt bounds are far wider than the values."""
 
     @classmethod
-    def of(cls, source: Release | Moments) -> Moments:
+    def of(cls, source: Document | Moments) -> Moments:
         """The moments of a release (or themselves)."""
         if isinstance(source, Moments):
             return source

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from dpgram.release import Release
+    from dpgram.document.document import Document
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -126,7 +126,7 @@ class Components:
 
 
 def pca(
-    release: Release | Moments,
+    release: Document | Moments,
     k: int | None = None,
     on: Sequence[str] | None = None,
     *,

@@ -24,7 +24,7 @@ from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
 
 if TYPE_CHECKING:
-    from dpgram.release import Release
+    from dpgram.document.document import Document
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -94,7 +94,7 @@ class Comparison:
 
 
 def pool(
-    releases: Sequence[Release | Moments],
+    releases: Sequence[Document | Moments],
     target: str,
     on: Sequence[str] | None = None,
     *,
@@ -133,8 +133,8 @@ def pool(
 
 
 def compare(
-    first: Release | Moments,
-    second: Release | Moments,
+    first: Document | Moments,
+    second: Document | Moments,
     target: str,
     on: Sequence[str] | None = None,
     *,
@@ -153,7 +153,7 @@ def compare(
     return Comparison(difference=difference, joint=difference.joint_test(tuple(range(len(one.names)))))
 
 
-def union(releases: Sequence[Release | Moments]) -> Moments:
+def union(releases: Sequence[Document | Moments]) -> Moments:
     """ΣG̃_k: the moments of all tables together; the noises add up."""
     every = [_with_added_noise(one) for one in _same_schema(releases)]
     public = [one.public_rows for one in every if one.public_rows is not None]
@@ -168,7 +168,7 @@ def union(releases: Sequence[Release | Moments]) -> Moments:
     )
 
 
-def average(releases: Sequence[Release | Moments]) -> Moments:
+def average(releases: Sequence[Document | Moments]) -> Moments:
     """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only."""
     every = [_with_added_noise(one) for one in _same_schema(releases)]
     if len({one.radius for one in every}) > 1:
@@ -193,7 +193,7 @@ def average(releases: Sequence[Release | Moments]) -> Moments:
 
 
 def _inferences(
-    releases: Sequence[Release | Moments],
+    releases: Sequence[Document | Moments],
     target: str,
     on: Sequence[str] | None,
     *,
@@ -207,7 +207,7 @@ def _inferences(
     ]
 
 
-def _same_schema(releases: Sequence[Release | Moments]) -> list[Moments]:
+def _same_schema(releases: Sequence[Document | Moments]) -> list[Moments]:
     every = [Moments.of(release) for release in releases]
     if not every:
         raise AnalysisError("no releases were given")

@@ -24,7 +24,7 @@ from dpgram.analysis.sparse import elastic_net, noise_level_alpha
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
-    from dpgram.release import Release
+    from dpgram.document.document import Document
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -54,7 +54,7 @@ class _Fitted:
 
 
 def regress(
-    release: Release | Moments,
+    release: Document | Moments,
     target: str,
     on: Sequence[str] | None = None,
     *,

@@ -1,7 +1,7 @@
 """Black-box privacy audits: what repeated runs on two neighbours prove about ε, δ and μ.
 
-`audit` is for anything that can be run again; `dpgram.gram_audit` brings the worst neighbours of a Gram
-mechanism, `dpgram.publish_audit` those of the whole path from tables to a release. `dpgram.audit.checks`
+`audit` is for anything that can be run again; `dpgram.audit.gram` brings the worst neighbours of a Gram
+mechanism, `dpgram.audit.publication` those of the whole path from tables to a release. `dpgram.audit.checks`
 finds what statistics show badly: noise used twice, facts that leak beside the cells, draws not paid for.
 """
 

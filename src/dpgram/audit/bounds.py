@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
-from dpgram.privacy.curves import PrivacyCurve
+from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, ZeroConcentrated
 
 Scores: TypeAlias = npt.NDArray[np.float64]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dpgram.audit.bounds import Input, Scores
 from dpgram.errors import GuaranteeError, SourceError
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 
 Output = TypeVar("Output")
 Run: TypeAlias = Callable[[Entropy], Output]

@@ -18,7 +18,7 @@ from dpgram.audit.bounds import AuditResult, JointAudit, Scores
 from dpgram.audit.events import best, candidates, discriminant, evaluated, gaussian_distance, log_ratio
 from dpgram.audit.scores import Experiment, Output, Run, ScoreFile, Statistic, Tell, collect
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 
 LEAST_RUNS: Final = 100
 

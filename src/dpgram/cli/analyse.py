@@ -24,8 +24,8 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
     Example:
       dpgram show insurance.dpgram.json
     """
+    from dpgram.analysis.display import as_text, guarantee_in_words
     from dpgram.release import load
-    from dpgram.release_display import as_text, guarantee_in_words
 
     verified = public_key is not None
     loaded = load(release, public_key=None if public_key is None else given_public_key(public_key))

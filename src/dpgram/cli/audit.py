@@ -25,8 +25,8 @@ from dpgram.errors import DpgramError, MechanismError
 if TYPE_CHECKING:
     from dpgram.audit import Claim, JointAudit, Tell
     from dpgram.mechanisms import Mechanism
-    from dpgram.privacy.entropy import Entropy
     from dpgram.privacy.guarantee import Guarantee
+    from dpgram.privacy.sampling.entropy import Entropy
 
 VIOLATED: Final = 1
 
@@ -169,7 +169,7 @@ def audit(
 
 
 def _entropy(seed: int | None) -> Entropy | None:
-    from dpgram.privacy.entropy import SeededEntropy
+    from dpgram.privacy.sampling.entropy import SeededEntropy
 
     return None if seed is None else SeededEntropy(seed)
 
@@ -177,10 +177,10 @@ def _entropy(seed: int | None) -> Entropy | None:
 def _draws(wish: _Wish, name: str, rows: int, tell: Tell | None) -> _Audited:
     import numpy as np
 
-    from dpgram.choice import choose
-    from dpgram.gram_audit import audit_mechanism
+    from dpgram.audit.gram import audit_mechanism
     from dpgram.lattice import ROW_NORM_SQUARED
     from dpgram.mechanisms import Facts
+    from dpgram.mechanisms.choice import choose
     from dpgram.privacy.adjacency import adjacency as named
     from dpgram.privacy.guarantee import Guarantee
 
@@ -232,10 +232,10 @@ def _whole(
     engine: str | None,
     tell: Tell | None,
 ) -> _Audited:
-    from dpgram.columns import numeric
-    from dpgram.publish_audit import Pipeline, audit_pipeline
+    from dpgram.audit.publication import Pipeline, audit_pipeline
     from dpgram.publishing import Options
     from dpgram.schema import Schema
+    from dpgram.schema.columns import numeric
 
     if _own_class(name) is not None:
         raise MechanismError(
@@ -287,7 +287,7 @@ def _whole(
 
 
 def _refuse_one_row_only(name: str, person: int | None) -> None:
-    from dpgram.release_checks import ONE_ROW_ONLY
+    from dpgram.document.checks import ONE_ROW_ONLY
 
     if name in ONE_ROW_ONLY and (person or 1) > 1:
         raise MechanismError(

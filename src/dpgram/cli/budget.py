@@ -20,7 +20,7 @@ from dpgram.cli.console import (
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
-    from dpgram.privacy.ledger_left import Left
+    from dpgram.privacy.ledger.left import Left
 
 app = typer.Typer(help="Budgets: what a data set may spend, and has.", rich_markup_mode=None)
 
@@ -78,7 +78,7 @@ def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
       dpgram ledger show insurance.ledger
     """
     from dpgram.privacy.ledger import Ledger
-    from dpgram.privacy.ledger_history import ledger_history
+    from dpgram.privacy.ledger.history import ledger_history
 
     book = Ledger.open(ledger)
     lines, left = ledger_history(book), book.left()

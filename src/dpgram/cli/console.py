@@ -11,8 +11,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
-from dpgram.terminal import printable
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]

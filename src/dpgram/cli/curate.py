@@ -26,14 +26,14 @@ from dpgram.cli.console import (
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
-from dpgram.columns import Categorical
 from dpgram.errors import DpgramError, ReleaseError
+from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
-    from dpgram.encoding import PolicyCounts
     from dpgram.privacy.ledger import Ledger
     from dpgram.publishing import Report
     from dpgram.release import Release
+    from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, a folder or a glob.")]
@@ -99,8 +99,8 @@ def check(
     Example:
       dpgram check insurance.parquet --schema insurance.toml
     """
-    from dpgram.encoding import Encoder
     from dpgram.engines.local import gram
+    from dpgram.rows.encoder import Encoder
     from dpgram.schema import Schema
     from dpgram.sources import column_types
 
@@ -221,12 +221,12 @@ def publish(
           --clip private -o learnt.dpgram.json
     """
     from dpgram.engines.find import find_engine
-    from dpgram.privacy.entropy import SystemEntropy
     from dpgram.privacy.ledger import Ledger
+    from dpgram.privacy.sampling.entropy import SystemEntropy
     from dpgram.publishing.publisher import form_of, published
     from dpgram.publishing.request import requested
+    from dpgram.release.signing import SigningKey
     from dpgram.schema import Schema
-    from dpgram.signing import SigningKey
 
     declared = Schema.from_file(schema)
     columns = None if blocks is None else [split_names(block) or [] for block in blocks.split(";")]

@@ -28,7 +28,7 @@ def demo(
     Example:
       dpgram demo
     """
-    from dpgram.demo import run
+    from dpgram.demo.run import run
 
     outcome = run(output, people=people, say=_nothing if as_json else typer.echo)
     if as_json:

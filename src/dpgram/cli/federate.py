@@ -11,7 +11,7 @@ from dpgram.cli.console import JsonFlag, SchemaFile, print_json, say
 from dpgram.errors import DpgramError
 
 if TYPE_CHECKING:
-    from dpgram.federated import Partials
+    from dpgram.engines.federated import Partials
 
 PassphraseFile: TypeAlias = Annotated[
     Path | None,
@@ -57,7 +57,7 @@ def gram(
     Example:
       dpgram gram north.parquet -s joint.toml --partial north.partial --site north --passphrase-file secret
     """
-    from dpgram.federated import partial_gram
+    from dpgram.engines.federated import partial_gram
     from dpgram.schema import Schema
 
     if partial.exists():
@@ -93,7 +93,7 @@ def read_from(
 ) -> str | list[str] | Partials:
     """What the arguments of `publish` mean: tables, or the partial sums of several sites."""
     if partials:
-        from dpgram.federated import Partials
+        from dpgram.engines.federated import Partials
 
         return Partials(files=data, passphrase=_passphrase(passphrase_file), disjoint_units=disjoint_units)
     if disjoint_units or passphrase_file is not None:

@@ -36,7 +36,7 @@ def new(keyfile: KeyFile, as_json: JsonFlag = False) -> None:
     Example:
       dpgram key new curator.key
     """
-    from dpgram.signing import SigningKey
+    from dpgram.release.signing import SigningKey
 
     _tell_key(SigningKey.create(keyfile).public, as_json=as_json)
     if not as_json:
@@ -51,7 +51,7 @@ def show_key(keyfile: KeyFile, as_json: JsonFlag = False) -> None:
     Example:
       dpgram key show curator.key
     """
-    from dpgram.signing import SigningKey
+    from dpgram.release.signing import SigningKey
 
     _tell_key(SigningKey.open(keyfile).public, as_json=as_json)
 
@@ -75,7 +75,7 @@ def sign(
       dpgram sign insurance.dpgram.json --key curator.key
     """
     from dpgram.release import load
-    from dpgram.signing import SigningKey
+    from dpgram.release.signing import SigningKey
 
     place = release if output is None else output
     require_writable(place, overwrite=overwrite or output is None)
@@ -110,7 +110,7 @@ def verify(release: ReleaseFile, public_key: PublicKey, as_json: JsonFlag = Fals
 
 def given_public_key(text: str) -> str:
     """The key itself, or the first line of a file that holds it."""
-    from dpgram.signature import parsed_public_key
+    from dpgram.document.signature import parsed_public_key
 
     source = Path(text)
     try:

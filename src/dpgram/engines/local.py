@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.columns import Boolean, Numeric
-from dpgram.encoding import Block, Encoder, Missing
 from dpgram.engines.passes import BATCH_BLOCKS, Pass, Sums, finished, gram_pass, merge
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
-from dpgram.gram import ExactGram, GramSum
+from dpgram.rows.encoder import Block, Encoder, Missing
 from dpgram.schema import Schema
+from dpgram.schema.columns import Boolean, Numeric
+from dpgram.sums.exact_gram import ExactGram, GramSum
 
 if TYPE_CHECKING:
-    from dpgram.block import BlockEncoder
     from dpgram.engines.spill import Spill
+    from dpgram.rows.block_encoder import BlockEncoder
     from dpgram.sources import Source
 
 __all__ = ["LocalEngine", "Progress", "add_up", "gram"]

@@ -23,7 +23,7 @@ class PartialsEngine:
 
     def accepts(self, data: object) -> bool:
         """Partial files; nobody can have made `Partials` without having loaded its module."""
-        kind = getattr(sys.modules.get("dpgram.federated"), "Partials", None)
+        kind = getattr(sys.modules.get("dpgram.engines.federated"), "Partials", None)
         return isinstance(kind, type) and isinstance(data, kind)
 
     def add_up(self, data: object, work: Pass, *, progress: Progress = None) -> Sums:
@@ -33,7 +33,7 @@ class PartialsEngine:
 
 
 def _merged(data: object, work: Pass) -> Sums:
-    from dpgram.federated import Partials
+    from dpgram.engines.federated import Partials
 
     if not isinstance(data, Partials):
         raise SourceError("this engine reads partial sums only", got=type(data).__name__, limit="Partials")

@@ -15,19 +15,19 @@ from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final
 
-from dpgram.encoding import BLOCK_ROWS, Encoder
+from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.errors import DataError, DpgramError, DpgramWarning, MissingExtra, SchemaError, SourceError
-from dpgram.gram import ExactGram, GramSum
-from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.encoder import BLOCK_ROWS, Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.sums.base import Accumulator, Statistic, Sum
+from dpgram.sums.exact_gram import ExactGram, GramSum
 from dpgram.sums.grams import GramOf
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dpgram.columns import Categorical
     from dpgram.rows.batch import Reader, Rows
+    from dpgram.schema.columns import Categorical
     from dpgram.sources import Kind, Source
 
 Numbered: TypeAlias = "tuple[int, pa.RecordBatch]"

@@ -11,8 +11,8 @@ from dpgram.estimators.norm_bounded import Agreed
 from dpgram.estimators.ssp import Moments, PerturbedMoments, exact_moments, float_rows
 from dpgram.noise import SymmetricGaussian
 from dpgram.papers.kalaja import FAILURE, SufficientStatistics
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.events import Event
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats
 

@@ -21,6 +21,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from dpgram.document.fields import MissingPolicy, StatedGuarantee
+from dpgram.document.statement import in_words
 from dpgram.errors import DpgramWarning, SchemaError
 from dpgram.estimators.paying import checked_entropy
 from dpgram.estimators.table import (
@@ -35,12 +37,10 @@ from dpgram.estimators.table import (
     unquoted,
     with_target,
 )
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.receipt import Receipt
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import publish
 from dpgram.release import Release
-from dpgram.release_display import in_words
-from dpgram.release_parts import MissingPolicy, StatedGuarantee
 from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]

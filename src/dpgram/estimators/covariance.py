@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import SchemaError
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.table import Bounds
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
-from dpgram.release_parts import AdjacencyName, MissingPolicy
 from dpgram.schema import Numeric, Schema
 
 Vector = npt.NDArray[np.float64]

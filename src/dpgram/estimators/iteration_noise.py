@@ -20,15 +20,15 @@ from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
 from dpgram.papers.park_welling import step_epsilon
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.calibrate import (
+from dpgram.privacy.curves.calibrate import (
     DISCRETE_SIGMA_AT_LEAST,
     DISCRETE_SLACK,
     discrete_gaussian_sigma,
     discrete_mu_at_most,
 )
+from dpgram.privacy.curves.rounding import SLACK, down, up
+from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.guarantee import Guarantee, pure_rho_at_least, rho_at_most
-from dpgram.privacy.rounding import SLACK, down, up
-from dpgram.privacy.search import greatest
 from dpgram.publishing.measurements.moments import First, JointGaussian, MomentNoise, VectorNoise
 
 Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic", "mean-cdp"]

@@ -13,12 +13,12 @@ from dpgram.analysis.design import INTERCEPT
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
+from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import AnalysisError
 from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
 from dpgram.estimators.table import Bounds, Learn, Pair, Table, columns_by_name
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
-from dpgram.release_parts import AdjacencyName, MissingPolicy
 from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]

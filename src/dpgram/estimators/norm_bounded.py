@@ -15,7 +15,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 from msgspec.structs import replace
 
-from dpgram.encoding import LEAST_RADIUS
+from dpgram.document.fields import StatedGuarantee
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError
 from dpgram.estimators.base import PrivateRegressor
@@ -24,11 +24,11 @@ from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.publication import Program, Stage
-from dpgram.release_parts import StatedGuarantee
+from dpgram.rows.encoder import LEAST_RADIUS
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
 from dpgram.sums.moments import Floats, MomentsOf, Reweighting

@@ -8,10 +8,10 @@ import numpy as np
 
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, public_bound
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import down, up
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
 from dpgram.publishing.publication import Program

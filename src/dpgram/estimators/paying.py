@@ -11,7 +11,7 @@ import numpy as np
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import MechanismError
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing.publication import Account, Program, publication, warn_of_delta
 from dpgram.publishing.request import open_ledger
 from dpgram.schema import Schema

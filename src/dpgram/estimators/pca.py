@@ -9,14 +9,14 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpgram.analysis.descriptive import deviations
 from dpgram.analysis.pca import Components
-from dpgram.descriptive import deviations
+from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.covariance import refuse_other_than_numbers
 from dpgram.estimators.table import Bounds
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
-from dpgram.release_parts import AdjacencyName, MissingPolicy
 from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]

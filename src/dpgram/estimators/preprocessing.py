@@ -18,19 +18,19 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpgram.encoding import LEAST_RADIUS
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.estimators.paying import checked_entropy, delta_inspected, paid
 from dpgram.estimators.table import readable, unquoted
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.receipt import Receipt
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.column_moments import ColumnMoments, MeasuredColumnMoments
 from dpgram.publishing.publication import Program, Stage
+from dpgram.rows.encoder import LEAST_RADIUS
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
 from dpgram.sums.column_moments import ColumnMomentsOf

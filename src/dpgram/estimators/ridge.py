@@ -15,7 +15,7 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
-from dpgram.encoding import Encoder
+from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
 from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
@@ -25,13 +25,13 @@ from dpgram.estimators.table import Bounds, Learn, Pair, Table
 from dpgram.mechanisms import Facts
 from dpgram.mechanisms.matrix_laplace import MatrixLaplace
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.measurements.target import SLOPE, Target, TargetedGaussian
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import open_ledger
 from dpgram.release import Release
-from dpgram.release_parts import AdjacencyName, MissingPolicy
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
 from dpgram.sums.target import Reach

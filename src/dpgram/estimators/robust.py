@@ -11,8 +11,8 @@ from dpgram.estimators.iteration_noise import Accounting, Plan, Second, calibrat
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, number, public_bound
 from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.entropy import Entropy
 from dpgram.privacy.events import Event
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.moments import First, MeasuredMoments, Moments
 from dpgram.publishing.publication import Program

@@ -13,10 +13,10 @@ from dpgram.errors import GuaranteeError
 from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor
 from dpgram.noise import SymmetricGaussian
 from dpgram.papers.kalaja import SufficientStatistics
-from dpgram.privacy.calibrate import discrete_mu_at_most
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.publishing.measurements.moments import JointGaussian, MeasuredMoments

@@ -20,7 +20,7 @@ from dpgram.errors import MissingExtra
 from dpgram.explorer.facts import page_facts
 
 if TYPE_CHECKING:
-    from dpgram.release import Release
+    from dpgram.document.document import Document
 
 SCRIPTS: Final = (
     "algebra.js",
@@ -41,7 +41,7 @@ ARITHMETIC: Final = SCRIPTS[: SCRIPTS.index("charts.js")]
 """What needs no browser."""
 
 
-def page(release: Release) -> str:
+def page(release: Document) -> str:
     """The whole page as text."""
     scripts = [_plotly(), *(source(name) for name in SCRIPTS)]
     parts = {

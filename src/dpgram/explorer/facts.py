@@ -10,18 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from dpgram.analysis import estimand, inference, noise_aware, problem, quality, trust
+from dpgram.analysis.display import facts as display_facts
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors
-from dpgram.columns import Categorical, DerivedColumn, Legendre, Numeric
+from dpgram.document.document import Document
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
-from dpgram.ordered import Ordinal
-from dpgram.release import Release
-from dpgram.release_display import facts as display_facts
-from dpgram.release_display import guarantee_in_words
 from dpgram.schema import Schema
+from dpgram.schema.columns import Categorical, DerivedColumn, Legendre, Numeric
+from dpgram.schema.ordered import Ordinal
 
 
-def page_facts(release: Release) -> dict[str, object]:
+def page_facts(release: Document) -> dict[str, object]:
     """The page's data; nothing in it says more than the release does."""
     moments = Moments.of(release)
     inverse = isinstance(release.noise, NoisyInverse)

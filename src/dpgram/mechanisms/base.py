@@ -12,9 +12,9 @@ import numpy.typing as npt
 from dpgram.noise import Law
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy
 
 IntegerMatrix = npt.NDArray[np.object_]
 """A square matrix of Python integers: cells may pass 2^63 once noise is added."""

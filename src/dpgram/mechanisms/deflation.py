@@ -13,11 +13,11 @@ from dpgram.mechanisms.base import Drawn, Facts, Mechanism
 from dpgram.mechanisms.eigenvectors import bounded, checked_rank
 from dpgram.noise import Deflation as DeflationLaw
 from dpgram.privacy.accountant import Event, PureEvent
-from dpgram.privacy.ball_directions import deflation_matrix
-from dpgram.privacy.curves import PrivacyCurve, PureCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
+from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import up
+from dpgram.privacy.sampling.directions import deflation_matrix
+from dpgram.privacy.sampling.entropy import Entropy
 
 MOST_ROWS: Final = 1 << 33
 """More than the exact sums can hold."""

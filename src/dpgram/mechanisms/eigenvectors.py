@@ -15,13 +15,9 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats
 from dpgram.noise import EigenvectorSampling
 from dpgram.privacy.accountant import Event, PureEvent, ZcdpEvent
-from dpgram.privacy.ball_directions import frame_matrix
-from dpgram.privacy.ball_envelope import LARGEST_EXPONENT
-from dpgram.privacy.curves import ConcentratedCurve, PrivacyCurve, PureCurve
-from dpgram.privacy.entropy import Entropy
-from dpgram.privacy.guarantee import Guarantee, rho_at_most
-from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import (
+from dpgram.privacy.curves.base import ConcentratedCurve, PrivacyCurve, PureCurve
+from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.curves.spectral import (
     ROWS_AT_MOST,
     Split,
     adaptive_floor,
@@ -29,6 +25,10 @@ from dpgram.privacy.spectral import (
     falling,
     temperatures,
 )
+from dpgram.privacy.guarantee import Guarantee, rho_at_most
+from dpgram.privacy.sampling.directions import frame_matrix
+from dpgram.privacy.sampling.entropy import Entropy
+from dpgram.privacy.sampling.envelope import LARGEST_EXPONENT
 
 VALUE_SHARE: Final = 0.15
 """The share of the budget that the eigenvalues get (the paper: a half). There are d numbers to tell and far

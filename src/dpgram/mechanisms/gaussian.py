@@ -14,11 +14,11 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import Event, GaussianEvent
-from dpgram.privacy.calibrate import discrete_gaussian_sigma
-from dpgram.privacy.curves import GaussianCurve, PrivacyCurve
-from dpgram.privacy.entropy import LARGEST_SCALE, Entropy
+from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
+from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import up
+from dpgram.privacy.sampling.entropy import LARGEST_SCALE, Entropy
 
 
 @final

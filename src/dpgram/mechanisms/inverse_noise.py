@@ -15,13 +15,13 @@ from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats, rounded, 
 from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.accountant import Event, GaussianEvent
-from dpgram.privacy.calibrate import discrete_gaussian_sigma
-from dpgram.privacy.curves import GaussianCurve, PrivacyCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
+from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.inverse import inverse_exponent, inverse_sensitivity
+from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.inverse import inverse_exponent, inverse_sensitivity
-from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import ROWS_AT_MOST
+from dpgram.privacy.sampling.entropy import Entropy
 
 LEAST_RIDGE: Final = 1e-3
 """In units of one row's trace. Below it the float inverse could be off by more than the noise hides."""

@@ -23,12 +23,12 @@ from dpgram.mechanisms.wishart_family import (
 )
 from dpgram.noise import InverseWishart as InverseWishartLaw
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve
+from dpgram.privacy.curves.spectral import ROWS_AT_MOST
+from dpgram.privacy.curves.wishart import AdaptiveCurve, InverseWishartCurve
+from dpgram.privacy.curves.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.spectral import ROWS_AT_MOST
-from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
-from dpgram.privacy.wishart_curves import AdaptiveCurve, InverseWishartCurve
+from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final

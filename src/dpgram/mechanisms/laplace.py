@@ -12,10 +12,10 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
 from dpgram.noise import EntrywiseLaplace
 from dpgram.privacy.accountant import Event, PureEvent
-from dpgram.privacy.curves import PrivacyCurve, PureCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
+from dpgram.privacy.curves.rounding import SLACK, up
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import SLACK, up
+from dpgram.privacy.sampling.entropy import Entropy
 
 DIAGONAL_WEIGHT: Final = 0.5 ** (1.0 / 3.0)
 """Diagonal cells get scale b/w, others b. With b = (w + (d−1)/2)·s/ε the squared Frobenius error

@@ -15,9 +15,9 @@ from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
 from dpgram.privacy.accountant import Event, PureEvent
-from dpgram.privacy.curves import PrivacyCurve, PureCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final

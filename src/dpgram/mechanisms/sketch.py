@@ -23,13 +23,13 @@ from dpgram.mechanisms.wishart_family import (
 )
 from dpgram.noise import WishartSketch
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve
+from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.curves.spectral import ROWS_AT_MOST
+from dpgram.privacy.curves.wishart import AdaptiveCurve, SketchCurve
+from dpgram.privacy.curves.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.rounding import up
-from dpgram.privacy.spectral import ROWS_AT_MOST
-from dpgram.privacy.wishart_calibrate import adaptive_ratio_at_most, sketch_ratio_at_most
-from dpgram.privacy.wishart_curves import AdaptiveCurve, SketchCurve
+from dpgram.privacy.sampling.entropy import Entropy
 
 LOOK_SHARE: Final = 0.25
 """μ of the look at λ_min, as a share of μ(ε, δ): a sixteenth of the budget in μ²."""

@@ -14,12 +14,12 @@ from dpgram.mechanisms.base import Drawn, Facts
 from dpgram.mechanisms.wishart_family import WishartFamily, checked_degrees, refuse_pure
 from dpgram.noise import AdditiveWishart
 from dpgram.privacy.adjacency import AddRemove, Adjacency
-from dpgram.privacy.curves import PrivacyCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import PrivacyCurve
+from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.curves.search import greatest
+from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.rounding import up
-from dpgram.privacy.search import greatest
-from dpgram.privacy.wishart_curves import AdditiveWishartCurve
+from dpgram.privacy.sampling.entropy import Entropy
 
 SPARE_DEGREES: Final = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 """m = k − d + 1: candidates for the joint choice of scale and degrees of freedom."""

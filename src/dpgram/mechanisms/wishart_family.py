@@ -12,11 +12,11 @@ from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms.base import Facts, Mechanism, as_floats
 from dpgram.privacy.accountant import ApproximateEvent, Event
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.rounding import down, up
+from dpgram.privacy.curves.spectral import GRID, on_grid, rounding_slack
+from dpgram.privacy.curves.wishart import DEGREES_AT_MOST
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import down, up
-from dpgram.privacy.spectral import GRID, on_grid, rounding_slack
-from dpgram.privacy.wishart_curves import DEGREES_AT_MOST
+from dpgram.privacy.sampling.entropy import Entropy
 
 ROWS_GUESSED: Final = 100_000
 """Stands in for the number of rows in forecasts where none is given."""

@@ -165,7 +165,7 @@ class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_
 
 @final
 class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", forbid_unknown_fields=True):
-    """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see privacy/spectral.py."""
+    """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see privacy/curves/spectral.py."""
 
     value_scale: Scale
     """The scale of the eigenvalues' Laplace noise, in units of one row's trace."""
@@ -178,7 +178,7 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
     def cell_variances(self, values: Vector) -> Matrix:
         """Of tilted directions, with c_i as for exact eigenvalues (the mechanism sees noisy ones)."""
-        from dpgram.privacy.spectral import tilt_variances
+        from dpgram.privacy.curves.spectral import tilt_variances
 
         order = np.argsort(values)[::-1]
         largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
@@ -191,7 +191,7 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
         λ̂_i is about the i-th eigenvalue, but a tilted θ_i holds less than that of G, and a later one more.
         """
-        from dpgram.privacy.spectral import alignments
+        from dpgram.privacy.curves.spectral import alignments
 
         rising, vectors = np.linalg.eigh(published)
         noisy = rising[::-1][: self.rank] / ROW_NORM_SQUARED
@@ -202,14 +202,14 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
     def _coldness(self, values: Vector, width: int) -> Vector:
         """c_1 … c_k for these eigenvalues, largest first, in units of one row's trace."""
-        from dpgram.privacy.spectral import adaptive_floor, temperatures
+        from dpgram.privacy.curves.spectral import adaptive_floor, temperatures
 
         floor = adaptive_floor(self.value_scale, width)
         return temperatures(values, self.total, floor, split=self.split, norm=self.norm, width=width)
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
-        from dpgram.privacy.spectral import sample_eigenvectors
+        from dpgram.privacy.curves.spectral import sample_eigenvectors
 
         drawn = sample_eigenvectors(
             gram / ROW_NORM_SQUARED,
@@ -226,7 +226,7 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
 @final
 class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=True):
-    """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see privacy/spectral.py."""
+    """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see privacy/curves/spectral.py."""
 
     value_scale: Scale
     temperature: Scale
@@ -234,7 +234,7 @@ class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=
 
     def cell_variances(self, values: Vector) -> Matrix:
         """Of tilted directions, all at one temperature, each found again by the later ones."""
-        from dpgram.privacy.spectral import deflation_variances
+        from dpgram.privacy.curves.spectral import deflation_variances
 
         order = np.argsort(values)[::-1]
         largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
@@ -243,7 +243,7 @@ class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
-        from dpgram.privacy.spectral import sample_deflation
+        from dpgram.privacy.curves.spectral import sample_deflation
 
         drawn = sample_deflation(
             gram / ROW_NORM_SQUARED,

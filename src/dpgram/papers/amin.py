@@ -14,10 +14,10 @@ import numpy as np
 
 from dpgram.noise import EntrywiseLaplace
 from dpgram.papers.variant import Matrix, Variant
-from dpgram.privacy.bingham import draw_frame
-from dpgram.privacy.curves import PureCurve
-from dpgram.privacy.entropy import Entropy
-from dpgram.privacy.spectral import sample_deflation
+from dpgram.privacy.curves.base import PureCurve
+from dpgram.privacy.curves.spectral import sample_deflation
+from dpgram.privacy.sampling.bingham import draw_frame
+from dpgram.privacy.sampling.entropy import Entropy
 
 FAILURE: Final = 0.05
 """β of Corollary 1, which the paper leaves open."""

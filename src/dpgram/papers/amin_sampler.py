@@ -10,9 +10,9 @@ import numpy as np
 
 from dpgram.errors import MechanismError
 from dpgram.papers.variant import Matrix, Variant
-from dpgram.privacy.bingham import envelope_parameter
-from dpgram.privacy.entropy import Entropy
-from dpgram.privacy.quadrature import gauss_legendre
+from dpgram.privacy.curves.quadrature import gauss_legendre
+from dpgram.privacy.sampling.bingham import envelope_parameter
+from dpgram.privacy.sampling.entropy import Entropy
 
 CANDIDATES_AT_MOST: Final = 200_000
 _AT_ONCE: Final = 1000
@@ -105,5 +105,5 @@ class PrintedSampler(Variant):
         raise MechanismError(
             "the printed sampler accepted nothing",
             got=f"{CANDIDATES_AT_MOST} candidates",
-            remedy="Use dpgram.privacy.bingham, whose acceptance rule is the right one.",
+            remedy="Use dpgram.privacy.sampling.bingham, whose acceptance rule is the right one.",
         )

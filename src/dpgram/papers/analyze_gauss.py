@@ -11,8 +11,8 @@ import numpy as np
 
 from dpgram.papers.variant import Matrix, Repair, Variant, repaired
 from dpgram.privacy.adjacency import AddRemove, Adjacency
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import Entropy, simulation
+from dpgram.privacy.curves.base import GaussianCurve
+from dpgram.privacy.sampling.entropy import Entropy, simulation
 
 
 def upper_triangle_noise(width: int, sigma: float, generator: np.random.Generator) -> Matrix:

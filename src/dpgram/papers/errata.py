@@ -25,8 +25,8 @@ from dpgram.papers.sheffet import (
 from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import ReplaceOne
+from dpgram.privacy.curves.wishart_calibrate import sketch_degrees_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.wishart_calibrate import sketch_degrees_at_most
 
 TIGHT: Final = Guarantee(0.1, 1e-6)
 USUAL: Final = Guarantee(1.0, 1e-6)

@@ -15,9 +15,9 @@ import numpy as np
 from dpgram.papers.analyze_gauss import upper_triangle_noise
 from dpgram.papers.variant import Matrix, Variant
 from dpgram.privacy.adjacency import AddRemove, Adjacency
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import gdp_mu_at_most
+from dpgram.privacy.sampling.entropy import Entropy
 
 FAILURE: Final = 0.05
 """ρ in the choice of λ."""

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 
 from dpgram.noise import AdditiveWishart
 from dpgram.papers.variant import Matrix, Variant
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final

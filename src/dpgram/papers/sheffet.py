@@ -16,9 +16,9 @@ import numpy as np
 from dpgram.noise import AdditiveWishart
 from dpgram.noise.sampled import inverse_wishart, wishart, with_ridge
 from dpgram.papers.variant import Matrix, Repair, Variant, repaired
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.wishart import AdditiveWishartCurve, InverseWishartCurve, SketchCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.wishart_curves import AdditiveWishartCurve, InverseWishartCurve, SketchCurve
+from dpgram.privacy.sampling.entropy import Entropy
 
 
 def tail(degrees: float, delta: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from dpgram.noise.sampled import inverse_wishart, wishart, with_ridge
 from dpgram.papers.sheffet import PrintedAdaptive
 from dpgram.papers.variant import Matrix, Variant
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpgram.papers.analyze_gauss import upper_triangle_noise
 from dpgram.papers.variant import Matrix, Variant
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.base import GaussianCurve
+from dpgram.privacy.sampling.entropy import Entropy
 
 
 @final

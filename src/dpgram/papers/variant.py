@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.privacy.adjacency import Adjacency, ReplaceOne
-from dpgram.privacy.entropy import Entropy
+from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.search import least
+from dpgram.privacy.sampling.entropy import Entropy
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Repair: TypeAlias = Literal["none", "scaled", "zeroed"]

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from numpy.polynomial import legendre as polynomials
 from scipy.special import roots_jacobi
 
-from dpgram.columns import MAX_DEGREE
 from dpgram.errors import AnalysisError
 from dpgram.schema import (
     Boolean,
@@ -31,6 +30,7 @@ from dpgram.schema import (
     Product,
     Schema,
 )
+from dpgram.schema.columns import MAX_DEGREE
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

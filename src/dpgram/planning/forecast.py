@@ -15,8 +15,8 @@ from dpgram.mechanisms import MECHANISMS, Facts, Mechanism
 from dpgram.noise import Deflation, EigenvectorSampling, NoisyInverse, SymmetricGaussian
 from dpgram.planning.question import Outcome, Question
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.entropy import simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import simulation
 
 WORTH_IT: Final = 2.0
 """A ratio of 2: as good as least squares on a quarter of the rows."""

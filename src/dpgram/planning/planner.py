@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 import numpy as np
 
-from dpgram.encoding import Encoder
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.planning.assumed import (
@@ -28,8 +27,9 @@ from dpgram.planning.forecast import Forecast, Setting, forecast, steps
 from dpgram.planning.question import Question
 from dpgram.planning.words import header, plan_text, table_rows
 from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.search import least
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Numeric, Ordinal, Schema
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias, assert_never, final
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
-from dpgram.privacy.curves import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
+from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
+from dpgram.privacy.curves.loss_distribution import LeakyCurve, SideBySideCurve
 from dpgram.privacy.events import (
     ApproximateEvent,
     ComposedEvent,
@@ -29,7 +30,6 @@ from dpgram.privacy.events import (
     encode_event,
     parts_of,
 )
-from dpgram.privacy.exact import UNITS, float_down, float_up, root_up, units_down, units_up
 from dpgram.privacy.guarantee import (
     Guarantee,
     check_delta,
@@ -38,7 +38,7 @@ from dpgram.privacy.guarantee import (
     pure_rho_at_least,
     rho_at_most,
 )
-from dpgram.privacy.loss_distribution import LeakyCurve, SideBySideCurve
+from dpgram.privacy.sampling.exact import UNITS, float_down, float_up, root_up, units_down, units_up
 
 __all__ = [
     "CURRENCIES",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, final
 
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.rounding import up
+from dpgram.privacy.curves.rounding import up
 
 
 class Adjacency(ABC):

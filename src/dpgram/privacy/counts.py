@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from dpgram.privacy.entropy import Entropy, Integers
     from dpgram.privacy.events import Event
+    from dpgram.privacy.sampling.entropy import Entropy, Integers
 
 CountLaw: TypeAlias = Literal["discrete-gaussian", "discrete-laplace"]
 _NUDGE: Final = 1.0 + 2.0**-40
@@ -50,7 +50,7 @@ def scale_of_counts(law: CountLaw, price: float, *, histograms: int, steps: int)
 def count_event(noise: CountNoise, *, histograms: int, steps: int) -> Event:
     """What one draw costs, rounded up."""
     from dpgram.privacy.events import GaussianEvent, PureEvent
-    from dpgram.privacy.exact import float_up, root_up
+    from dpgram.privacy.sampling.exact import float_up, root_up
 
     cost = price_of_counts(noise.law, noise.scale, histograms=histograms, steps=steps)
     gaussian = noise.law == "discrete-gaussian"

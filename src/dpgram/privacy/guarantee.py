@@ -15,9 +15,9 @@ from typing import Final, Self, final
 from scipy.special import erfinv, ndtri_exp
 
 from dpgram.errors import DpgramWarning, GuaranteeError
-from dpgram.privacy.curves import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
-from dpgram.privacy.rounding import up
-from dpgram.privacy.search import greatest
+from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
+from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.curves.search import greatest
 
 _LARGE_EPSILON: Final = 10.0
 _LARGE_DELTA: Final = 1e-4

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpgram.encoding import Encoder
 from dpgram.errors import SchemaError
+from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.errors import DpgramError
-from dpgram.privacy.entropy import SystemEntropy
+from dpgram.privacy.sampling.entropy import SystemEntropy
 
 try:
     import fcntl

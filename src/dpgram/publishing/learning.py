@@ -14,15 +14,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
-from dpgram.bounds import fine_bounds, reach_for, rows_needed
-from dpgram.choice import choose
-from dpgram.encoding import Encoder
+from dpgram.document.fields import (
+    ColumnOctaves,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredLevels,
+    MeasuredOctaves,
+    MeasuredRows,
+    Measurements,
+)
+from dpgram.document.measurements import latest
+from dpgram.document.octaves import Coarse
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.looks import looks_for
 from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, MatrixLaplace, Mechanism
-from dpgram.octaves import Coarse
+from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     Currency,
@@ -32,29 +39,22 @@ from dpgram.privacy.accountant import (
     composed,
     describe,
 )
-from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
 from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
-from dpgram.privacy.entropy import LARGEST_SCALE
-from dpgram.privacy.exact import float_up, root_up
+from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.sampling.entropy import LARGEST_SCALE
+from dpgram.privacy.sampling.exact import float_up, root_up
 from dpgram.publishing.blocks import gaussian_shares, pure_shares
+from dpgram.publishing.bounds import fine_bounds, reach_for, rows_needed
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import AUTO, Request
 from dpgram.publishing.split import Parts
 from dpgram.publishing.terms import Terms, gaussian_block, numbered_blocks, pure_block
-from dpgram.radius import chosen_radius
-from dpgram.release_measurements import latest
-from dpgram.release_parts import (
-    ColumnOctaves,
-    MeasuredBins,
-    MeasuredLengths,
-    MeasuredLevels,
-    MeasuredOctaves,
-    MeasuredRows,
-    Measurements,
-)
+from dpgram.rows.encoder import Encoder
+from dpgram.sums.lengths import chosen_radius
+from dpgram.sums.zoom import looks_for
 
 if TYPE_CHECKING:
     from dpgram.engines.passes import Sums

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Pass, Sums
     from dpgram.engines.threads import Progress
-    from dpgram.privacy.entropy import Entropy
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.receipt import Receipt
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.publishing.measurements.base import Measurement
 
 T = TypeVar("T")

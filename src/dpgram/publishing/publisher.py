@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, Unpack, final, overload
 
-from dpgram.columns import Categorical, Numeric
-from dpgram.encoding import PolicyCounts
+from dpgram.document.fields import AdjacencyName, Group, Measurements, MissingPolicy
+from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
 from dpgram.errors import MechanismError
 from dpgram.privacy.accountant import Event, composed, describe
-from dpgram.privacy.entropy import Entropy, SystemEntropy
+from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing.learning import (
     LearningPlan,
     Learnt,
@@ -30,9 +30,9 @@ from dpgram.publishing.publication import Account, Answer, Program, Stage, publi
 from dpgram.publishing.request import LedgerLike, Options, Request, open_ledger, requested
 from dpgram.publishing.terms import Terms, matrix_pass, matrix_terms
 from dpgram.release import Release
-from dpgram.release_measurements import unresolved
-from dpgram.release_parts import AdjacencyName, Group, Measurements, MissingPolicy
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.schema import Schema
+from dpgram.schema.columns import Categorical, Numeric
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine

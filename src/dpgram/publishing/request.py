@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, final
 
 import msgspec
 
-from dpgram.columns import Categorical, Numeric
-from dpgram.encoding import Encoder
+from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import GuaranteeError, LedgerError, MechanismError, SchemaError
 from dpgram.lattice import cell_unit
 from dpgram.mechanisms import MECHANISMS, Facts
@@ -23,14 +22,15 @@ from dpgram.publishing.blocks import block_schemas
 from dpgram.publishing.compatibility import mechanism as mechanism_option
 from dpgram.publishing.compatibility import refuse_clashes
 from dpgram.publishing.split import BudgetSplit, budget_split
-from dpgram.release_parts import AdjacencyName, MissingPolicy
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
+from dpgram.schema.columns import Categorical, Numeric
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
-    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.publishing.publisher import Report
 
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]

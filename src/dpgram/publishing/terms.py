@@ -9,23 +9,23 @@ from typing import Any, Unpack, final
 
 import msgspec
 
-from dpgram.choice import choose
-from dpgram.columns import Categorical
-from dpgram.encoding import Encoder
+from dpgram.document.fields import AdjacencyName, Block, MechanismUsed, Policy, StatedGuarantee
+from dpgram.document.statement import in_words
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import Currency, Event, GaussianEvent, composed, curve_of, parts_of
-from dpgram.privacy.calibrate import DISCRETE_SLACK
+from dpgram.privacy.curves.calibrate import DISCRETE_SLACK
+from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.rounding import down, up
 from dpgram.publishing.blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.gram import Gram
 from dpgram.publishing.request import AUTO, Asked, Request, open_ledger, requested
-from dpgram.release_display import in_words
-from dpgram.release_parts import AdjacencyName, Block, MechanismUsed, Policy, StatedGuarantee
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
+from dpgram.schema.columns import Categorical
 
 
 @final

@@ -14,18 +14,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgram.block import read_lines, refuse_breaches
-from dpgram.columns import Categorical, DerivedColumn
 from dpgram.errors import DpgramError
-from dpgram.kernel import UNKNOWN_CODE
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.levels import level_texts
-from dpgram.reading import read_column
+from dpgram.rows.block_encoder import read_lines, refuse_breaches
+from dpgram.rows.cells import read_column
+from dpgram.rows.kernel import UNKNOWN_CODE
+from dpgram.rows.level_buckets import level_texts
 from dpgram.rows.rules import RowRules
+from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 from dpgram.schema import Schema
+from dpgram.schema.columns import Categorical, DerivedColumn
 from dpgram.sources import Kind, declared_kinds
 from dpgram.sources.cells import plain
-from dpgram.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 
 _UNIT, _NUMBERS = "unit", "numbers"
 _HASH_BITS: Final = 52

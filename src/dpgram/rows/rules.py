@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Final, final
 
-from dpgram.columns import Categorical, Column, DerivedColumn, Numeric, numeric
-from dpgram.encoding import Missing
+from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.errors import GuaranteeError, SchemaError
 from dpgram.lattice import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST
-from dpgram.release_parts import SurveyWeight, UnitRule
+from dpgram.rows.encoder import Missing
 from dpgram.schema import Schema
+from dpgram.schema.columns import Categorical, Column, DerivedColumn, Numeric, numeric
 
 GROUPS_AT_MOST: Final = 10_000
 """Each has sums of its own in memory, for every thread."""

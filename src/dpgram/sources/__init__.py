@@ -11,10 +11,10 @@ from typing import Any, cast, final
 import numpy as np
 import pyarrow as pa
 
-from dpgram.columns import Boolean, Categorical, Numeric
 from dpgram.errors import SourceError
-from dpgram.ordered import Ordinal
 from dpgram.schema import Schema
+from dpgram.schema.columns import Boolean, Categorical, Numeric
+from dpgram.schema.ordered import Ordinal
 from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet, remote, sql
 from dpgram.sources.base import Kind, Partition, Pieces, Request, Source
 

@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from dpgram.encoding import PolicyCounts
     from dpgram.rows.batch import CountedRows
+    from dpgram.rows.encoder import PolicyCounts
     from dpgram.rows.rules import RowRules
 
 

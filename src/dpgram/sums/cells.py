@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.encoding import PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.gram import MAX_ROWS
+from dpgram.rows.encoder import PolicyCounts
+from dpgram.sums.exact_gram import MAX_ROWS
 
 Integers = npt.NDArray[np.int64]
 

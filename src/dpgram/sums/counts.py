@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.encoding import Encoder, PolicyCounts
-from dpgram.gram import EXACT_ROWS
+from dpgram.document.measurements import LENGTHS
+from dpgram.document.octaves import OCTAVES, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.looks import FINEST, finest_places
-from dpgram.octaves import OCTAVES, octave_places
-from dpgram.radius import length_places
-from dpgram.release_measurements import LENGTHS
+from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.sums.base import Statistic
 from dpgram.sums.cells import ExactCells
+from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
+from dpgram.sums.lengths import length_places
+from dpgram.sums.zoom import FINEST, finest_places
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from dpgram.encoding import Encoder, PolicyCounts
-from dpgram.gram import ExactGram, GramSum
+from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.sums.base import Statistic
+from dpgram.sums.exact_gram import ExactGram, GramSum
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
     from dpgram.rows.rules import RowRules
-    from dpgram.units import Integers, Mask
+    from dpgram.rows.units import Integers, Mask
 
 
 @final
@@ -89,7 +89,7 @@ class GramAccumulator:
         rule = self._rules.rule
         if rule is None:
             return usable, None
-        from dpgram.units import chosen
+        from dpgram.rows.units import chosen
 
         units, counted = rows.units, usable.copy()
         counted[usable] = chosen(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 import numpy as np
 import pyarrow as pa
 
-from dpgram.encoding import PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.gram import EXACT_ROWS
-from dpgram.levels import LONGEST_LEVEL
+from dpgram.rows.encoder import PolicyCounts
+from dpgram.rows.level_buckets import LONGEST_LEVEL
 from dpgram.sums.base import Statistic
 from dpgram.sums.cells import opened, sealed
+from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram import kernel
-from dpgram.encoding import PolicyCounts
 from dpgram.errors import DpgramError
-from dpgram.gram import EXACT_ROWS
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.rows import kernel
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums.base import Statistic
 from dpgram.sums.cells import ExactCells
+from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
 
 if TYPE_CHECKING:

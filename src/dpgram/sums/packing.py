@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dpgram.errors import DpgramError
-from dpgram.gram import ExactGram
 from dpgram.sums.base import Sum
 from dpgram.sums.column_moments import ExactColumnMoments
 from dpgram.sums.counts import ExactCounts
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import ExactLevels
 from dpgram.sums.moments import ExactMoments
 

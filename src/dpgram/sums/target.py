@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram import kernel
-from dpgram.encoding import Encoder, PolicyCounts
 from dpgram.errors import SchemaError
 from dpgram.lattice import ROW_NORM
+from dpgram.rows import kernel
+from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema
 from dpgram.sums.base import Statistic
 from dpgram.sums.grams import outside

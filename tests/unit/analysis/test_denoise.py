@@ -22,8 +22,8 @@ from dpgram.noise import EigenvectorSampling, EntrywiseLaplace, Law, MatrixLapla
 from dpgram.noise.shrinkage import shrunken, within_trace
 from dpgram.papers.amin import PrintedEigenvectors
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy, simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 Matrix = npt.NDArray[np.float64]
 spectra = arrays(np.float64, st.integers(1, 12), elements=st.floats(-1e6, 1e6))

@@ -21,7 +21,7 @@ from dpgram.engines.local import gram
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.lattice import cell_unit
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release, load
 
 TABLE = insurance(20_000)

@@ -11,9 +11,10 @@ import pytest
 from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
 from dpgram.analysis.pca import pca
-from dpgram.analysis.plots import WIDTH, coefficient_plot, correlation_plot
+from dpgram.analysis.plots import coefficient_plot, correlation_plot
 from dpgram.analysis.regress import regress
 from dpgram.errors import MissingExtra
+from dpgram.figures import WIDTH
 
 MOMENTS = exact_moments(insurance_schema(derived=True), insurance(20_000), sigma=40.0)
 FIT = regress(MOMENTS, "charges")

@@ -10,8 +10,8 @@ import pytest
 
 FORBIDDEN = (
     "dpgram.publishing",
-    "dpgram.encoding",
-    "dpgram.gram",
+    "dpgram.rows.encoder",
+    "dpgram.sums.exact_gram",
     "dpgram.sources",
     "dpgram.engines",
     "dpgram.mechanisms",

@@ -30,7 +30,7 @@ from dpgram.estimators import (
     RowNormMapping,
     SigmaClipper,
 )
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 SECRET = "secret-17"
 ROWS = 1237

@@ -27,7 +27,7 @@ from dpgram.estimators import (
     RepeatedFit,
     UnprotectedScore,
 )
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 BETA = np.array([1.0, -2.0, 0.5])
 REGRESSORS = [PrivateLinearRegression, PrivateRidge, PrivateLasso]

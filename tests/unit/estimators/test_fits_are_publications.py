@@ -24,8 +24,8 @@ from dpgram.estimators import (
     SigmaClipper,
 )
 from dpgram.privacy.accountant import composed
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.journal import Journal
 from dpgram.publishing.measurements.column_moments import ColumnMoments
 from dpgram.publishing.measurements.gram import Gram

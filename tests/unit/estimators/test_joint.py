@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram import Schema, categorical, numeric
-from dpgram.encoding import Encoder
 from dpgram.engines.local import add_up, gram
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, MechanismError, SchemaError
 from dpgram.estimators.joint import NoisySums
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.calibrate import discrete_mu_at_most
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.curves.base import GaussianCurve
+from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import SQUARE_SHARE, TargetedGaussian
+from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.sums.moments import ExactMoments
 from dpgram.sums.target import Reach, TargetOf, shortened

@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpgram.estimators import SSP, AdaSSP, OutputPerturbation, RobustRegression
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 pytestmark = [  # these warnings are meant; tests of their own look for them
     pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning"),

@@ -15,8 +15,8 @@ from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.output_perturbation import OutputPerturbation
 from dpgram.privacy.accountant import PureEvent
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing.measurements.ridge_minimiser import on_grid
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}

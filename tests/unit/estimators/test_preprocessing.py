@@ -18,8 +18,8 @@ from dpgram.estimators import (
     RowNormMapping,
     SigmaClipper,
 )
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 TOTAL = "whether a fit succeeds may not depend on one row: an empty table is a neighbour of one with a row"
 PAID = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-5.0, 5.0), "entropy": SeededEntropy(3)}

@@ -15,9 +15,9 @@ from dpgram.estimators.iteration_noise import SECOND, Plan, calibrated, event_of
 from dpgram.estimators.robust import RobustRegression
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.sums.moments import MomentsOf, Reweighting, power
 
 from .lattice_rows import BoundedRows

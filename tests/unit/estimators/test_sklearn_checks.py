@@ -12,7 +12,7 @@ from dpgram.estimators import (
     PrivatePCA,
     PrivateRidge,
 )
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 # Warnings about large epsilon, scores and so on are meant; tests of their own look for them.
 pytestmark = [

@@ -16,10 +16,10 @@ from dpgram.estimators.adassp import AdaSSP
 from dpgram.estimators.ssp import SSP
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.calibrate import discrete_mu_at_most
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.curves.base import GaussianCurve
+from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.moments import JointGaussian
 
 from .lattice_rows import BoundedRows

@@ -14,10 +14,11 @@ import pytest
 from scipy import stats
 
 import dpgram as dg
-from dpgram import explorer, insurance
+from dpgram import explorer
+from dpgram.demo import insurance
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.explorer.facts import page_facts
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 NODE = shutil.which("node")

@@ -18,9 +18,9 @@ from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.entropy import LARGEST_SCALE, SeededEntropy
+from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import LARGEST_SCALE, SeededEntropy
 
 ADD = Facts(width=4, adjacency=AddRemove())
 REPLACE = Facts(width=4, adjacency=ReplaceOne())

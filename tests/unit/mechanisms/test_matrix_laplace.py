@@ -16,8 +16,8 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy, simulation
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 ADD = Facts(width=4, adjacency=AddRemove())
 REPLACE = Facts(width=4, adjacency=ReplaceOne())

@@ -25,10 +25,10 @@ from dpgram.papers.sheffet import (
 )
 from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.curves.wishart import AdditiveWishartCurve
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
-from dpgram.privacy.wishart_curves import AdditiveWishartCurve
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 PROJECT = Path(__file__).resolve().parents[3]
 USUAL = Guarantee(1.0, 1e-6)

@@ -22,9 +22,9 @@ from dpgram.papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGRE
 from dpgram.papers.experiments.surpassed import Surpassed, summary
 from dpgram.papers.sheffet_grown import PrintedGrown
 from dpgram.privacy.adjacency import ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy, simulation
+from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.wishart_curves import AdditiveWishartCurve
+from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
 pytest.importorskip("matplotlib")
 

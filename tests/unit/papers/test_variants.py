@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pytest
 
 from dpgram.audit import AuditResult, audit
+from dpgram.audit.gram import Neighbours
 from dpgram.errors import MechanismError
-from dpgram.gram_audit import Neighbours
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts, InverseNoise, MatrixLaplace, Mechanism
 from dpgram.mechanisms.base import Drawn, rounded
@@ -30,8 +30,8 @@ from dpgram.papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedW
 from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.entropy import Entropy, SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 
 PROJECT = Path(__file__).resolve().parents[3]
 VARIANTS = errata.variants()

@@ -35,9 +35,17 @@ from dpgram.privacy.accountant import (
     guarantee_of,
     price,
 )
-from dpgram.privacy.exact import UNITS, float_down, float_up, root_down, root_up, units_down, units_up
+from dpgram.privacy.curves.loss_distribution import SideBySideCurve, gaussian_deltas_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.loss_distribution import SideBySideCurve, gaussian_deltas_up
+from dpgram.privacy.sampling.exact import (
+    UNITS,
+    float_down,
+    float_up,
+    root_down,
+    root_up,
+    units_down,
+    units_up,
+)
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference" / "dp_accounting.json"
 CURRENCIES: tuple[Currency, ...] = ("mu2", "rho", "epsilon")

@@ -13,19 +13,19 @@ from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.gram import MAX_ROWS
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Deflation, Eigenvectors, Facts
 from dpgram.mechanisms.deflation import MOST_ROWS
-from dpgram.privacy import ball_envelope
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.ball_directions import Deflated, Frame, deflation_matrix, frame_matrix
-from dpgram.privacy.ball_envelope import LARGEST_EXPONENT, SLACK_AT_MOST, Candidate, Envelope, Near
-from dpgram.privacy.balls import START_BITS, RandomBytes, Uniforms, decided
-from dpgram.privacy.bingham import candidates_at_once
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.spectral import ROWS_AT_MOST
+from dpgram.privacy.sampling import envelope as ball_envelope
+from dpgram.privacy.sampling.balls import START_BITS, RandomBytes, Uniforms, decided
+from dpgram.privacy.sampling.bingham import candidates_at_once
+from dpgram.privacy.sampling.directions import Deflated, Frame, deflation_matrix, frame_matrix
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.privacy.sampling.envelope import LARGEST_EXPONENT, SLACK_AT_MOST, Candidate, Envelope, Near
+from dpgram.sums.exact_gram import MAX_ROWS
 
 Cells = npt.NDArray[np.int64]
 

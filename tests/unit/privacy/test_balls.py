@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.privacy import ball_sampler, ball_wishart, balls
+from dpgram.privacy.sampling import ball_sampler, balls
+from dpgram.privacy.sampling import wishart as ball_wishart
 
 GRAM = np.array([[9, 1, -4], [1, 7, 2], [-4, 2, 8]], dtype=np.int64) * 10**7
 ALMOST_SINGULAR = np.array([[10**15, 10**15, 0], [10**15, 10**15 + 1, 0], [0, 0, 0]], dtype=np.int64)

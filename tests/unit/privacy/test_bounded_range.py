@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.bounded_range import ComposedRangeCurve
-from dpgram.privacy.curves import BoundedRangeCurve, ConcentratedCurve, PureCurve
+from dpgram.privacy.curves.base import BoundedRangeCurve, ConcentratedCurve, PureCurve
+from dpgram.privacy.curves.bounded_range import ComposedRangeCurve
 from dpgram.privacy.guarantee import bounded_range_rho_at_least, rho_at_most
 
 

@@ -13,7 +13,8 @@ from scipy.special import ndtr
 
 from dpgram.errors import GuaranteeError
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.calibrate import (
+from dpgram.privacy.curves.base import GaussianCurve
+from dpgram.privacy.curves.calibrate import (
     DISCRETE_SIGMA_AT_LEAST,
     DISCRETE_SLACK,
     discrete_gaussian_sigma,
@@ -23,7 +24,6 @@ from dpgram.privacy.calibrate import (
     least,
     stacked_sigmas,
 )
-from dpgram.privacy.curves import GaussianCurve
 
 LATTICE = 2.0**30
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.curves import (
+from dpgram.privacy.curves.base import (
     BoundedRangeCurve,
     ConcentratedCurve,
     GaussianCurve,

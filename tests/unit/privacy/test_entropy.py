@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import MechanismError
-from dpgram.privacy import ball_sampler
-from dpgram.privacy.entropy import (
+from dpgram.privacy.sampling import ball_sampler
+from dpgram.privacy.sampling.entropy import (
     LARGEST_SCALE,
     Entropy,
     SeededEntropy,
@@ -103,7 +103,7 @@ def test_a_seed_repeats_everything() -> None:
 
 def test_importing_the_source_loads_no_sampler() -> None:
     code = (
-        "import sys, numpy; import dpgram.privacy.entropy, dpgram.noise; "
+        "import sys, numpy; import dpgram.privacy.sampling.entropy, dpgram.noise; "
         "print(*[m for m in ('opendp', 'flint', 'scipy', 'pyarrow') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

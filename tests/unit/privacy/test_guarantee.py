@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import DpgramWarning, GuaranteeError
-from dpgram.privacy.curves import BoundedRangeCurve, ConcentratedCurve, GaussianCurve, PureCurve
+from dpgram.privacy.curves.base import BoundedRangeCurve, ConcentratedCurve, GaussianCurve, PureCurve
 from dpgram.privacy.guarantee import (
     GaussianDP,
     Guarantee,

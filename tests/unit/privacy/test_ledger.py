@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, MatrixLaplace
-from dpgram.privacy import ledger_file
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     Currency,
@@ -35,10 +34,12 @@ from dpgram.privacy.accountant import (
     price,
 )
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.calibrate import discrete_gaussian_sigma, discrete_mu_at_most
+from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma, discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.ledger import Ledger, Receipt
-from dpgram.privacy.ledger_history import ledger_history
+from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger.history import ledger_history
+from dpgram.privacy.receipt import Receipt
 
 
 def pay(ledger: Ledger, event: Event, note: str = "") -> Receipt:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dpgram.errors import BudgetExceeded, LedgerError
-from dpgram.privacy import ledger_file
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import file as ledger_file
 
 SMALL = GaussianEvent(1e-4)
 

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from dpgram.errors import LedgerError
-from dpgram.privacy import ledger_file, ledger_sqlite
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent
-from dpgram.privacy.ledger import Entry, Ledger, Receipt
+from dpgram.privacy.ledger import Entry, Ledger
+from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import sqlite as ledger_sqlite
+from dpgram.privacy.receipt import Receipt
 
 SMALL = GaussianEvent(1e-3)
 
@@ -44,9 +46,10 @@ def ledger(tmp_path: Path) -> Ledger:
 KILLER = """
 import os, random, signal, sys, time
 import msgspec
-from dpgram.privacy import ledger_file
+from dpgram.privacy.ledger import file as ledger_file
 from dpgram.privacy.accountant import GaussianEvent
-from dpgram.privacy.ledger import Ledger, Receipt
+from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.receipt import Receipt
 
 append = ledger_file.Writing.append
 

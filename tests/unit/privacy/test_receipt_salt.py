@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 from dpgram.errors import LedgerError
-from dpgram.privacy import ledger_file
 from dpgram.privacy.accountant import GaussianEvent, capacity, price
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.ledger import Ledger, Receipt
+from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.receipt import Receipt
 from dpgram.release import load
 
 FIRST = Path(__file__).resolve().parents[2] / "golden" / "first_ledger"

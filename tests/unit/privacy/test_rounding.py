@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgram.privacy.rounding import down, exp_up, up
+from dpgram.privacy.curves.rounding import down, exp_up, up
 
 positive = st.floats(1e-300, 1e300)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpgram.privacy.bingham import draw_frame
-from dpgram.privacy.spectral import alignments, falling, temperatures
+from dpgram.privacy.curves.spectral import alignments, falling, temperatures
+from dpgram.privacy.sampling.bingham import draw_frame
 
 vectors = arrays(np.float64, st.integers(1, 12), elements=st.floats(-1e6, 1e6))
 

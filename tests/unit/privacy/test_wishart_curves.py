@@ -11,22 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.additive_wishart import log_added, log_pair, log_replaced, replaced_within
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.curves import GaussianCurve
-from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.wishart_calibrate import (
-    adaptive_ratio_at_most,
-    sketch_degrees_at_most,
-    sketch_ratio_at_most,
-    wishart_degrees_at_least,
-)
-from dpgram.privacy.wishart_curves import (
+from dpgram.privacy.curves.additive_wishart import log_added, log_pair, log_replaced, replaced_within
+from dpgram.privacy.curves.base import GaussianCurve
+from dpgram.privacy.curves.wishart import (
     AdaptiveCurve,
     AdditiveWishartCurve,
     InverseWishartCurve,
     SketchCurve,
 )
+from dpgram.privacy.curves.wishart_calibrate import (
+    adaptive_ratio_at_most,
+    sketch_degrees_at_most,
+    sketch_ratio_at_most,
+    wishart_degrees_at_least,
+)
+from dpgram.privacy.guarantee import Guarantee
 
 E9 = math.exp(-9)
 ADD, REPLACE = AddRemove(), ReplaceOne()

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 from scipy.stats import chi2
 
-from dpgram.privacy.quadrature import gauss_legendre
+from dpgram.privacy.curves.quadrature import gauss_legendre
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import DpgramError, DpgramWarning
-from dpgram.privacy.entropy import SeededEntropy
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Value: TypeAlias = str | int | float

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from dpgram.estimators.robust import RobustRegression
 from dpgram.papers.park_welling import OneSidedWishart, step_epsilon
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

@@ -27,8 +27,8 @@ from dpgram.papers.sheffet import PrintedWishart
 from dpgram.papers.sheffet_grown import PrintedGrown
 from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import ReplaceOne
-from dpgram.privacy.entropy import SeededEntropy
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import SeededEntropy
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

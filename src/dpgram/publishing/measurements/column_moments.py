@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from dpgram.document.fields import Cell
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import up
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
-from dpgram.release_parts import Cell
 from dpgram.sums.column_moments import ColumnMomentsOf
 
 if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.column_moments import ExactColumnMoments
 
 

@@ -9,13 +9,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from dpgram.bounds import coarse_bounds
-from dpgram.encoding import Encoder
-from dpgram.looks import Window, looks_for
-from dpgram.privacy.counts import CountNoise, count_event, in_rows
-from dpgram.publishing.measurements.base import Measurement
-from dpgram.release_measurements import crowded
-from dpgram.release_parts import (
+from dpgram.document.fields import (
     ColumnBins,
     ColumnOctaves,
     LearntLook,
@@ -24,11 +18,17 @@ from dpgram.release_parts import (
     MeasuredOctaves,
     MeasuredRows,
 )
+from dpgram.document.measurements import crowded
+from dpgram.privacy.counts import CountNoise, count_event, in_rows
+from dpgram.publishing.bounds import coarse_bounds
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.rows.encoder import Encoder
 from dpgram.sums.counts import BinsOf, CountsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.zoom import Window, looks_for
 
 if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy, Integers
     from dpgram.privacy.events import Event
+    from dpgram.privacy.sampling.entropy import Entropy, Integers
     from dpgram.sums.counts import ExactCounts
 
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 from msgspec import Struct
 
-from dpgram.encoding import Encoder
+from dpgram.document.fields import PublishedMatrix
 from dpgram.mechanisms import Drawn, Facts, Mechanism
 from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.noise import Law
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.release_parts import PublishedMatrix
+from dpgram.rows.encoder import Encoder
 from dpgram.sums.grams import GramOf
 
 if TYPE_CHECKING:
-    from dpgram.gram import ExactGram
-    from dpgram.privacy.entropy import Entropy
     from dpgram.privacy.events import Event
+    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.sums.exact_gram import ExactGram
 
 
 @final

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import numpy as np
 
-from dpgram.levels import level_threshold
+from dpgram.document.fields import LearntLevels, MeasuredLevels
 from dpgram.privacy.counts import CountNoise, count_event
 from dpgram.privacy.events import ApproximateEvent, composed
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.release_parts import LearntLevels, MeasuredLevels
+from dpgram.rows.level_buckets import level_threshold
 from dpgram.sums.levels import LevelsOf
 
 if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy
     from dpgram.privacy.events import Event
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.levels import ExactLevels
 
 MOST_LEVELS: Final = 1_000

@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from dpgram.document.fields import Cell
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.rounding import down, up
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.ridge_minimiser import on_grid
-from dpgram.release_parts import Cell
 from dpgram.sums.moments import MomentsOf
 
 if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.moments import ExactMoments
 
 Cells = npt.NDArray[np.object_]

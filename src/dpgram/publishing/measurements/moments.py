@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from dpgram.document.fields import Cell
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM
 from dpgram.mechanisms import Drawn, Gaussian, Mechanism
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.calibrate import DISCRETE_SIGMA_AT_LEAST, stacked_sigmas
+from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, stacked_sigmas
+from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent, composed
-from dpgram.privacy.rounding import up
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.gram import MeasuredGram, published_matrix
-from dpgram.release_parts import Cell
 from dpgram.sums.moments import MomentsOf
 
 if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.moments import ExactMoments
 
 Integers = npt.NDArray[np.int64]

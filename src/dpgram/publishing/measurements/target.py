@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
 from msgspec import Struct
 
-from dpgram.encoding import Encoder
+from dpgram.document.fields import Cell
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.mechanisms.base import strictly_below, symmetric
 from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.calibrate import DISCRETE_SLACK, discrete_mu_at_most, stacked_sigmas
+from dpgram.privacy.curves.calibrate import DISCRETE_SLACK, discrete_mu_at_most, stacked_sigmas
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.gram import lower_triangle
-from dpgram.release_parts import Cell
+from dpgram.rows.encoder import Encoder
 from dpgram.sums.target import Reach, TargetOf
 
 if TYPE_CHECKING:
-    from dpgram.privacy.entropy import Entropy
+    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.moments import ExactMoments
 
 SLOPE: Final = 0.5

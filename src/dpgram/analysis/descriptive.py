@@ -1,0 +1,113 @@
+"""Counts, means, covariances and correlations: what the private matrix says about the columns one by one.
+
+Post-processing of a release: it costs no privacy and never sees a row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.document.original_units import in_original_units, symmetric
+from dpgram.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from dpgram.analysis.moments import Moments
+    from dpgram.document.document import Document
+
+Matrix = npt.NDArray[np.float64]
+
+
+def count(release: Document) -> float:
+    """The noisy number of rows: vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means."""
+    rows = _moments(release).rows
+    if rows is None:
+        raise AnalysisError(
+            "this release has no constant column, so it knows no counts and no means",
+            remedy="Publish with constant=True",
+        )
+    return rows * release.count_scale
+
+
+def mean(release: Document) -> dict[str, float]:
+    """G₀ⱼ / G₀₀ in original units, for every column but the constant."""
+    gram = in_original_units(release.schema, _gram_with_rows(release))
+    return dict(zip(release.columns[1:], (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+
+
+def covariance(release: Document) -> Matrix:
+    """G/n − m mᵀ in original units, at the least expected squared error; columns as in `release.columns[1:]`.
+
+    The noise is taken out in encoded units (analysis/denoise.py), where it is the same in every direction.
+    """
+    from dpgram.analysis.denoise import central_moments
+
+    _gram_with_rows(release)
+    spread = central_moments(_moments(release))
+    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
+    scaled: Matrix = spread * np.outer(scale, scale)
+    return scaled
+
+
+def second_moments(release: Document) -> Matrix:
+    """The exact matrix as the release tells of it, in encoded units, at the least expected squared error."""
+    from dpgram.analysis.denoise import second_moments as denoised
+
+    return denoised(_moments(release))
+
+
+def deviations(release: Document) -> npt.NDArray[np.float64]:
+    """The standard deviation of every column but the constant in original units, from the noisy variances."""
+    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
+    return np.asarray(np.sqrt(np.diagonal(_encoded_covariance(release))) * scale)
+
+
+def correlation(release: Document) -> Matrix:
+    """The noisy covariance scaled to a unit diagonal; NaN for a column whose variance the noise swallowed.
+
+    From the covariance before its noise is taken out: that shrinks towards few directions, in which all
+    correlations are ±1.
+    """
+    spread = _encoded_covariance(release)
+    deviation = np.sqrt(np.diagonal(spread))
+    deviation = np.where(deviation > 0, deviation, np.nan)
+    result: Matrix = spread / np.outer(deviation, deviation)
+    np.fill_diagonal(result, np.where(np.isnan(deviation), np.nan, 1.0))
+    return np.clip(result, -1.0, 1.0)
+
+
+def _encoded_covariance(release: Document) -> Matrix:
+    """Negative eigenvalues are noise (a covariance has none), so they are set to zero, in encoded units.
+
+    There the noise is the same in every direction; in original units a column of dollars would drown one of
+    years.
+    """
+    gram = _gram_with_rows(release)
+    rows = gram[0, 0] / release.schema.encoded[0].weight ** 2
+    centred = (gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:]) / gram[0, 0]) / rows
+    values, vectors = np.linalg.eigh(centred)
+    repaired: Matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return symmetric(repaired)
+
+
+def _moments(release: Document) -> Moments:
+    from dpgram.analysis.moments import Moments
+
+    return Moments.of(release)
+
+
+def _gram_with_rows(release: Document) -> Matrix:
+    """The matrix without the noise that public facts can remove; it must hold a positive count."""
+    if not release.schema.constant:
+        raise AnalysisError(
+            "this release has no constant column, so it knows no means", remedy="Publish with constant=True"
+        )
+    gram = _moments(release).consistent_gram
+    if gram[0, 0] <= 0:
+        raise AnalysisError(
+            "the noise is larger than the whole table: the noisy number of rows is not positive",
+            remedy="Publish more rows, fewer columns, or with a larger epsilon",
+        )
+    return gram

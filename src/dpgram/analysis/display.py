@@ -1,0 +1,194 @@
+"""A release for human eyes: the guarantee in words, text for a terminal, escaped HTML for a notebook."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from html import escape
+from typing import TYPE_CHECKING
+
+from dpgram.analysis import descriptive
+from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
+from dpgram.document.statement import in_words, rounded_up
+from dpgram.document.terminal import printable
+from dpgram.errors import DpgramError
+from dpgram.lattice import cell_unit
+from dpgram.noise import SampledLaw
+from dpgram.schema.columns import Numeric
+
+if TYPE_CHECKING:
+    from dpgram.document.document import Document
+    from dpgram.document.fields import StatedGuarantee
+
+
+def guarantee_in_words(release: Document, told: StatedGuarantee | None = None) -> str:
+    """A promise of the release as the numbers tell it, whatever the file's own statement says."""
+    told = told or release.guarantee
+    return in_words(
+        epsilon=told.epsilon,
+        delta=told.delta,
+        adjacency=release.adjacency,
+        unit=release.unit,
+        numerical_delta=told.numerical_delta,
+    )
+
+
+def as_text(release: Document, *, verified: bool = False) -> str:
+    """One aligned block, about 100 columns wide; `verified` says that the signature was checked."""
+    shown = [(name, printable(value)) for name, value in facts(release, verified=verified)]
+    label = max(len(name) for name, _ in shown)
+    lines = [_title(release)]
+    for name, value in shown:
+        lines += textwrap.wrap(
+            value,
+            width=100,
+            initial_indent=f"  {name:<{label}}  ",
+            subsequent_indent=" " * (label + 4),
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
+
+
+def as_html(release: Document) -> str:
+    """A small table; every text of the file is escaped."""
+    rows = "".join(
+        f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(value)}</td></tr>"
+        for name, value in facts(release)
+    )
+    return f"<div><strong>{escape(_title(release))}</strong><table>{rows}</table></div>"
+
+
+def _title(release: Document) -> str:
+    return f"A differentially private release of {release.schema.width} encoded columns"
+
+
+def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]:
+    """Every public fact of the file as a name and a text; nothing is escaped."""
+    found = [
+        ("columns", _listed(release.columns)),
+        ("guarantee", f"{_numbers(release)}. {guarantee_in_words(release)}"),
+        ("mechanism", f"{release.mechanism.name} ({release.mechanism.choice})"),
+        ("noise", _noise(release)),
+        ("radius", _radius(release)),
+        ("rows", _rows(release)),
+        ("policy", _policy(release)),
+        ("entropy", _entropy(release)),
+    ]
+    found += [*_learnt(release), *_portion(release)]
+    if release.receipt is not None:
+        entries = " and ".join(str(each.entry) for each in release.receipts)
+        number = "entries" if len(release.receipts) > 1 else "entry"
+        found.append(("ledger", f"{release.receipt.ledger_name}, {number} {entries}"))
+    if release.signature is not None:
+        state = "verified" if verified else "signed but not verified here; a forger could name this key too"
+        found.append(("signature", f"{state}: Ed25519, public key {release.signature.public_key}"))
+    return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
+
+
+def _learnt(release: Document) -> list[tuple[str, str]]:
+    """What was learnt privately, inside the stated guarantee."""
+    facts: list[tuple[str, str]] = []
+    if names := learnt_bounds(release):
+        ends = {
+            column.name: column.bounds for column in release.schema.columns if isinstance(column, Numeric)
+        }
+        bounds = [f"{name} in [{ends[name][0]:.4g}, {ends[name][1]:.4g}]" for name in names if name in ends]
+        facts.append(("learnt bounds", ", ".join(bounds) + "; values outside were moved to them"))
+    facts += [
+        ("learnt levels", f"{column}: {', '.join(levels) or 'none'}; the rest is other")
+        for column, levels in learnt_levels(release).items()
+    ]
+    if learnt_radius(release):
+        facts.append(("learnt radius", f"{release.radius:.4g}"))
+    return facts
+
+
+def _portion(release: Document) -> list[tuple[str, str]]:
+    """Whose rows, which of several releases, and how rows were weighted; nothing for a plain table."""
+    facts = []
+    if release.unit_rule is not None:
+        most = f"{release.unit_rule.rows_at_most:,}"
+        counted = {
+            "units": f"each {release.unit!r} counts as one, by at most {most} of its rows",
+            "rows": f"at most {most} rows of each {release.unit!r}, every row counts alike",
+        }
+        facts.append(("unit", counted[release.unit_rule.counts]))
+    if release.group is not None:
+        facts.append(("group", f"the rows with {release.portion} only; each group has its own release"))
+    if release.block is not None:
+        joint = release.block.joint
+        place = f"number {release.block.number} of {release.block.of} releases of the same rows"
+        together = (
+            f"together: ε = {joint.epsilon:g}, δ = {joint.delta:g}. {guarantee_in_words(release, joint)}"
+        )
+        facts.append(("block", f"{place}; {together}"))
+    if release.survey_weight is not None:
+        survey = release.survey_weight
+        facts.append(("weights", f"rows count by {survey.column!r}, from 0 to {survey.at_most:g}"))
+    return facts
+
+
+def _numbers(release: Document) -> str:
+    guarantee = release.guarantee
+    parts = [f"ε = {guarantee.epsilon:g}", f"δ = {guarantee.delta:g}"]
+    if guarantee.numerical_delta:
+        parts.append(f"numerical δ = {rounded_up(guarantee.numerical_delta)}")
+    if guarantee.mu is not None:
+        parts.append(f"μ = {guarantee.mu:.5g}")
+    return ", ".join(parts) + f" ({release.adjacency})"
+
+
+def _noise(release: Document) -> str:
+    unit = cell_unit(release.radius)
+    if isinstance(release.noise, SampledLaw):
+        return "drawn around the exact matrix, so its size depends on the direction"
+    diagonal, off = release.noise.diagonal_sd * unit, release.noise.offdiagonal_sd * unit
+    return f"standard deviation {diagonal:.4g} on the diagonal and {off:.4g} off it, in encoded units"
+
+
+def _rows(release: Document) -> str:
+    named = "" if release.unit is None else f" {release.unit!r}"
+    told = "" if release.public_rows is None else f"; {release.public_rows:,}{named} were read (public)"
+    if not release.schema.constant:
+        return "no constant column, so no count" + told
+    units = release.unit_rule is not None and release.unit_rule.counts == "units"
+    what = f" {release.unit!r}" if units else ""
+    weighted = " in weight" if _clipped(release) or release.survey_weight is not None else ""
+    try:
+        count = descriptive.count(release)
+    except DpgramError as refusal:  # of a forged file; whatever else it says is shown
+        return f"no count: {refusal.what}" + told
+    return f"about {count:,.0f}{what}{weighted} (noisy)" + told
+
+
+def _radius(release: Document) -> str:
+    allowed = math.sqrt(release.schema.max_norm_squared)
+    if _clipped(release):
+        return f"{release.radius:.4g}, below the {allowed:.4g} the schema allows: long rows count less"
+    return f"{release.radius:.4g}, so that no row is clipped"
+
+
+def _clipped(release: Document) -> bool:
+    return release.radius**2 < release.schema.max_norm_squared * (1 - 1e-9)
+
+
+def _policy(release: Document) -> str:
+    missing = {
+        "drop": "rows with a missing value are left out",
+        "midpoint": "a missing number counts as the middle of its range",
+    }
+    strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
+    return missing[release.policy.missing] + strict
+
+
+def _entropy(release: Document) -> str:
+    if release.entropy == "system":
+        return "the operating system's"
+    return "SEEDED: whoever knows the seed can remove the noise. For tests only; this protects nobody."
+
+
+def _listed(names: tuple[str, ...], most: int = 12) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return ", ".join(names[:most]) + f", … ({len(names)} in all)"

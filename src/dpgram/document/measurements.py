@@ -1,0 +1,227 @@
+"""What was measured before the matrix of a release: noisy counts, what follows from them, what they cost.
+
+μ² = μ_Gram² + Σ μᵢ² (or ε, in the same way) over all measurements: proofs/bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.document.fields import (
+    ColumnBins,
+    ColumnOctaves,
+    Learnt,
+    Measured,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredLevels,
+    MeasuredOctaves,
+    MeasuredRows,
+    Measurements,
+)
+from dpgram.document.octaves import OCTAVES, Coarse
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.counts import CountNoise, price_of_counts, projected
+from dpgram.schema.columns import Categorical, Column, Numeric
+
+if TYPE_CHECKING:
+    from dpgram.document.document import Document
+    from dpgram.document.fields import LearntLevels, LearntLook
+
+Floats = npt.NDArray[np.float64]
+
+LENGTHS: Final = 64
+"""Bins of the squared length, from 0 to the largest the schema allows."""
+FIRST_EDITION_COUNT: Final = 0.05
+"""The share of what was learnt that paid for the number of rows in releases of the first edition."""
+
+
+def histograms(measured: Measured) -> int:
+    """How many histograms were drawn: each may change by one row."""
+    match measured:
+        case MeasuredLevels(columns=columns) | MeasuredOctaves(columns=columns):
+            return len(columns)
+        case MeasuredBins(columns=columns):
+            return sum(len(each.looks) for each in columns)
+        case _:
+            return 1
+
+
+def measured_price(release: Document, steps: int) -> Fraction:
+    """μ² or ε of everything but the matrix."""
+    prices = [
+        price_of_counts(each.law, each.scale, histograms=histograms(each), steps=steps)
+        for each in release.measured
+    ]
+    return sum(prices, Fraction(0))
+
+
+def measured_delta(release: Document) -> float:
+    """The part of δ that pays for learnt levels."""
+    return sum(each.delta for each in release.measured if isinstance(each, MeasuredLevels))
+
+
+def known_rows(release: Document) -> float:
+    """The number of rows that is public, or the noisy one that was measured; 1 at least."""
+    noisy = [int(each.cell) for each in release.measured if isinstance(each, MeasuredRows)]
+    return max(noisy[0] / ROW_NORM_SQUARED if noisy else float(release.public_rows or 0), 1.0)
+
+
+def learnt_bounds(release: Document) -> tuple[str, ...]:
+    """Numeric columns whose bounds were learnt."""
+    found = [each.columns for each in release.measured if isinstance(each, MeasuredOctaves)]
+    return tuple(each.column for each in found[0]) if found else ()
+
+
+def learnt_levels(release: Document) -> dict[str, tuple[str, ...]]:
+    """Categorical columns whose levels were learnt, and these levels."""
+    found = [each.columns for each in release.measured if isinstance(each, MeasuredLevels)]
+    return {each.column: each.levels for each in found[0]} if found else {}
+
+
+def learnt_radius(release: Document) -> bool:
+    """Whether the row radius was chosen privately."""
+    return any(isinstance(each, MeasuredLengths) for each in release.measured)
+
+
+def unresolved(release: Document) -> tuple[str, ...]:
+    """Columns whose learnt bounds are far wider than their values, even after the closest look."""
+    return tuple(
+        column.column
+        for each in release.measured
+        if isinstance(each, MeasuredBins)
+        for column in each.columns
+        if crowded(column.looks, known_rows(release), CountNoise(law=each.law, scale=each.scale)) is not None
+    )
+
+
+def latest(looks: Sequence[LearntLook]) -> tuple[Floats, int]:
+    """Counts, in rows, of the bins looked at last, averaged over all looks at these; how many looks."""
+    last = looks[-1]
+    same = [look.bins for look in looks if (look.low, look.high) == (last.low, last.high)]
+    counts = np.mean([[int(cell) / ROW_NORM_SQUARED for cell in bins] for bins in same], axis=0)
+    return np.asarray(counts), len(same)
+
+
+def crowded(looks: Sequence[LearntLook], rows: float, noise: CountNoise) -> int | None:
+    """The first of two neighbouring bins that hold nearly all of the column, as far as noisy counts can tell.
+
+    Four fifths lie in these two, and no other bin stands out of the noise. A column of many zeros and some
+    ones is no such case: the ones stand out, and the bounds are right.
+    """
+    counts, averaged = latest(looks)
+    likely = projected(counts, rows)
+    pairs = likely[:-1] + likely[1:]
+    fullest = int(np.argmax(pairs))
+    others = np.delete(counts, [fullest, fullest + 1])
+    left = CountNoise(law=noise.law, scale=noise.scale / math.sqrt(averaged))
+    hidden = float(np.max(others)) <= left.exceeded(STANDS_OUT / len(counts))
+    return fullest if hidden and float(pairs[fullest]) >= CROWDED * rows else None
+
+
+CROWDED: Final = 0.8
+"""The part of all values in two neighbouring bins from which their bounds count as too wide."""
+STANDS_OUT: Final = 1e-3
+"""Chance that noise alone makes any of the other bins stand out, so that wide bounds go unnoticed."""
+
+
+def consistent(release: Document) -> bool:
+    """Whether the measurements are of known kinds in their order, and say what the schema says."""
+    measured = release.measured
+    order = [_ORDER.index(type(each)) for each in measured]
+    if order != sorted(set(order)) or len({each.law for each in measured}) > 1:
+        return False
+    if measured and (release.mechanism.name == "gaussian") != (measured[0].law == "discrete-gaussian"):
+        return False
+    if (MeasuredOctaves in map(type, measured)) != (MeasuredBins in map(type, measured)):
+        return False
+    return all(_agrees(each, release) for each in measured)
+
+
+_ORDER: Final = (MeasuredRows, MeasuredLevels, MeasuredOctaves, MeasuredBins, MeasuredLengths)
+
+
+def _agrees(measured: Measured, release: Document) -> bool:
+    match measured:
+        case MeasuredLevels():
+            return all(_levels_agree(each, release) for each in measured.columns)
+        case MeasuredBins():
+            octaves = next(each for each in release.measured if isinstance(each, MeasuredOctaves))
+            names = [each.column for each in measured.columns]
+            if names != [each.column for each in octaves.columns] or len(set(names)) < len(names):
+                return False
+            return all(map(_bounds_agree, octaves.columns, measured.columns, [release] * len(names)))
+        case MeasuredLengths(cells=cells):
+            return len(cells) == LENGTHS
+        case _:
+            return True
+
+
+def _bounds_agree(octaves: ColumnOctaves, bins: ColumnBins, release: Document) -> bool:
+    if not octaves.cells or octaves.first + len(octaves.cells) > OCTAVES:
+        return False
+    low, high = Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
+    if not all(low <= look.low < look.high <= high for look in bins.looks):
+        return False
+    column = _declared(bins.column, release)
+    if column is None:
+        return release.block is not None  # another block has it
+    return isinstance(column, Numeric) and column.bounds[0] < high and column.bounds[1] > low
+
+
+def _levels_agree(levels: LearntLevels, release: Document) -> bool:
+    column = _declared(levels.column, release)
+    counted = len(levels.levels) == len(levels.counts)
+    if not counted or any(int(count) < int(levels.threshold) for count in levels.counts):
+        return False
+    if column is None:
+        return release.block is not None
+    return isinstance(column, Categorical) and column.levels == (levels.levels or (column.other,))
+
+
+def _declared(name: str, release: Document) -> Column | None:
+    return next((column for column in release.schema.columns if column.name == name), None)
+
+
+def of_first_edition(learnt: Learnt) -> Measurements:
+    """What a file of the first edition says under `learnt`, as measurements in order."""
+    total = learnt.bounds_budget + learnt.levels_budget + learnt.radius_budget
+    count = FIRST_EDITION_COUNT * (learnt.bounds_budget or total)
+    spared = count if learnt.rows is not None else 0.0
+    half = 0.5 * (learnt.bounds_budget - (spared if learnt.bounds else 0.0))
+    lengths = learnt.radius_budget - (spared if not learnt.bounds else 0.0)
+    levels = learnt.levels_budget - (spared if not learnt.bounds and learnt.radius is None else 0.0)
+    found: list[Any] = []
+    if learnt.rows is not None and learnt.count_scale is not None:
+        found.append(MeasuredRows(law=learnt.law, scale=learnt.count_scale, share=count, cell=learnt.rows))
+    if learnt.levels and learnt.level_scale is not None:
+        found.append(
+            MeasuredLevels(
+                law=learnt.law,
+                scale=learnt.level_scale,
+                share=levels,
+                delta=learnt.level_delta,
+                columns=learnt.levels,
+            )
+        )
+    if learnt.bounds and learnt.octave_scale is not None and learnt.bin_scale is not None:
+        octaves = tuple(
+            ColumnOctaves(column=each.column, first=each.first_octave, cells=each.octaves)
+            for each in learnt.bounds
+        )
+        bins = tuple(ColumnBins(column=each.column, looks=each.looks) for each in learnt.bounds)
+        found.append(MeasuredOctaves(law=learnt.law, scale=learnt.octave_scale, share=half, columns=octaves))
+        found.append(MeasuredBins(law=learnt.law, scale=learnt.bin_scale, share=half, columns=bins))
+    if learnt.radius is not None and learnt.length_scale is not None:
+        found.append(
+            MeasuredLengths(
+                law=learnt.law, scale=learnt.length_scale, share=lengths, cells=learnt.radius.lengths
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Exact privacy curves δ(ε), and the least noise that meets a guarantee by them."""

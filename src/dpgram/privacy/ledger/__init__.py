@@ -1,0 +1,5 @@
+"""Budgets on disk: charged before noise is drawn, durable, append-only."""
+
+from dpgram.privacy.ledger.ledger import Entry, Ledger
+
+__all__ = ["Entry", "Ledger"]

@@ -1,0 +1,397 @@
+"""Budgets on disk: Σ cost ≤ capacity, checked and written in one durable transaction before noise is drawn.
+
+A ledger belongs to one data set, by a name the curator gives it, and fixes the neighbouring relation, the
+privacy unit and the currency. However the charges are chosen, everything released together is (ε, δ)-DP
+(proofs/filters.md). It stays with the curator and holds no data and no digest of data.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, final
+
+from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
+from dpgram.privacy.accountant import (
+    CURRENCIES,
+    Balance,
+    Currency,
+    Event,
+    Price,
+    capacity,
+    describe,
+    guarantee_of,
+    price,
+)
+from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.adjacency import adjacency as adjacency_named
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger.left import Left, advice, apart, largest_release
+from dpgram.privacy.ledger.verify import Paid, Proof, Verification, unit_words, verification
+from dpgram.privacy.receipt import Receipt
+from dpgram.privacy.sampling.entropy import SystemEntropy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Entry", "Ledger", "Left", "Paid", "Receipt", "Verification"]
+
+TIMEOUT: Final = 60.0
+"""Seconds a charge waits for others to finish theirs."""
+_LONGEST_TEXT: Final = 1000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One charge of the history."""
+
+    number: int
+    time: str
+    """When it was charged, in UTC."""
+    event: Event
+    amount: Fraction
+    """In the ledger's currency."""
+    delta: Fraction
+    """Out of the reserve."""
+    note: str
+    receipt_id: str
+    head: str
+    """The head of the chain right after it."""
+
+
+@final
+class Ledger:
+    """One budget for one data set. Safe to use from many threads and processes at once."""
+
+    def __init__(self, path: Path, terms: ledger_file.Terms, tip: ledger_file.Tip, timeout: float) -> None:
+        """Not for callers: use `Ledger.create` or `Ledger.open`."""
+        self._path = path
+        self._terms = terms
+        self._tip = tip
+        self._timeout = timeout
+        self._lock = threading.Lock()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str | Adjacency = "add-remove",
+        unit: str | None = None,
+        currency: Currency | None = None,
+        reserve: float = 0.0,
+        timeout: float = TIMEOUT,
+    ) -> Self:
+        """A new ledger with a total budget of (epsilon, delta). Never replaces a file.
+
+        `currency` is "mu2" where delta > 0 and "epsilon" where it is 0, unless given; `reserve` is the share
+        of delta set aside, for good, for releases that are only known to be (ε, δ)-DP.
+        """
+        guarantee = Guarantee(float(epsilon), float(delta))
+        chosen: Currency = currency or ("mu2" if delta > 0.0 else "epsilon")
+        terms = ledger_file.Terms(
+            ledger_id=_random_hex(),
+            name=_checked_text("the name of a ledger", name, empty=False),
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
+            adjacency=_relation(adjacency).name,
+            unit=None if unit is None else _checked_text("the unit", unit, empty=False),
+            currency=chosen,
+            reserve=float(reserve),
+            capacity=ledger_file.to_units(capacity(guarantee, chosen, float(reserve))),
+        )
+        place = Path(path).absolute()
+        ledger_file.create(place, terms, timeout=timeout)
+        return cls.open(place, timeout=timeout)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
+        """The ledger at `path`, after checking all of it."""
+        place = Path(path).absolute()
+        terms, _, tip = ledger_file.read(place, timeout=timeout)
+        allowed = capacity(Guarantee(terms.epsilon, terms.delta), terms.currency, terms.reserve)
+        # A later dpgram may compute the last digits of a capacity differently; more than that is a forgery.
+        if ledger_file.from_units(terms.capacity) > allowed * (1 + Fraction(1, 10**9)):
+            raise LedgerError(
+                f"the ledger {place} was altered",
+                got=f"a capacity of {float(ledger_file.from_units(terms.capacity)):g}",
+                limit=f"{float(allowed):g}, what its epsilon and delta allow",
+            )
+        return cls(place, terms, tip, timeout)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The curator's name for the data set."""
+        return self._terms.name
+
+    @property
+    def ledger_id(self) -> str:
+        """The random identity every receipt repeats."""
+        return self._terms.ledger_id
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What everything charged here satisfies together."""
+        return Guarantee(self._terms.epsilon, self._terms.delta)
+
+    @property
+    def adjacency(self) -> str:
+        """The relation all releases must be made under."""
+        return self._terms.adjacency
+
+    @property
+    def unit(self) -> str | None:
+        """The privacy unit all releases must be made for; None: one row."""
+        return self._terms.unit
+
+    @property
+    def currency(self) -> Currency:
+        """What is added up."""
+        return self._terms.currency
+
+    @property
+    def reserve(self) -> float:
+        """The share of δ set aside for releases that may fail with some probability."""
+        return self._terms.reserve
+
+    @property
+    def total(self) -> Fraction:
+        """The capacity, in the ledger's currency."""
+        return ledger_file.from_units(self._terms.capacity)
+
+    @property
+    def spent(self) -> Fraction:
+        """What has been charged so far, by anybody."""
+        return self._read()[1].amount
+
+    @property
+    def entries(self) -> int:
+        """How many charges this object has seen so far, without looking again."""
+        with self._lock:
+            return self._tip.entries
+
+    def left(self) -> Left:
+        """What can still be charged."""
+        return self._left(self._balance(self._read()[1]))
+
+    def history(self) -> tuple[Entry, ...]:
+        """Every charge, oldest first."""
+        return tuple(
+            Entry(
+                number=link.record.entry,
+                time=link.record.time,
+                event=link.record.event,
+                amount=ledger_file.from_units(link.record.amount),
+                delta=ledger_file.from_units(link.record.delta),
+                note=link.record.note,
+                receipt_id=link.record.receipt_id,
+                head=link.head,
+            )
+            for link in self._read()[0]
+        )
+
+    def check(self, event: Event, *, adjacency: str | Adjacency, unit: str | None, note: str = "") -> None:
+        """Raise what `charge` would raise now. Spends nothing and promises nothing: others may come first.
+
+        Like `charge` it checks what was written since this object last looked, in time that does not grow
+        with the history; `history` and `verify` check all of it.
+        """
+        _checked_text("a note", note, empty=True)
+        cost = self._quote(event, adjacency, unit)
+        with self._lock:
+            known = self._tip
+        tip = ledger_file.follow(self._path, self._terms, known, timeout=self._timeout)
+        self._remember(tip)
+        self._refuse_excess(event, cost, self._balance(tip))
+
+    def charge(
+        self,
+        event: Event,
+        *,
+        adjacency: str | Adjacency,
+        unit: str | None,
+        note: str = "",
+        receipt_id: str | None = None,
+    ) -> Receipt:
+        """Spend what `event` costs, durably, and return the single-use receipt. Draw noise only after this.
+
+        A charge that does not fit is refused with `BudgetExceeded` and changes nothing. `note` is for the
+        curator; it stays in the ledger and must say nothing about the data. `receipt_id` is 128 bits in
+        hexadecimal, drawn anew where they are not given: with them a charge can be found again (`receipt`).
+        """
+        cost = self._quote(event, adjacency, unit)
+        note = _checked_text("a note", note, empty=True)
+        with self._lock:
+            known = self._tip
+        with ledger_file.writing(self._path, self._terms, known, timeout=self._timeout) as book:
+            self._refuse_excess(event, cost, self._balance(book.tip))
+            record = ledger_file.Record(
+                entry=book.tip.entries + 1,
+                receipt_id=_random_hex() if receipt_id is None else receipt_id,
+                time=datetime.now(UTC).isoformat(timespec="seconds"),
+                event=event,
+                amount=ledger_file.to_units(cost.amount),
+                delta=ledger_file.to_units(cost.delta),
+                note=note,
+                salt=_random_hex(),
+            )
+            link = book.append(record)
+        self._remember(book.tip.after(link))
+        return Receipt(
+            ledger_name=self.name,
+            ledger_id=self.ledger_id,
+            entry=record.entry,
+            receipt_id=record.receipt_id,
+            event=event,
+            head=link.head,
+        )
+
+    def receipt(self, receipt_id: str) -> Receipt | None:
+        """The receipt of the charge with this number; None where there is none."""
+        for entry in self.history():
+            if entry.receipt_id == receipt_id:
+                return Receipt(
+                    ledger_name=self.name,
+                    ledger_id=self.ledger_id,
+                    entry=entry.number,
+                    receipt_id=receipt_id,
+                    event=entry.event,
+                    head=entry.head,
+                )
+        return None
+
+    def verify(self, releases: Iterable[Proof] | Mapping[str, Proof]) -> Verification:
+        """Check the whole ledger against releases (or bare receipts); `LedgerError` lists what disagrees.
+
+        Finds entries that were edited or cut off, an older copy put back, receipts of another ledger,
+        releases that were never charged, and two releases on one receipt. A mapping gives its releases names.
+        """
+        return verification(self._terms, self._read()[0], releases)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, dark: bool = False) -> Figure:
+        """The history as a matplotlib figure; written to `path` when given."""
+        from dpgram.privacy.ledger.figure import ledger_plot
+
+        return ledger_plot(self, path=None if path is None else Path(path), dark=dark)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing to close: no operation leaves the file open."""
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self._path)!r}, name={self.name!r}, {self.guarantee})"
+
+    def _read(self) -> tuple[tuple[ledger_file.Link, ...], ledger_file.Tip]:
+        terms, links, tip = ledger_file.read(self._path, timeout=self._timeout)
+        with self._lock:
+            known = self._tip
+        held = known.entries == 0 or (
+            len(links) >= known.entries and links[known.entries - 1].head == known.head
+        )
+        if terms != self._terms or not held:
+            raise LedgerError(
+                f"the ledger {self._path} is not the one that was opened, or an older copy of it",
+                got=f"{terms.name!r} with {tip.entries} entries",
+                limit=f"{self.name!r} with at least {known.entries}",
+                remedy="Put the newest copy back",
+            )
+        self._remember(tip)
+        return links, tip
+
+    def _remember(self, tip: ledger_file.Tip) -> None:
+        with self._lock:
+            if tip.entries > self._tip.entries:
+                self._tip = tip
+
+    def _quote(self, event: Event, adjacency: str | Adjacency, unit: str | None) -> Price:
+        relation = _relation(adjacency).name
+        if relation != self.adjacency:
+            raise LedgerError(
+                f"the ledger {self.name!r} counts {self.adjacency} neighbours; costs under another relation "
+                "cannot be added to it",
+                got=f"adjacency = {relation!r}",
+                limit=f"adjacency = {self.adjacency!r}",
+                remedy=f"Publish with adjacency={self.adjacency!r}",
+            )
+        if unit != self.unit:
+            raise LedgerError(
+                f"the ledger {self.name!r} protects {unit_words(self.unit)}; a release that protects "
+                f"{unit_words(unit)} cannot be added to it",
+                got=f"unit = {unit!r}",
+                limit=f"unit = {self.unit!r}",
+                remedy=f"Publish with unit={self.unit!r}, or create a ledger with unit={unit!r}",
+            )
+        return price(event, self.currency)
+
+    def _balance(self, tip: ledger_file.Tip) -> Balance:
+        reserve = Fraction(self.reserve)
+        return Balance(total=self.total, reserve=reserve, spent=tip.amount, spent_delta=tip.delta)
+
+    def _refuse_excess(self, event: Event, cost: Price, balance: Balance) -> None:
+        if balance.fits(cost):
+            return
+        if cost.amount > balance.left:
+            sign = CURRENCIES[self.currency]
+            need, rest = apart(cost.amount, balance.left)
+            raise BudgetExceeded(
+                f"this release needs {sign} = {need} ({self._in_epsilon(event)}), but the ledger "
+                f"{self.name!r} has {rest} of {float(self.total):.4g} left",
+                remedy=f"Nothing was spent. {advice(self._left(balance).largest)}",
+            )
+        need, rest = apart(cost.delta, balance.left_delta)
+        raise BudgetExceeded(
+            f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
+            f"left of its reserve of {self.reserve:g}",
+            remedy="Nothing was spent. Use a mechanism without such a δ (gaussian, matrix-laplace), a "
+            "smaller δ, or, for a new data set, a ledger created with a larger reserve",
+        )
+
+    def _in_epsilon(self, event: Event) -> str:
+        try:
+            guarantee = guarantee_of(event, self._terms.delta)
+        except GuaranteeError:
+            return describe(event)
+        at = f" at δ = {guarantee.delta:g}" if guarantee.delta else ""
+        return f"{describe(event)}: ε = {guarantee.epsilon:.4g}{at}"
+
+    def _left(self, balance: Balance) -> Left:
+        delta = Fraction(self._terms.delta) - balance.reserve
+        return Left(
+            currency=self.currency,
+            amount=balance.left,
+            delta=balance.left_delta,
+            largest=largest_release(balance.left, self.currency, delta),
+        )
+
+
+def _random_hex() -> str:
+    return SystemEntropy().random_bytes(16).hex()
+
+
+def _relation(adjacency: str | Adjacency) -> Adjacency:
+    return adjacency if isinstance(adjacency, Adjacency) else adjacency_named(adjacency)
+
+
+def _checked_text(what: str, text: str, *, empty: bool) -> str:
+    fine = isinstance(text, str) and (empty or text.strip()) and len(text) <= _LONGEST_TEXT
+    if not fine or any("\ud800" <= character <= "\udfff" for character in text):
+        limit = f"{'at most' if empty else '1 to'} {_LONGEST_TEXT} characters of text"
+        raise LedgerError(f"{what} is not usable", got=repr(text)[:60], limit=limit)
+    return text

@@ -1,0 +1,84 @@
+"""What is left of a budget, in the ledger's currency and in the words of a release that still fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from dpgram.privacy.accountant import CURRENCIES, Currency
+from dpgram.privacy.curves.calibrate import DISCRETE_SLACK, discrete_mu_at_most
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.sampling.exact import float_down, root_down
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a ledger can still pay for."""
+
+    currency: Currency
+    amount: Fraction
+    delta: Fraction
+    """What is left of the reserve."""
+    largest: Guarantee | None
+    """The largest single release that still fits: Gaussian where δ > 0, else pure. None: nothing fits."""
+
+    def __str__(self) -> str:
+        text = f"{CURRENCIES[self.currency]} = {float(self.amount):.4g} left"
+        if self.delta:
+            text += f", and δ = {float(self.delta):.4g} of the reserve"
+        if self.largest is None:
+            return f"{text}: nothing more fits"
+        epsilon, delta = self.largest.epsilon, self.largest.delta
+        if delta:
+            return f"{text}: enough for one Gaussian release of ε = {epsilon:g} at δ = {delta:g}"
+        return f"{text}: enough for one pure release of ε = {epsilon:g}"
+
+
+def largest_release(amount: Fraction, currency: Currency, delta: Fraction) -> Guarantee | None:
+    """The largest ε, to four digits, of one release that costs at most `amount`."""
+    if amount <= 0:
+        return None
+    if currency == "epsilon":
+        return _first_that_fits(float_down(amount), 0.0, lambda epsilon: Fraction(epsilon) <= amount)
+    at = float_down(delta)
+    mu_squared = amount if currency == "mu2" else 2 * amount
+
+    def fits(epsilon: float) -> bool:
+        return epsilon > DISCRETE_SLACK and Fraction(discrete_mu_at_most(epsilon, at)) ** 2 <= mu_squared
+
+    return _first_that_fits(GaussianDP(root_down(mu_squared)).epsilon_at_most(at), at, fits)
+
+
+def _first_that_fits(epsilon: float, delta: float, fits: Callable[[float], bool]) -> Guarantee | None:
+    """ε to four digits: rounded up where that still fits (a fresh ledger of ε = 1 offers 1), else down."""
+    if epsilon <= 0.0:
+        return None
+    scale = math.floor(math.log10(epsilon)) - 3
+    whole = Fraction(epsilon) / Fraction(10) ** scale
+    for digits in (math.ceil(whole), math.floor(whole)):
+        candidate = float(f"{digits}e{scale}")
+        if candidate > 0.0 and fits(candidate):
+            return Guarantee(candidate, delta)
+    return None
+
+
+def advice(largest: Guarantee | None) -> str:
+    """What can still be published, as the remedy of a refusal."""
+    if largest is None:
+        return "The budget is used up: nothing more can be published from this data set"
+    if largest.delta:
+        return f"A Gaussian release with epsilon={largest.epsilon:g} at delta={largest.delta:g} still fits"
+    return f"A pure release with epsilon={largest.epsilon:g} still fits"
+
+
+def apart(need: Fraction, left: Fraction) -> tuple[str, str]:
+    """Both numbers in as few digits as tell them apart."""
+    for digits in range(4, 17):
+        texts = f"{float(need):.{digits}g}", f"{float(left):.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return texts[0], f"slightly less than {texts[1]}"

@@ -1,0 +1,1 @@
+"""Noise that is exact in law: random bits in, integers out."""

@@ -1,0 +1,200 @@
+"""What an analyst holds: one private matrix with all that is needed to use it, and the questions to ask it.
+
+The file itself, its fields and its checks, is `document`; here is what can be done with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, final
+
+import msgspec
+
+from dpgram.analysis import descriptive
+from dpgram.analysis.display import as_html, as_text
+from dpgram.document.document import Document, Matrix, Units
+from dpgram.document.original_units import in_original_units
+from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
+from dpgram.errors import ReleaseError
+from dpgram.files import write_whole
+
+if TYPE_CHECKING:
+    from dpgram.analysis.association import Correlation
+    from dpgram.analysis.estimand import Kind
+    from dpgram.analysis.pca import Components
+    from dpgram.analysis.regress import Method
+    from dpgram.analysis.repair import Policy as RepairPolicy
+    from dpgram.analysis.results import Regression
+    from dpgram.release.signing import SigningKey
+
+LARGEST_FILE: Final = 1 << 26
+"""Bytes. More than the widest schema needs; whatever is larger is not a release."""
+
+
+@final
+class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One private second-moment matrix, the public facts around it, and the analyses of it."""
+
+    def second_moments(self, units: Units = "encoded") -> Matrix:
+        """The exact matrix as this release tells of it: `matrix`, its noise taken out by the published law.
+
+        Positive semidefinite and of least expected squared error, so drawn towards zero where noise is large.
+        """
+        encoded = descriptive.second_moments(self)
+        if units == "encoded":
+            return encoded
+        if units == "original":
+            return in_original_units(self.schema, encoded)
+        raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
+
+    def count(self) -> float:
+        """The noisy number of rows used; of units, where each counts as one; the sum of survey weights."""
+        return descriptive.count(self)
+
+    def mean(self) -> dict[str, float]:
+        """The noisy mean of each column, in original units."""
+        return descriptive.mean(self)
+
+    def covariance(self) -> Matrix:
+        """The covariance in original units with the noise taken out as far as its law allows; `columns[1:]`.
+
+        Least expected squared error, not unbiased: see `second_moments`. No negative eigenvalues.
+        """
+        return descriptive.covariance(self)
+
+    def correlation(self) -> Matrix:
+        """The noisy correlation, NaN where the noise swallowed a variance; order: `columns[1:]`."""
+        return descriptive.correlation(self)
+
+    def regress(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        method: Method = "auto",
+        alpha: float | None = None,
+        l1_ratio: float = 0.5,
+        intercept: bool = True,
+        repair: RepairPolicy | None = None,
+        reference: Mapping[str, str] | None = None,
+    ) -> Regression:
+        """Fit `target` on the columns `on` (all others by default); results in original units."""
+        from dpgram.analysis.regress import regress
+
+        return regress(
+            self,
+            target,
+            on,
+            method=method,
+            alpha=alpha,
+            l1_ratio=l1_ratio,
+            intercept=intercept,
+            repair=repair,
+            reference=reference,
+        )
+
+    def pca(
+        self, k: int | None = None, on: Sequence[str] | None = None, *, standardise: bool = False
+    ) -> Components:
+        """The `k` leading principal components of the columns `on` (all by default), with their stability."""
+        from dpgram.analysis.pca import pca
+
+        return pca(self, k, on, standardise=standardise)
+
+    def partial_correlation(
+        self, left: str, right: str, given: Sequence[str] | None = None, *, kind: Kind = "population"
+    ) -> Correlation:
+        """Correlation of two columns once the columns `given` (all others by default) are accounted for."""
+        from dpgram.analysis.association import partial_correlation
+
+        return partial_correlation(self, left, right, given, kind=kind)
+
+    def explore(self, path: str | os.PathLike[str]) -> Path:
+        """Write one HTML file in which anybody can ask this release questions; no server, no network."""
+        from dpgram.explorer import page
+
+        return self._write_page(path, page(self))
+
+    def report(self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Path:
+        """Write a static HTML report for those who answer for the data; `ledger` adds the budget's history.
+
+        A ledger stays with the curator, so a report with one is for the curator's house, not for analysts.
+        """
+        from dpgram.release.report import page
+
+        return self._write_page(path, page(self, None if ledger is None else Path(ledger)))
+
+    def _write_page(self, path: str | os.PathLike[str], content: str) -> Path:
+        target = Path(path)
+        try:
+            write_whole(target, content.encode("utf-8"))
+        except OSError as problem:
+            raise ReleaseError(
+                f"the page cannot be written to {target}",
+                got=problem.strerror or type(problem).__name__,
+                remedy="Choose a folder that exists and may be written",
+            ) from problem
+        return target
+
+    def sign(self, key: SigningKey) -> Self:
+        """The same release with a signature of all its content, in place of any it had."""
+        value = key.sign(signed_bytes(self._content())).hex()
+        signature = Signature(scheme=SCHEME, public_key=key.public, value=value)
+        return msgspec.structs.replace(self, signature=signature)
+
+    def verify(self, public_key: str) -> None:
+        """SignatureError unless this very content was signed with the private key of `public_key`."""
+        check(self.signature, signed_bytes(self._content()), public_key)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file whole or not at all: a temporary file beside it, flushed, then renamed."""
+        target = Path(path)
+        try:
+            write_whole(target, self.to_json())
+        except OSError as problem:
+            raise ReleaseError(
+                f"the release cannot be written to {target}",
+                got=problem.strerror or type(problem).__name__,
+                remedy="Choose a folder that exists and may be written. This release is whole: nothing need "
+                "be published again",
+            ) from problem
+        return target
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        told = self.guarantee
+        return (
+            f"<Release: {self.schema.width} columns, {self.mechanism.name}, "
+            f"epsilon={told.epsilon:g}, delta={told.delta:g}, {self.adjacency}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Release:
+    """Read and check a release file. Nothing in it is executed; nothing it names is imported.
+
+    With the curator's `public_key` (64 hexadecimal digits) the release must carry a valid signature of that
+    key. Without one a signed release loads as well, and nothing says that its signature is true.
+    """
+    if public_key is not None:
+        public_key = parsed_public_key(public_key)  # a mistyped key is found before a large file is read
+    source = Path(path)
+    try:
+        with source.open("rb") as stream:
+            raw = stream.read(LARGEST_FILE + 1)
+    except OSError as problem:
+        raise ReleaseError(
+            f"the release {source} cannot be read", got=problem.strerror or type(problem).__name__
+        ) from problem
+    if len(raw) > LARGEST_FILE:
+        raise ReleaseError(f"{source} is too large to be a release", limit=f"{LARGEST_FILE} bytes")
+    release = Release.from_json(raw)
+    if public_key is not None:
+        release.verify(public_key)
+    return release

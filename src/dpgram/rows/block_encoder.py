@@ -1,0 +1,241 @@
+"""Encodes rows block by block in memory of fixed size: one `BlockEncoder` serves one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpgram.errors import DataError, DpgramError, SourceError
+from dpgram.lattice import ROW_NORM
+from dpgram.rows import kernel
+from dpgram.rows.cells import read_column
+from dpgram.rows.encoder import LINE_GROUP, Block, Encoder, PolicyCounts
+from dpgram.rows.kernel import Floats, Integers
+from dpgram.schema import Schema
+from dpgram.schema.columns import Boolean, Categorical, Column, DerivedColumn, Legendre, Numeric, Product
+from dpgram.schema.ordered import Ordinal
+from dpgram.sources import Kind, declared_kinds
+from dpgram.sources.cells import plain
+
+
+@final
+class BlockEncoder:
+    """Working memory of one thread: raw columns in, lattice rows out, the same buffers each time."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        schema = encoder.schema
+        self._encoder = encoder
+        self._declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
+        self._kinds = declared_kinds(schema)
+        self._plan = _Plan(schema, encoder.radius)
+        self._clips, self._drops = encoder.clips, encoder.missing == "drop"
+        self._no_rows = np.empty((0, len(self._declared)))
+        self._raw = np.empty((len(self._declared), encoder.block_rows))
+        lines = -(-schema.width // LINE_GROUP) * LINE_GROUP
+        self._out = np.zeros((lines, encoder.block_rows))
+
+    def encode(
+        self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
+    ) -> Iterator[Block]:
+        """The rows of a record batch, block by block; each block is overwritten by the next."""
+        lines = self.read(batch)
+        units = _checked_units(unit_rows, batch.num_rows)
+        size = self._encoder.block_rows
+        for start in range(0, batch.num_rows, size):
+            stop = min(start + size, batch.num_rows)
+            for line, target in zip(lines, self._raw, strict=True):
+                target[: stop - start] = line[start:stop]
+            yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop], _NO_WEIGHTS)
+
+    def encode_array(
+        self,
+        rows: Floats,
+        *,
+        first_row: int = 0,
+        unit_rows: npt.NDArray[np.integer[Any]] | None = None,
+        weights: Floats | None = None,
+    ) -> Iterator[Block]:
+        """The same for a writable C-contiguous float64 array of the source columns, as `read` gives them.
+
+        `weights` are factors in [0, 1], one for each row.
+        """
+        units = _checked_units(unit_rows, len(rows))
+        factors = _checked_weights(weights, len(rows))
+        size = self._encoder.block_rows
+        for start in range(0, len(rows), size):
+            piece, stop = rows[start : start + size], start + size
+            yield self._settle(piece, len(piece), first_row + start, units[start:stop], factors[start:stop])
+
+    def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
+        """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
+        return [
+            read_column(cells, column) for cells, column in read_lines(batch, self._declared, self._kinds)
+        ]
+
+    def usable(self, raw: Floats) -> Mask:
+        """Which rows of these lines the policy keeps."""
+        kept = np.ones(raw.shape[1], np.bool_)
+        if self._drops:
+            for line, declared in zip(raw, self._declared, strict=True):
+                kept &= ~(_is_missing(line, declared) | _is_unknown(line, declared))
+        return kept
+
+    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats) -> Block:
+        """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
+        plan = self._plan
+        counts = np.zeros(4, np.int64)
+        kept = kernel.encode_block(
+            rows,
+            self._raw,
+            size,
+            plan.sources,
+            plan.scales,
+            plan.derived,
+            plan.steps,
+            plan.constant,
+            self._clips,
+            self._drops,
+            units,
+            weights,
+            counts,
+            self._out,
+        )
+        clamped, missing, unknown, clipped = counts.tolist()
+        if self._encoder.strict and clamped + missing + unknown:
+            refuse_breaches(rows.T if len(rows) else self._raw[:, :size], self._declared, first_row)
+        return Block(
+            lines=self._out[:, :kept],
+            counts=PolicyCounts(
+                rows_read=size,
+                rows_used=kept,
+                rows_dropped=size - kept,
+                cells_clamped=clamped,
+                cells_missing=missing,
+                cells_unknown=unknown,
+                rows_clipped=clipped,
+            ),
+        )
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+def _is_missing(line: Floats, _declared: object) -> Mask:
+    return ~np.isfinite(line)
+
+
+def _is_outside(line: Floats, declared: object) -> Mask:
+    low, high = declared.bounds if isinstance(declared, Numeric) else (-np.inf, np.inf)
+    return np.logical_and(np.isfinite(line), np.logical_or(line < low, line > high))
+
+
+def _is_unknown(line: Floats, declared: object) -> Mask:
+    if isinstance(declared, Boolean):
+        return np.logical_and(np.isfinite(line), np.isin(line, (0.0, 1.0), invert=True))
+    return np.equal(line, kernel.UNKNOWN_CODE if isinstance(declared, Categorical) else np.nan)
+
+
+_BREACHES: Final[tuple[tuple[str, Callable[[Floats, object], Mask]], ...]] = (
+    ("a missing value or one that is not finite", _is_missing),
+    ("a value outside the declared bounds", _is_outside),
+    ("a value that is none of the declared levels", _is_unknown),
+)
+
+
+def read_lines(
+    batch: pa.RecordBatch, declared: Sequence[Column], kinds: Mapping[str, Kind]
+) -> Iterator[tuple[pa.Array, Column]]:
+    """The cells of each declared column, made plain as every source makes them."""
+    absent = [column.name for column in declared if batch.schema.get_field_index(column.name) < 0]
+    if absent:
+        raise SourceError(
+            f"the data has no column {absent[0]!r}, or several of that name",
+            remedy="Name the columns of the schema as the data does",
+        )
+    mended = plain(batch.select([column.name for column in declared]), kinds)
+    return zip(mended.columns, declared, strict=True)
+
+
+def refuse_breaches(raw: Floats, declared: Sequence[Column], first_row: int) -> None:
+    """Raise for the first row of these lines that breaks the schema, and its first column that does."""
+    found = [
+        (int(np.argmax(broken)), index, what)
+        for index, (line, column) in enumerate(zip(raw, declared, strict=True))
+        for what, test in _BREACHES
+        if (broken := test(line, column)).any()
+    ]
+    if not found:
+        return
+    row, place, what = min(found)
+    raise DataError(
+        what,
+        column=declared[place].name,
+        row=first_row + row,
+        limit="strict mode allows none (rows are counted from 0)",
+        remedy="Mend the data, or leave strict out to apply the policies",
+    )
+
+
+_NO_UNITS: Final[Integers] = np.empty(0, np.int64)
+_NO_WEIGHTS: Final[Floats] = np.empty(0)
+
+
+def _checked_units(unit_rows: npt.NDArray[np.integer[Any]] | None, rows: int) -> Integers:
+    if unit_rows is None:
+        return _NO_UNITS
+    units = np.ascontiguousarray(unit_rows, dtype=np.int64)
+    if units.shape != (rows,) or (rows and units.min() < 1):
+        raise DpgramError(
+            "unit_rows must say, for each row, of how many rows of its unit it is one",
+            got=f"an array of shape {units.shape}",
+            limit=f"{rows} integers, each at least 1",
+        )
+    return units
+
+
+def _checked_weights(weights: Floats | None, rows: int) -> Floats:
+    if weights is None:
+        return _NO_WEIGHTS
+    if weights.shape != (rows,) or not ((weights >= 0.0) & (weights <= 1.0)).all():
+        raise DpgramError("every row needs one weight between 0 and 1", got=f"shape {weights.shape}")
+    return np.ascontiguousarray(weights, dtype=np.float64)
+
+
+@final
+class _Plan:
+    """The schema as the arrays the compiled loops read (their rows and columns are named in `kernel`)."""
+
+    def __init__(self, schema: Schema, radius: float) -> None:
+        unit = ROW_NORM / radius
+        declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
+        derived = [column for column in schema.columns if isinstance(column, DerivedColumn)]
+        place = {column.name: position for position, column in enumerate(declared)}
+        self.constant = unit if schema.constant else 0.0
+        self.sources = np.zeros((3, len(declared)), np.int64)
+        self.scales = np.zeros((len(declared), 5))
+        for position, column in enumerate(declared):
+            targets = schema.indices(column.name)
+            self.sources[kernel.TARGET, position] = targets[0]
+            self.sources[kernel.SIZE, position] = len(targets)
+            self.scales[position, kernel.STEP] = column.weight * unit
+            if isinstance(column, Numeric | Ordinal):
+                self.sources[kernel.KIND, position] = kernel.NUMBER
+                low, high = column.bounds
+                self.scales[position, : kernel.STEP] = low, high, column.centre, 1 / column.half_width
+            else:
+                truth = isinstance(column, Boolean)
+                self.sources[kernel.KIND, position] = kernel.TRUTH if truth else kernel.LEVELS
+        self.derived = np.zeros((4, len(derived)), np.int64)
+        self.steps = np.array([column.weight * unit for column in derived])
+        for position, column in enumerate(derived):
+            (self.derived[kernel.RESULT, position],) = schema.indices(column.name)
+            self.derived[kernel.LEFT, position] = place[column.factors[0]]
+            if isinstance(column, Product):
+                self.derived[kernel.RIGHT, position] = place[column.right]
+            elif isinstance(column, Legendre):
+                self.derived[kernel.RIGHT, position] = -1
+                self.derived[kernel.DEGREE, position] = column.degree

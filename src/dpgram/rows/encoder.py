@@ -1,0 +1,173 @@
+"""x ↦ q ∈ ℤ^d with |q|² ≤ 2^30: public bounds, whole-row clip to radius R, lattice of step R / 2^15.
+
+The encoded row a is scaled as a whole by min(1, R/|a|), multiplied by 2^15/R and rounded to the nearest
+integers; a row whose integer squared norm would pass 2^30 is truncated towards zero instead. So the
+sensitivity is a fact about integers. Whether encoding succeeds depends on declared types only, never on a
+value: missing cells and unknown levels follow a declared policy, values outside the bounds are clamped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, field, fields
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.errors import SchemaError
+from dpgram.schema import Schema
+
+if TYPE_CHECKING:  # compilers and readers are loaded only where rows are encoded
+    from dpgram.rows.block_encoder import BlockEncoder
+
+Missing = Literal["drop", "midpoint"]
+"""What happens to a row with a missing cell: left out, or the cell put at the middle of its range."""
+
+LEAST_RADIUS: Final = 1e-9
+
+BLOCK_ROWS: Final = 4_000
+"""Most rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power
+of two, so that the lines of a block do not compete for the same places of the cache."""
+LEAST_BLOCK_ROWS: Final = 1_000
+BLOCK_CELLS: Final = 1 << 18
+"""Most cells of a block between these: wide schemas get shorter blocks."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyCounts:
+    """How many rows and cells each policy touched; adds up over batches. Exact, hence not private.
+
+    Cells are counted over all rows read, dropped ones included, but for rows without a unit or group and
+    rows beyond what a unit may have; all of these are dropped too. Rows clipped are among the rows used.
+    """
+
+    rows_read: int = 0
+    rows_used: int = 0
+    rows_dropped: int = 0
+    cells_clamped: int = 0
+    cells_missing: int = 0
+    cells_unknown: int = 0
+    rows_clipped: int = 0
+    units_read: int = 0
+    rows_without_unit: int = 0
+    rows_over_unit_limit: int = 0
+    rows_without_group: int = 0
+    rows_without_weight: int = 0
+
+    def __add__(self, other: PolicyCounts) -> PolicyCounts:
+        return PolicyCounts(
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """Lattice rows (k × d integers held as float64) of a batch, and what the policies did to it."""
+
+    rows: npt.NDArray[np.float64]
+    counts: PolicyCounts
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Lattice rows held by columns: `lines` has one line a column, then lines of zeros.
+
+    The zeros fill up to a multiple of `LINE_GROUP` lines: the matrix product of 24 columns takes three
+    quarters of the time of 23.
+    """
+
+    lines: npt.NDArray[np.float64]
+    counts: PolicyCounts
+
+
+LINE_GROUP: Final = 4
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Turns batches of a table into lattice rows by the schema and the policies. Holds public facts only.
+
+    `clip` is a public radius (none: the largest norm the schema allows, so that nothing is clipped). `strict`
+    raises at the first missing, unknown or out-of-range cell instead of following the policies; that it did
+    not raise is then an assumption the reader of a release must be told.
+    """
+
+    schema: Schema
+    _: KW_ONLY
+    clip: float | None = None
+    missing: Missing = "drop"
+    strict: bool = False
+    radius: float = field(init=False)
+    """R: every encoded row has norm at most R, which is 2^15 lattice units."""
+
+    def __post_init__(self) -> None:
+        if self.missing not in get_args(Missing):
+            raise SchemaError(
+                "the policy for missing values is unknown",
+                got=repr(self.missing),
+                limit=" or ".join(map(repr, get_args(Missing))),
+            )
+        if not isinstance(self.strict, bool):
+            raise SchemaError("strict must be True or False", got=repr(self.strict))
+        if self.schema.unbounded:
+            raise SchemaError(
+                f"column {self.schema.unbounded[0]!r} has no bounds",
+                remedy=f"Give public ones: numeric({self.schema.unbounded[0]!r}, low, high)",
+            )
+        if self.schema.without_levels:
+            raise SchemaError(
+                f"column {self.schema.without_levels[0]!r} has no levels",
+                remedy=f"List them: categorical({self.schema.without_levels[0]!r}, [...])",
+            )
+        object.__setattr__(self, "radius", _radius(self.schema.max_norm_squared, self.clip))
+
+    @property
+    def clips(self) -> bool:
+        """Whether the radius is less than what the schema allows."""
+        return self.radius**2 < self.schema.max_norm_squared * (1 - 1e-12)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows encoded at a time."""
+        return min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, BLOCK_CELLS // self.schema.width))
+
+    def blocks(self) -> BlockEncoder:
+        """Working memory for one thread, which encodes block after block."""
+        from dpgram.rows.block_encoder import BlockEncoder
+
+        return BlockEncoder(self)
+
+    def encode(
+        self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
+    ) -> Encoded:
+        """All rows of a record batch that has the schema's source columns (others are ignored).
+
+        `first_row` is the number of the batch's first row, for messages. `unit_rows` says, for each row, of
+        how many rows of the same privacy unit it is one: m of them are weighted 1/√m and bounded by ⌊2^30/m⌋
+        each, so that together they weigh no more than one row.
+        """
+        counts, rows = PolicyCounts(), [np.empty((0, self.schema.width))]
+        for block in self.blocks().encode(batch, first_row=first_row, unit_rows=unit_rows):
+            counts += block.counts
+            rows.append(block.lines[: self.schema.width].T.copy())  # the next block overwrites this one
+        return Encoded(rows=np.ascontiguousarray(np.concatenate(rows)), counts=counts)
+
+
+def _radius(max_norm_squared: float, clip: object) -> float:
+    largest = math.sqrt(max_norm_squared)
+    if clip is None:
+        return largest
+    if isinstance(clip, bool) or not isinstance(clip, Real):
+        raise SchemaError("the clip radius must be a number", got=repr(clip))
+    radius = float(clip)
+    if not (math.isfinite(radius) and radius >= LEAST_RADIUS):
+        raise SchemaError(
+            "the clip radius is out of range", got=radius, limit=f"at least {LEAST_RADIUS}, and finite"
+        )
+    return min(radius, largest)  # a larger radius would clip nothing and only make the noise larger

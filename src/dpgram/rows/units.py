@@ -1,0 +1,299 @@
+"""Privacy units: whose rows belong together, and which k rows of a larger unit count.
+
+Ids are compared as exact text, one text for each person in every source (sources/ids.py says which): 7, 7.0
+and "7" are one person, whatever the batch, the file or the type they come from. Where a unit has more rows
+than it may have, the k with the least priority are taken, priority = hash(id, content, number of the copy):
+a choice that looks random, is proportional to how often a content occurs, and depends on the unit's own rows
+alone, in no order. So no other person's rows, no batch, thread or engine can change it (proofs/units.md).
+The hashes are fixed for ever and need no secrecy: privacy rests on the bound of a unit's rows, not on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpgram.errors import SourceError
+from dpgram.rows.kernel import compiled
+from dpgram.sources.cells import plain
+from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, escaped, float_id, text_id
+
+Hashes = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_FNV_START: Final = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME: Final = np.uint64(0x100000001B3)
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
+    """The ids as text, null where there is none: a null, a NaN, an empty text.
+
+    Whether a type can be an id is decided by the type alone, so no value can make reading fail.
+
+    Proof: proofs/units.md#units-ids.
+    """
+    if isinstance(cells.type, IdType):
+        return cells.storage
+    return _without_empty(_read(cells, column, _texts))
+
+
+def exact_texts(cells: pa.Array, column: str) -> pa.LargeStringArray:
+    """As `unit_ids`, but "7.0" stays as it is: for levels, which are compared letter by letter."""
+    return _without_empty(_read(cells, column, _escaped))
+
+
+def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
+    if getattr(cells.type, "extension_name", "") == "arrow.uuid":
+        return _uuids(cells.storage)
+    (cells,) = plain(pa.record_batch([cells], names=[column]), {}).columns
+    if pa.types.is_dictionary(cells.type):
+        indices = cells.indices.cast(pa.int64())
+        return _read(cells.dictionary, column, texts).take(indices)
+    if _is_text(cells.type):
+        return texts(cells)
+    if pa.types.is_binary_view(cells.type):
+        cells = cells.cast(pa.large_binary())
+    read = next((read for test, read in _READERS.items() if test(cells.type)), None)
+    if read is None:
+        raise SourceError(
+            f"column {column!r} cannot tell units apart: its type is no id",
+            got=str(cells.type),
+            limit="text, integers, floats, booleans, dates, timestamps, decimals, UUIDs or bytes",
+            remedy="Convert the column before",
+        )
+    return read(cells)
+
+
+def _without_empty(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+    empty = pc.binary_length(texts).fill_null(-1).to_numpy(zero_copy_only=False) == 0
+    if not empty.any():
+        return texts
+    # Not if_else: on a slice of texts Arrow 18 to 21 return broken ones, and one person becomes several.
+    return texts.take(pa.array(np.arange(len(texts)), mask=empty))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _texts(cells: pa.Array) -> pa.LargeStringArray:
+    """Nearly always the texts themselves: only stray bytes, NULs and numbers written as floats change."""
+    letters, texts = _letters(cells)
+    if not _is_plain(letters, texts) or _has_numbers(letters, texts):
+        return _each(texts, text_id)
+    return texts
+
+
+def _escaped(cells: pa.Array) -> pa.LargeStringArray:
+    letters, texts = _letters(cells)
+    return texts if _is_plain(letters, texts) else _each(texts, escaped)
+
+
+def _letters(cells: pa.Array) -> tuple[npt.NDArray[np.uint8], pa.LargeStringArray]:
+    """The bytes of all texts, one after the other, and the texts."""
+    texts = cells.cast(pa.large_string())
+    _, offsets, content = texts.buffers()
+    if len(texts) == 0 or content is None:
+        return np.empty(0, np.uint8), texts
+    places = np.frombuffer(offsets, np.int64)
+    first, last = places[texts.offset], places[texts.offset + len(texts)]
+    return np.frombuffer(content, np.uint8)[first:last], texts
+
+
+def _is_plain(letters: npt.NDArray[np.uint8], texts: pa.LargeStringArray) -> bool:
+    """Whether every byte is UTF-8 and none is NUL. Readers do not look: Arrow's texts may hold any bytes."""
+    if (letters == 0).any():
+        return False
+    if (letters < 0x80).all():
+        return True
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_numbers(letters: npt.NDArray[np.uint8], texts: pa.LargeStringArray) -> bool:
+    """Whether a text may be a whole number in the form of a float; a look at the letters is far cheaper."""
+    if not ((letters == ord(".")) | (letters == ord("+"))).any():
+        return False
+    return bool(pc.any(pc.match_substring_regex(texts, NUMBER_IN_TEXT)).as_py())
+
+
+def _each(texts: pa.LargeStringArray, write: Callable[[bytes], str | None]) -> pa.LargeStringArray:
+    cells = texts.view(pa.large_binary()).to_pylist()
+    return pa.array([None if cell is None else write(cell) for cell in cells], pa.large_string())
+
+
+def _words(cells: pa.Array) -> pa.LargeStringArray:
+    return cells.cast(pa.large_string())
+
+
+def _bytes(cells: pa.Array) -> pa.LargeStringArray:
+    return pa.array(
+        [None if cell is None else bytes_id(cell) for cell in cells.to_pylist()], pa.large_string()
+    )
+
+
+def _uuids(cells: pa.Array) -> pa.LargeStringArray:
+    texts = [None if cell is None else str(UUID(bytes=cell)) for cell in cells.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
+def _floats(cells: pa.Array) -> pa.LargeStringArray:
+    """Whole numbers as integers are written: a column of ids with a gap in it is often one of floats."""
+    numbers: Floats = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        small = np.equal(np.trunc(numbers), numbers) & (np.abs(numbers) < 2.0**53)
+        integers = pa.array(np.where(small, numbers, 0.0).astype(np.int64)).cast(pa.large_string())
+    if small.all():
+        return integers
+    return pa.array(
+        [
+            text if is_small else float_id(number)
+            for is_small, text, number in zip(
+                small.tolist(), integers.to_pylist(), numbers.tolist(), strict=True
+            )
+        ],
+        pa.large_string(),
+    )
+
+
+def _decimals(cells: pa.Array) -> pa.LargeStringArray:
+    """Without zeros at the end: 7.50 and 7.5 are one id."""
+    if cells.type.scale == 0:
+        return cells.cast(pa.string()).cast(pa.large_string())
+    return pa.array(
+        [None if cell is None else decimal_id(cell) for cell in cells.to_pylist()], pa.large_string()
+    )
+
+
+def _moments(cells: pa.Array) -> pa.LargeStringArray:
+    """The same text for every unit of time; a midnight is written as its day, a time zone as Z."""
+    naive = cells.cast(pa.timestamp("ms")) if pa.types.is_date64(cells.type) else cells
+    unit = naive.type.unit
+    texts = naive.view(pa.int64()).view(pa.timestamp(unit)).cast(pa.large_string())
+    texts = pc.replace_substring_regex(texts, r"(\.\d*?)0+$", r"\1")
+    texts = pc.replace_substring_regex(texts, r"\.$", "")
+    texts = pc.replace_substring_regex(texts, r" 00:00:00$", "")
+    if naive.type.tz is None:
+        return texts
+    return pc.binary_join_element_wise(texts, pa.scalar("Z", texts.type), pa.scalar("", texts.type))
+
+
+Reader = Callable[[pa.Array], pa.LargeStringArray]
+
+_READERS: Final[Mapping[Callable[[pa.DataType], bool], Reader]] = {
+    pa.types.is_integer: _words,
+    pa.types.is_boolean: _words,
+    pa.types.is_date32: _words,
+    pa.types.is_floating: _floats,
+    pa.types.is_decimal: _decimals,
+    pa.types.is_date64: _moments,
+    pa.types.is_timestamp: _moments,
+    pa.types.is_binary: _bytes,
+    pa.types.is_large_binary: _bytes,
+    pa.types.is_fixed_size_binary: _bytes,
+}
+"""The first test that a type passes says how it becomes text."""
+
+
+def id_hashes(ids: pa.LargeStringArray) -> Hashes:
+    """64 bits of each id, the same for ever; ids must not be null."""
+    if len(ids) == 0:
+        return np.empty(0, np.uint64)
+    _, offsets, content = ids.buffers()
+    places = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    letters = np.frombuffer(content or b"", np.uint8)
+    return _text_hashes(places, letters)
+
+
+def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mask:
+    """Which rows count: all of a unit with up to `at_most`, else those with the least priorities.
+
+    `units` numbers the units from 0, `seeds` is the hash of each row's id, `numbers` holds the rows' content
+    with one form of zero and of NaN. All rows of every unit must be there.
+
+    Proof: proofs/units.md#units-claim.
+    """
+    kept: Mask = np.ones(len(units), np.bool_)
+    (rows,) = np.nonzero(np.bincount(units)[units] > at_most) if len(units) else (units,)
+    if len(rows) == 0:
+        return kept
+    owners = units[rows]
+    first, second = content_hashes(seeds[rows], np.ascontiguousarray(numbers[rows]))
+    order = np.lexsort((second, first, owners))
+    copies = np.empty(len(rows), np.int64)
+    copies[order] = _places(owners[order], first[order], second[order])
+    numbered = copies.astype(np.uint64) * _GOLDEN
+    first, second = _mixed(first ^ _mixed(numbered)), _mixed(second + numbered)
+    order = np.lexsort((second, first, owners))
+    kept[rows[order]] = _places(owners[order]) < at_most
+    return kept
+
+
+def _places(*keys: npt.NDArray[Any]) -> Integers:
+    """0, 1, 2, … within each run of rows whose keys are all equal."""
+    starts = np.zeros(len(keys[0]), np.bool_)
+    starts[0] = True
+    for key in keys:
+        starts[1:] |= key[1:] != key[:-1]
+    index = np.arange(len(starts))
+    return index - np.maximum.accumulate(np.where(starts, index, 0))
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """A fixed permutation of 64 bits in which every input bit moves every output bit."""
+    with np.errstate(over="ignore"):
+        values = values + _GOLDEN
+        values = (values ^ (values >> _S30)) * _FIRST
+        values = (values ^ (values >> _S27)) * _SECOND
+    return values ^ (values >> _S31)
+
+
+@compiled
+def _mix(value: np.uint64) -> np.uint64:
+    value = value + _GOLDEN
+    value = (value ^ (value >> _S30)) * _FIRST
+    value = (value ^ (value >> _S27)) * _SECOND
+    return value ^ (value >> _S31)
+
+
+@compiled
+def _text_hashes(places: Integers, letters: npt.NDArray[np.uint8]) -> Hashes:
+    hashes = np.empty(len(places) - 1, np.uint64)
+    for i in range(len(hashes)):
+        value = _FNV_START
+        for j in range(places[i], places[i + 1]):
+            value = (value ^ np.uint64(letters[j])) * _FNV_PRIME
+        hashes[i] = _mix(value)
+    return hashes
+
+
+@compiled
+def _hash_rows(seeds: Hashes, bits: Hashes, first: Hashes, second: Hashes) -> None:
+    for i in range(bits.shape[0]):
+        one, two = seeds[i], _mix(seeds[i])
+        for j in range(bits.shape[1]):
+            one = _mix(one ^ bits[i, j])
+            two = _mix(two + bits[i, j])
+        first[i], second[i] = one, two
+
+
+def content_hashes(seeds: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
+    """128 bits of each row: rows that differ in content differ here, as far as anybody will ever see."""
+    first, second = np.empty(len(seeds), np.uint64), np.empty(len(seeds), np.uint64)
+    _hash_rows(seeds, numbers.view(np.uint64), first, second)
+    return first, second

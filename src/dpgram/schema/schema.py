@@ -1,0 +1,430 @@
+"""The public row contract: x ↦ a(x) with |a(x)|² ≤ Σ weight², made of public facts only.
+
+A schema says which columns are read and how each becomes numbers in [-1, 1]. It never looks at data: bounds
+and levels come from a codebook, a law of nature or common sense, not from the table they describe. The same
+facts are kept as TOML (for people) and as JSON (inside a release).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Self, final
+
+from dpgram.errors import SchemaError
+from dpgram.schema.columns import (
+    CONSTANT,
+    Boolean,
+    Categorical,
+    Column,
+    DerivedColumn,
+    EncodedColumn,
+    Legendre,
+    Numeric,
+    Product,
+    boolean,
+    categorical,
+    first_repeated,
+    legendre,
+    numeric,
+    product,
+)
+from dpgram.schema.ordered import Ordinal, ordinal
+
+__all__ = [
+    "CONSTANT",
+    "MAX_WIDTH",
+    "Boolean",
+    "Categorical",
+    "Column",
+    "DerivedColumn",
+    "EncodedColumn",
+    "Legendre",
+    "Numeric",
+    "Ordinal",
+    "Product",
+    "Schema",
+    "boolean",
+    "categorical",
+    "legendre",
+    "numeric",
+    "ordinal",
+    "product",
+    "starter_toml",
+]
+
+MAX_WIDTH: Final = 1_400
+"""Most encoded columns of one schema: keeps the triangle below 10^6 cells, for which the slack of discrete
+noise is proven, and d × d work arrays small."""
+LONGEST_TEXT: Final = 4_000
+"""Characters of a name or level in a file: a column's name is repeated before each of its levels."""
+LONGEST_FILE: Final = 1 << 22
+"""Characters of a schema file: three thousand for each encoded column."""
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Schema:
+    """Declared columns, in order, with a constant column first unless `constant=False`.
+
+    >>> schema = Schema(numeric("age", 18, 90), categorical("smoker", ["no", "yes"]))
+    >>> schema.names
+    ('(constant)', 'age', 'smoker=no', 'smoker=yes')
+    >>> schema.max_norm_squared
+    3.0
+    """
+
+    columns: tuple[Column, ...]
+    constant: bool
+    names: tuple[str, ...] = field(compare=False, repr=False)
+    """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
+    _declared: dict[str, Column] = field(compare=False, repr=False)
+    _places: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
+
+    def __init__(self, *columns: Column, constant: bool = True) -> None:
+        for column in columns:
+            if not isinstance(column, Column):
+                raise SchemaError(
+                    "a schema is made of columns",
+                    got=f"a {type(column).__name__}",
+                    remedy="Write Schema(numeric(...), categorical(...), ...)",
+                )
+        if not columns:
+            raise SchemaError("a schema needs at least one column")
+        if not isinstance(constant, bool):
+            raise SchemaError("a schema's `constant` must be true or false", got=repr(constant))
+        _check_width(columns, constant=constant)
+        names = tuple(name for column in columns for name in column.encoded_names)
+        names = (CONSTANT, *names) if constant else names
+        levels = [name for column in columns for name in column.encoded_names if name != column.name]
+        repeated = first_repeated([*(column.name for column in columns), *levels])
+        if repeated is not None:
+            raise SchemaError(f"the column {repeated!r} is declared twice", remedy="Keep one of them")
+        _check_derived(columns)
+        object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "constant", constant)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "_declared", {column.name: column for column in columns})
+        object.__setattr__(self, "_places", _places(columns, names))
+
+    @property
+    def width(self) -> int:
+        """d: the number of encoded columns."""
+        return len(self.names)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def max_norm_squared(self) -> float:
+        """The largest |a|² the schema allows: weight² for each declared column, and 1 for the constant."""
+        return float(self.constant) + sum(column.weight**2 for column in self.columns)
+
+    @property
+    def source_columns(self) -> tuple[str, ...]:
+        """Names of the columns to read from the table."""
+        return tuple(column.name for column in self.columns if not isinstance(column, DerivedColumn))
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """Numeric columns whose bounds were left open."""
+        return tuple(
+            column.name for column in self.columns if isinstance(column, Numeric) and not column.bounded
+        )
+
+    @property
+    def without_levels(self) -> tuple[str, ...]:
+        """Categorical columns whose levels were left open."""
+        return tuple(
+            column.name for column in self.columns if isinstance(column, Categorical) and not column.listed
+        )
+
+    @property
+    def encoded(self) -> tuple[EncodedColumn, ...]:
+        """Every encoded column; needs all bounds."""
+        head = (EncodedColumn(name=CONSTANT, source=CONSTANT, kind="constant"),) if self.constant else ()
+        return head + tuple(encoded for column in self.columns for encoded in column.encoded())
+
+    def column(self, name: str) -> Column:
+        """The declared column of that name."""
+        if name not in self._declared:
+            raise self._unknown(name)
+        return self._declared[name]
+
+    def indices(self, name: str) -> tuple[int, ...]:
+        """Positions in the Gram matrix of one declared column (all its levels), or of one encoded column.
+
+        >>> Schema(numeric("age", 18, 90), categorical("smoker", ["no", "yes"])).indices("smoker")
+        (2, 3)
+        """
+        if name not in self._places:
+            raise self._unknown(name)
+        return self._places[name]
+
+    def _unknown(self, name: str) -> SchemaError:
+        known = [column.name for column in self.columns]
+        near = difflib.get_close_matches(str(name), [*known, *self.names], n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known[:20])}"
+        return SchemaError(f"no column {name!r} in the schema", remedy=hint)
+
+    def with_bounds(self, bounds: Mapping[str, tuple[float, float]], *, weight: float = 1.0) -> Schema:
+        """The same schema with the bounds of some numeric columns set (say, learnt privately).
+
+        Bounds of dates are in days and are widened to whole days, which have a text form. `weight` multiplies
+        the weights of these columns and of what is derived from them.
+        """
+        columns = list(self.columns)
+        for name, (low, high) in bounds.items():
+            old = self.column(name)
+            if not isinstance(old, Numeric):
+                raise SchemaError(f"column {name!r} is {old.kind}: it has no bounds to set")
+            whole = (math.floor(low), math.ceil(high)) if old.dates else (low, high)
+            columns[columns.index(old)] = Numeric(
+                name, float(whole[0]), float(whole[1]), old.weight * weight, old.dates
+            )
+        for place, column in enumerate(columns):
+            if isinstance(column, Product | Legendre) and not bounds.keys().isdisjoint(column.factors):
+                columns[place] = replace(column, weight=column.weight * weight)
+        return Schema(*columns, constant=self.constant)
+
+    def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:
+        """The same schema with the levels of some categorical columns set (say, learnt privately)."""
+        columns = list(self.columns)
+        for name, found in levels.items():
+            old = self.column(name)
+            if not isinstance(old, Categorical):
+                raise SchemaError(f"column {name!r} is {old.kind}: it has no levels to set")
+            # With no level found the column says nothing: every row is `other`.
+            known = found or ((old.other,) if old.other is not None else ())
+            columns[columns.index(old)] = Categorical(name, known, old.other, old.weight)
+        return Schema(*columns, constant=self.constant)
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`."""
+        return {"constant": self.constant, "columns": [column.to_dict() for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, object]) -> Self:
+        """Read the JSON form; refuses what it does not know."""
+        unknown = set(form) - {"constant", "columns"}
+        if unknown:
+            raise SchemaError(
+                "a schema has an unknown entry", got=repr(min(map(str, unknown))), limit="constant, columns"
+            )
+        constant, columns = form.get("constant", True), form.get("columns")
+        if not isinstance(constant, bool):
+            raise SchemaError("a schema's `constant` must be true or false", got=repr(constant))
+        if not isinstance(columns, list):
+            raise SchemaError("a schema needs a list `columns`", got=f"a {type(columns).__name__}")
+        if len(columns) > MAX_WIDTH:  # before a column is made of each
+            raise SchemaError("the schema has too many columns", got=len(columns), limit=str(MAX_WIDTH))
+        return cls(*(_column_from_dict(column) for column in columns), constant=constant)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write the TOML form."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """The TOML form: one `[[columns]]` table for each column."""
+        head = (
+            f"# The public row contract: bounds and levels come from public knowledge, not from the data.\n\
+constant = {json.dumps(self.constant)}\n"
+        )
+        return head + "".join(_toml_table(column.to_dict()) for column in self.columns)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read a TOML schema."""
+        try:
+            with Path(path).open(encoding="utf-8") as stream:
+                text = stream.read(LONGEST_FILE + 1)
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"the schema file {str(path)!r} cannot be read: {error}") from error
+        if len(text) > LONGEST_FILE:
+            raise SchemaError(
+                f"the file {str(path)!r} is too large to be a schema", limit=f"{LONGEST_FILE:,} characters"
+            )
+        try:
+            form = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"the schema file {str(path)!r} is not valid TOML: {error}") from error
+        return cls.from_dict(form)
+
+
+def _places(columns: Iterable[Column], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Where each encoded and each declared column is in the Gram matrix."""
+    places: dict[str, tuple[int, ...]] = {name: (place,) for place, name in enumerate(names)}
+    for column in columns:
+        places[column.name] = tuple(places[name][0] for name in column.encoded_names)
+    return places
+
+
+def _check_width(columns: Iterable[Column], *, constant: bool) -> None:
+    width = int(constant) + sum(len(column.encoded_names) for column in columns)
+    if width > MAX_WIDTH:
+        raise SchemaError(
+            "the schema has too many encoded columns",
+            got=width,
+            limit=f"{MAX_WIDTH} (each level of a categorical column counts)",
+            remedy="Publish fewer columns; noise grows with each of them",
+        )
+
+
+def _check_derived(columns: Iterable[Column]) -> None:
+    kinds = {column.name: column for column in columns}
+    for column in kinds.values():
+        if not isinstance(column, DerivedColumn):
+            continue
+        allowed = (Numeric, Ordinal, Boolean) if isinstance(column, Product) else (Numeric, Ordinal)
+        for name in column.factors:
+            factor = kinds.get(name)
+            if factor is None:
+                raise SchemaError(
+                    f"{column.name!r} is made from {name!r}, which the schema does not declare",
+                    remedy=f"Declare it too: numeric({name!r}, low, high)",
+                )
+            if not isinstance(factor, allowed):
+                raise SchemaError(
+                    f"{column.name!r} cannot be made from {name!r}",
+                    got=f"a {factor.kind} column",
+                    limit=" or ".join(kind.kind for kind in allowed),
+                )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """How one kind of column is written: required keys, optional keys, constructor."""
+
+    make: Callable[..., Column]
+    required: frozenset[str]
+    optional: frozenset[str]
+
+
+_FORMS: Final[Mapping[str, _Form]] = {
+    "numeric": _Form(
+        make=numeric, required=frozenset({"name"}), optional=frozenset({"low", "high", "weight"})
+    ),
+    "categorical": _Form(
+        make=categorical, required=frozenset({"name"}), optional=frozenset({"levels", "other", "weight"})
+    ),
+    "ordinal": _Form(make=ordinal, required=frozenset({"name", "levels"}), optional=frozenset({"weight"})),
+    "boolean": _Form(make=boolean, required=frozenset({"name"}), optional=frozenset({"weight"})),
+    "product": _Form(make=product, required=frozenset({"left", "right"}), optional=frozenset({"weight"})),
+    "legendre": _Form(
+        make=legendre, required=frozenset({"column", "degree"}), optional=frozenset({"weight"})
+    ),
+}
+
+
+def _column_from_dict(entry: object) -> Column:
+    if not isinstance(entry, Mapping):
+        raise SchemaError("each entry of `columns` must be a table", got=f"a {type(entry).__name__}")
+    kind = entry.get("kind")
+    form = _FORMS.get(kind) if isinstance(kind, str) else None
+    label = repr(entry.get("name", entry.get("column", entry.get("left", "?"))))[:100]
+    if form is None:
+        raise SchemaError(
+            f"column {label} has an unknown kind",
+            got=repr(kind),
+            limit=", ".join(_FORMS),
+        )
+    keys = set(entry) - {"kind"}
+    absent, unknown = form.required - keys, keys - form.required - form.optional
+    if absent or unknown:
+        raise SchemaError(
+            f"column {label}: a {kind} column {'lacks' if absent else 'does not know'} "
+            f"{min(map(str, absent or unknown))!r}",
+            limit=f"needs {', '.join(sorted(form.required))}; may have {', '.join(sorted(form.optional))}",
+        )
+    if "levels" in keys and not isinstance(entry["levels"], list | tuple):
+        raise SchemaError(f"column {label}: `levels` must be a list")
+    texts = [text for text in (*entry.values(), *entry.get("levels", ())) if isinstance(text, str)]
+    if any(len(text) > LONGEST_TEXT for text in texts):
+        raise SchemaError(
+            f"column {label}: a name or level is too long",
+            got=f"{max(map(len, texts)):,} characters",
+            limit=f"{LONGEST_TEXT:,} characters",
+        )
+    return form.make(**{key: entry[key] for key in keys})
+
+
+def _toml_table(form: Mapping[str, object]) -> str:
+    lines = "".join(f"{key} = {_toml_value(value)}\n" for key, value in form.items())
+    return f"\n[[columns]]\n{lines}"
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    # JSON's quoting is TOML's; what no terminal shows is escaped too, so that a printed schema stays whole.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(character if character.isprintable() else _toml_escape(character) for character in text)
+
+
+def _toml_escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_STARTERS: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(
+        ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        ("numeric", "# low = \n# high = \n"),
+    ),
+    **dict.fromkeys(
+        ("halffloat", "float", "double", "decimal32", "decimal64", "decimal128", "decimal256"),
+        ("numeric", "# low = \n# high = \n"),
+    ),
+    **dict.fromkeys(
+        ("date32", "date64", "timestamp"), ("numeric", '# low = "YYYY-MM-DD"\n# high = "YYYY-MM-DD"\n')
+    ),
+    **dict.fromkeys(
+        ("string", "large_string", "string_view", "dictionary"),
+        ("categorical", 'levels = []  # fill in\n# other = "other"\n'),
+    ),
+    "bool": ("boolean", ""),
+    # Text files: the type would have to come from the values, so a person says what it is.
+    "unknown": (
+        "numeric",
+        '# low = \n# high = \n# or kind = "categorical" and levels = [], or kind = "boolean"\n',
+    ),
+}
+"""First word of an Arrow type → the kind to start with, and the lines a person must fill in."""
+
+_STARTER_HEAD: Final = """\
+# A starter schema: names and types only; no value of the data was read.
+#
+# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law, common sense. Bounds or
+# levels looked up in the data would leak it, and no guarantee would cover that. Values outside the bounds are
+# clamped; unknown levels go to `other`, or count as missing. Delete the columns you do not need: each adds
+# noise to all the others.
+constant = true
+"""
+
+
+def starter_toml(column_types: Mapping[str, str]) -> str:
+    """A TOML schema to fill in, from column names and Arrow type names only."""
+    parts = [_STARTER_HEAD]
+    for name, type_name in column_types.items():
+        word = re.match(r"[a-z_0-9]*", type_name)
+        starter = _STARTERS.get(word.group() if word else "")
+        if starter is None:
+            parts.append(
+                f"\n# left out: {_toml_value(name)} (type {json.dumps(type_name)} is not supported)\n"
+            )
+            continue
+        kind, lines = starter
+        parts.append(
+            f"\n[[columns]]  # {json.dumps(type_name)} in the data\n"
+            f"kind = {_toml_value(kind)}\nname = {_toml_value(name)}\n{lines}"
+        )
+    return "".join(parts)

@@ -1,0 +1,77 @@
+"""The rooms of the house: few modules at the root, and no two folders that need each other."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "dpgram"
+MOST_ROOT_MODULES = 8
+
+
+def test_few_modules_at_the_root() -> None:
+    found = sorted(path.name for path in SOURCE.glob("*.py"))
+    assert len(found) <= MOST_ROOT_MODULES, found
+
+
+def folder(path: Path) -> str:
+    """The folder of src/dpgram that a module is in; the module itself at the root."""
+    return path.relative_to(SOURCE).parts[0]
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The folders and root modules that a module imports from, for typing and inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module == "dpgram":
+            names = [f"dpgram.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from (name.split(".")[1] for name in names if name.startswith("dpgram."))
+
+
+def needs() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in SOURCE.rglob("*.py"):
+        if path.parent != SOURCE:  # those at the root are for all, or, like `testing`, above all
+            found[folder(path)] |= {name for name in imported(path) if (SOURCE / name).is_dir()}
+    return found
+
+
+def in_a_cycle(graph: Mapping[str, set[str]]) -> list[str]:
+    # A folder may of course import its own modules.
+    apart = {name: others - {name} for name, others in graph.items()}
+    return sorted(name for name in apart if any(name in reached_from(apart, other) for other in apart[name]))
+
+
+def reached_from(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    seen = {start}
+    waiting = [start]
+    while waiting:
+        for name in graph.get(waiting.pop(), set()) - seen:
+            seen.add(name)
+            waiting.append(name)
+    return seen
+
+
+def test_no_cycle_between_folders() -> None:
+    assert in_a_cycle(needs()) == []
+
+
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, []),
+        ({"a": {"b"}, "b": {"a"}}, ["a", "b"]),
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}, ["a", "b", "c"]),
+        ({"a": {"a"}}, []),
+    ],
+)
+def test_the_test_sees_cycles(graph: dict[str, set[str]], found: list[str]) -> None:
+    assert in_a_cycle(graph) == found
