@@ -18,6 +18,7 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.rows import Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 
@@ -99,18 +100,27 @@ def _pipelines() -> dict[str, Pipeline]:
     for relation in ADJACENCIES:
         for unit, who in ((None, "a row"), ("id", f"a person of {PERSON} rows")):
             for mechanism, guarantee in (("gaussian", LOOSE), ("matrix-laplace", Guarantee(3.0))):
-                options = {"clip": 1.0, "adjacency": relation, "unit": unit, "mechanism": mechanism}
+                options = {
+                    "rows": Rows(radius=1.0, unit=unit),
+                    "adjacency": relation,
+                    "mechanism": mechanism,
+                }
                 found[f"publish with {mechanism}, {relation} of {who}"] = whole(
                     epsilon=guarantee.epsilon, delta=guarantee.delta, options=options
                 )
     found["publish for two groups, add-remove of a person in both"] = whole(
         epsilon=8.0,
         delta=1e-4,
-        by=categorical("g", ["u", "v"]),
-        options={"clip": 1.0, "mechanism": "gaussian", "unit": "id"},
+        options={
+            "rows": Rows(radius=1.0, unit="id", by=categorical("g", ["u", "v"])),
+            "mechanism": "gaussian",
+        },
     )
     found["publish in two blocks, add-remove of a row"] = whole(
-        epsilon=8.0, delta=1e-4, blocks=(("x",), ("y",)), options={"clip": 1.0, "mechanism": "gaussian"}
+        schema=SCHEMA.with_blocks([["x"], ["y"]]),
+        epsilon=8.0,
+        delta=1e-4,
+        options={"rows": Rows(radius=1.0), "mechanism": "gaussian"},
     )
     return found
 

@@ -31,7 +31,8 @@ from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCou
 from dpgram.publishing.measurements.gram import Gram, full_matrix
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
-from dpgram.rows.batch import CountedRows, Rows
+from dpgram.rows import Rows
+from dpgram.rows.batch import CountedRows, RowBatch
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
@@ -78,7 +79,7 @@ class Subject:
 
     def rules(self, unit: str | None = None) -> RowRules:
         """How rows count: each by itself, or those of a person together."""
-        return row_rules(self.schema, unit=unit)
+        return row_rules(self.schema, Rows(unit=unit))
 
     def with_noise(self, factor: float) -> Any:
         """The same with `factor` times the noise."""
@@ -234,7 +235,7 @@ class _Doubling:
     def add(self, rows: CountedRows) -> None:
         self.inner.add(rows)
         (places,) = np.nonzero(rows.rows.numbers[:, 0] == END)
-        again = Rows(
+        again = RowBatch(
             numbers=rows.rows.numbers[places],
             texts=tuple(texts.take(pa.array(places)) for texts in rows.rows.texts),
         )

@@ -17,16 +17,17 @@ from dpgram.audit.checks import leaked_facts, reused_noise, unpaid_draws
 from dpgram.audit.gram import Cells, Neighbours, experiment
 from dpgram.audit.publication import Pipeline, Publisher, audit_pipeline, worst_tables
 from dpgram.document.fields import PublishedMatrix
-from dpgram.engines.local import gram
+from dpgram.engines.local import LocalEngine, gram
 from dpgram.lattice import ROW_NORM
 from dpgram.mechanisms import Drawn, Facts, Gaussian
 from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import agree, publish
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
+from dpgram.publishing import publish_each, publish_with, terms_of
 from dpgram.release import Release
+from dpgram.rows import Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 
@@ -45,7 +46,7 @@ def by_hand(
     """Somebody's own pipeline: read, clip whole rows to the radius, round to the lattice, add up, draw."""
     table = csv.read_csv(data) if isinstance(data, str) else data
     rows = np.clip(np.column_stack([table[name].to_numpy() for name in schema.source_columns]), -1.0, 1.0)
-    radius, kept = options["clip"], rows[:, -1].copy()
+    radius, kept = options["rows"].radius, rows[:, -1].copy()
     if not (fault == "files are not clipped" and isinstance(data, str)):
         measured = rows[:, :-1] if fault == "target is not clipped" else rows
         lengths = np.linalg.norm(measured, axis=1)
@@ -58,8 +59,8 @@ def by_hand(
     return mechanism.draw(lattice.T @ lattice, options["entropy"])
 
 
-def _pipeline(publisher: Publisher = publish, **options: Any) -> Pipeline:
-    asked: Any = {"clip": CLIP, "mechanism": "gaussian", **options}
+def _pipeline(publisher: Publisher = publish_with, **options: Any) -> Pipeline:
+    asked: Any = {"rows": Rows(radius=CLIP), "mechanism": "gaussian", **options}
     return Pipeline(
         schema=SCHEMA,
         epsilon=PROMISE.epsilon,
@@ -90,7 +91,7 @@ def unclipped(fault: Fault, source: Literal["table", "csv"]) -> Trial:
     return Trial(
         name=f"clipping: {fault}",
         broken=partial(_clipped, partial(by_hand, fault=fault), source),
-        ours=partial(_clipped, publish, source),
+        ours=partial(_clipped, publish_with, source),
     )
 
 
@@ -99,7 +100,7 @@ VISITS: Final = 9
 
 def _persons(pipeline: Pipeline, long: bool) -> Outcome:
     """All rows of a person against none; the short form draws from matrices that are added up once."""
-    protected = _pipeline(unit="id")
+    protected = _pipeline(rows=Rows(radius=CLIP, unit="id"))
     pairs = worst_tables(protected, person_rows=VISITS)[:1]
     if long:
         found = audit_pipeline(pipeline, pairs, runs=400, entropy=SeededEntropy(3))
@@ -117,7 +118,7 @@ def rows_for_persons() -> Trial:
     return Trial(
         name="persons of nine rows protected as if they had one",
         broken=partial(_persons, _pipeline()),
-        ours=partial(_persons, _pipeline(unit="id")),
+        ours=partial(_persons, _pipeline(rows=Rows(radius=CLIP, unit="id"))),
     )
 
 
@@ -127,11 +128,19 @@ def _rows(count: int, *, last: float = 1.0) -> pa.Table:
 
 
 def _asked(**more: Any) -> dict[str, Any]:
-    return {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "threads": 1, "progress": False, **more}
+    return {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "mechanism": "gaussian",
+        "engine": LocalEngine(threads=1),
+        "progress": False,
+        **more,
+    }
 
 
-def _released(table: pa.Table, **more: Any) -> Release:
-    released: Release = publish(table, COUNTING, **_asked(**more))
+def _released(table: pa.Table, *, entropy: Entropy | None = None, **more: Any) -> Release:
+    source = SystemEntropy() if entropy is None else entropy
+    (released,) = publish_with(table, COUNTING, entropy=source, **_asked(**more))
     return released
 
 
@@ -164,12 +173,12 @@ GROUP: Final = categorical("g", ["u", "v"])
 
 def _groups_by_hand(table: pa.Table) -> list[IntegerMatrix]:
     """One seed for both groups."""
-    terms = agree(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian")
+    (terms,) = terms_of(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian")
     return [terms.mechanism.draw(exact, SeededEntropy(11)).cells for exact in _exact_groups(table)]
 
 
 def _groups(table: pa.Table) -> list[IntegerMatrix]:
-    found = publish(table, COUNTING, by=GROUP, **_asked())
+    found = publish_each(table, COUNTING, **_asked(), rows=Rows(by=GROUP))
     return [release.lattice_matrix for release in found.values()]
 
 
@@ -240,7 +249,7 @@ def _paid(ledger: Ledger, entropy: Entropy) -> Release:
 
 
 def _charged_after(ledger: Ledger, entropy: Entropy) -> Drawn:
-    terms = agree(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian", ledger=ledger)
+    (terms,) = terms_of(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian", ledger=ledger)
     drawn = terms.mechanism.draw(gram(_rows(6), COUNTING, threads=1, progress=False).cells, entropy)
     ledger.charge(terms.event, adjacency="add-remove", unit=None, note="")
     return drawn

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import dpgram
 from assurance.system_calls import Ending, Fate, unwatched, watched
 from dpgram import cli
+from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, LedgerError
 from dpgram.mechanisms import Gaussian
 from dpgram.privacy.counts import CountNoise
@@ -55,7 +56,13 @@ class Flow:
 
 def _library(folder: Path) -> int:
     release = dpgram.publish(
-        TABLE, SCHEMA, **BUDGET, ledger=folder / "a.ledger", threads=1, progress=False, note="play"
+        TABLE,
+        SCHEMA,
+        **BUDGET,
+        ledger=folder / "a.ledger",
+        progress=False,
+        note="play",
+        engine=LocalEngine(threads=1),
     )
     release.save(folder / "new.json")
     return OK
@@ -81,10 +88,10 @@ def _learnt(folder: Path) -> int:
         OPEN_SCHEMA,
         epsilon=1.5,
         delta=1e-6,
-        bounds_budget=0.3,
         ledger=folder / "a.ledger",
-        threads=1,
         progress=False,
+        adaptive=dpgram.Adaptive(bounds=0.3),
+        engine=LocalEngine(threads=1),
     )
     release.save(folder / "new.json")
     return OK
@@ -164,7 +171,9 @@ def _template(folder: Path) -> Path:
     SCHEMA.to_file(folder / "a.toml")
     ledger = Ledger.create(folder / "a.ledger", name="a", epsilon=3.0, delta=1e-5)
     for number in range(CHARGED_BEFORE):
-        release = dpgram.publish(TABLE, SCHEMA, **BUDGET, ledger=ledger, threads=1, progress=False)
+        release = dpgram.publish(
+            TABLE, SCHEMA, **BUDGET, ledger=ledger, progress=False, engine=LocalEngine(threads=1)
+        )
         release.save(folder / ("old.json" if number == 0 else f"kept-{number}.json"))
     return folder
 

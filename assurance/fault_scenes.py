@@ -322,10 +322,10 @@ def vanishing_table(folder: Path) -> Scene:
             schema,
             epsilon=1.0,
             delta=1e-6,
-            bounds_budget=0.3,
             ledger=ledger,
             progress=False,
             report=report,
+            adaptive=dpgram.Adaptive(bounds=0.3),
         )
 
     def vanish(_: object) -> None:

@@ -18,7 +18,7 @@ from scipy import stats
 
 from assurance.part import Finding, Part
 from dpgram.audit.checks import leaked_facts
-from dpgram.engines.local import gram
+from dpgram.engines.local import LocalEngine, gram
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Drawn, Facts, Mechanism, Sketch
 from dpgram.mechanisms.base import as_floats, rounded
@@ -28,6 +28,7 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import publish
+from dpgram.rows import Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import numeric
 
@@ -214,7 +215,15 @@ def extremes_are_bounded() -> bool:
 
 
 def _published(table: pa.Table) -> Any:
-    return publish(table, SCHEMA, epsilon=1.0, delta=1e-6, clip=1.0, threads=1, progress=False)
+    return publish(
+        table,
+        SCHEMA,
+        epsilon=1.0,
+        delta=1e-6,
+        progress=False,
+        rows=Rows(radius=1.0),
+        engine=LocalEngine(threads=1),
+    )
 
 
 def text_says_nothing() -> bool:

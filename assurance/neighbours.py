@@ -43,7 +43,7 @@ from dpgram.engines.local import LocalEngine
 from dpgram.engines.passes import Pass, Sums, gram_pass
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.adjacency import adjacency
-from dpgram.rows.batch import Rows
+from dpgram.rows.batch import RowBatch
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
@@ -411,13 +411,13 @@ def sums(asked: Setting, tables: Sequence[Sequence[Row]], folder: Path) -> list[
     rows = [reader.read(batch) for batch in _batches(data, plan)]
     numbers = np.concatenate([part.numbers for part in rows])
     if plan.rules.unit is None:
-        adder.add(Rows(numbers=numbers))
+        adder.add(RowBatch(numbers=numbers))
     else:
         group = len(SCHEMA.source_columns)
         owners = pa.chunked_array([part.ids for part in rows], pa.large_string()).combine_chunks()
         tables_of = pa.array(numbers[:, group].astype(np.int64)).cast(pa.large_string())
         named = pc.binary_join_element_wise(tables_of, owners, pa.scalar("/", pa.large_string()))
-        adder.add(Rows(numbers=numbers, ids=named))
+        adder.add(RowBatch(numbers=numbers, ids=named))
     _close(data)
     return _cells(adder.result())
 

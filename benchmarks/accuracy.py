@@ -26,9 +26,11 @@ import numpy.typing as npt
 
 from candidates import CANDIDATES, Candidate, Noisy, library, ridge
 from designs import Law, Table, development, held_out, law_of, losses, synthetic
-from dpgram import Schema, numeric, publish
+from dpgram import Schema, numeric
 from dpgram.analysis.moments import Moments
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
+from dpgram.rows import Rows
 from held_out import held_out_arrays
 from wang_protocol import (
     DELTA,
@@ -128,14 +130,14 @@ def library_errors(task: Task, epsilon: float, delta: float) -> tuple[float, flo
     law, k, errors, mismatch = law_for(task, epsilon, delta, "auto"), task.width, [], 0.0
     for number, (rows, fold) in enumerate(zip(task.test_rows, task.folds, strict=True)):
         table = dict(zip([*names, "y"], np.column_stack([task.x, task.y])[~rows].T, strict=True))
-        release = publish(
+        release = publish_with(
             table,
             schema,
             epsilon=epsilon,
             delta=delta,
-            clip=math.sqrt(SENSITIVITY),
             entropy=SeededEntropy(SEED + number),
-        )
+            rows=Rows(radius=math.sqrt(SENSITIVITY)),
+        )[0]
         fit = release.regress("y", intercept=False)
         theta = np.array([fit.coefficients[name] for name in names])
         errors.append(float(fold.mse(theta)))

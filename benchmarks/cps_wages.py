@@ -26,6 +26,7 @@ from dpgram.planning import plan
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
+from dpgram.rows import Rows
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric
 
 DELTA = 1e-6
@@ -103,10 +104,16 @@ def main() -> None:
     ]
     for epsilon, target in TARGETS.items():
         name, _, ratio = measured(second, rows, epsilon)
-        given = {"rows": rows, "epsilon": epsilon, "delta": DELTA, "mechanisms": [name], "progress": False}
+        given = {
+            "rows": Rows(expected=rows),
+            "epsilon": epsilon,
+            "delta": DELTA,
+            "mechanisms": [name],
+            "progress": False,
+        }
         forecast, blind = (
             plan(SCHEMA, target="log_wage", **more, **given).forecast(name).se_ratios["education"]
-            for more in ({"like": second}, {})
+            for more in ({"assume": second}, {})
         )
         met = "≤" if ratio <= target else "**above**"
         lines.append(

@@ -24,8 +24,10 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 import dpgram as dg
+from dpgram.engines.local import LocalEngine
 from dpgram.errors import LearningError
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 
 PROJECT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DPGRAM_DATA", PROJECT.parent / "shared" / "data"))
@@ -147,17 +149,16 @@ def one(columns: Columns, task: Task, schema: dg.Schema, design: Any, seed: int)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            release = dg.publish(
+            release = publish_with(
                 {name: cells[train] for name, cells in columns.items()},
                 schema,
                 epsilon=EPSILON,
                 delta=DELTA,
-                bounds_budget=BOUNDS,
-                clip="private",
                 entropy=SeededEntropy(seed),
-                threads=1,
                 progress=False,
-            )
+                adaptive=dg.Adaptive(bounds=BOUNDS, radius=0.03),
+                engine=LocalEngine(threads=1),
+            )[0]
     except LearningError:
         return Outcome(None, ols)
     fit = release.regress(task.target)

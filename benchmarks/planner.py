@@ -28,9 +28,10 @@ from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.errors import DpgramError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.noise import Law, NoiseLaw, SymmetricGaussian
-from dpgram.planning import Plan, plan
+from dpgram.planning import Assumption, Plan, plan
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
+from dpgram.rows import Rows
 from dpgram.schema import Schema, numeric
 
 Array = npt.NDArray[np.float64]
@@ -121,11 +122,10 @@ def synthetic(draws: int) -> Iterator[Line]:
                 names = [n for n in MECHANISMS if slow or not n.endswith("-adaptive")]
                 found = plan(
                     schema,
-                    rows=rows,
                     epsilon=epsilon,
                     delta=DELTA,
-                    spread=spread,
-                    correlation=correlation,
+                    rows=Rows(expected=rows),
+                    assume=Assumption(spread=spread, correlation=correlation),
                     mechanisms=names,
                     progress=False,
                 )
@@ -142,10 +142,10 @@ def real(folder: Path, draws: int, refused: list[str]) -> Iterator[Line]:
         gram = table.folds[0][0]
         rows, second = round(gram[0, 0]), gram / gram[0, 0]
         for epsilon in EPSILONS:
-            given = {"rows": rows, "epsilon": epsilon, "delta": DELTA, "target": table.target}
+            given = {"rows": Rows(expected=rows), "epsilon": epsilon, "delta": DELTA, "target": table.target}
             names = EVERY_DAY[:2] if table.schema.width > 60 else EVERY_DAY
             try:
-                found = plan(table.schema, like=second, mechanisms=names, progress=False, **given)
+                found = plan(table.schema, assume=second, mechanisms=names, progress=False, **given)
             except DpgramError as problem:
                 refused.append(f"{table.name}: {problem.what}")
                 break
@@ -158,7 +158,7 @@ def real(folder: Path, draws: int, refused: list[str]) -> Iterator[Line]:
                 table.schema,
                 mechanisms=names,
                 progress=False,
-                **_measured(table.schema, second, table.target),
+                assume=Assumption(**_measured(table.schema, second, table.target)),
                 **given,
             )
             for name in names:

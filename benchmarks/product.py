@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import dpgram as dg
 from dpgram.engines.local import gram
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
+from dpgram.publishing import publish_with
 from dpgram.sources import open_source
 
 RESULTS = Path(__file__).parent / "results" / "product.md"
@@ -52,7 +53,7 @@ def wide_release(width: int) -> dg.Release:
     names = [f"x{i}" for i in range(width - 1)]
     table = {name: draw.uniform(-1.0, 1.0, 20_000) for name in names}
     schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
-    return dg.publish(table, schema, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(1))
+    return publish_with(table, schema, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(1))[0]
 
 
 def regress_seconds(release: dg.Release) -> tuple[float, float]:

@@ -81,9 +81,9 @@ def price(path: Path) -> None:
         for epsilon in epsilons:
             plan = dg.plan(
                 schema,
-                rows=rows,
                 epsilon=float(epsilon),
                 delta=DELTA,
+                rows=dg.Rows(expected=rows),
                 mechanisms=["gaussian"],
                 simulate=False,
             )

@@ -26,6 +26,7 @@ import typer
 import dpgram
 from assurance.fuzz_targets.limits import limited
 from dpgram import cli
+from dpgram.engines.local import LocalEngine
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
 from dpgram.release.signing import SigningKey
@@ -39,7 +40,7 @@ PUBLISH: Final = ("publish", "a.parquet", "--schema", "a.toml", "--epsilon", "0.
 
 COMMANDS: Final[tuple[tuple[str, ...], ...]] = (
     ("schema", "a.csv"),
-    ("check", "a.parquet", "-s", "a.toml", "--clip", "1.5", "--missing", "midpoint", "--json"),
+    ("check", "a.parquet", "-s", "a.toml", "--radius", "1.5", "--missing", "midpoint", "--json"),
     (
         "plan",
         "--schema",
@@ -59,7 +60,7 @@ COMMANDS: Final[tuple[tuple[str, ...], ...]] = (
     (*PUBLISH, "--mechanism", "matrix-laplace", "--rows", "30", "--strict"),
     (*PUBLISH, "--by", "sex", "--delta", "1e-6", "-l", "a.ledger", "--threads", "1"),
     (*PUBLISH, "--blocks", "age;smoker", "--delta", "1e-6", "-l", "a.ledger"),
-    (*PUBLISH, "--clip", "private", "--delta", "1e-6", "--ledger", "a.ledger"),
+    (*PUBLISH, "--radius-share", "0.03", "--delta", "1e-6", "--ledger", "a.ledger"),
     (*PUBLISH, "--unit-rows", "3", "--unit", "id", "--weight", "age", "--adjacency", "replace-one"),
     (*PUBLISH, "--mechanism", "wishart", "--degrees", "40", "--delta", "1e-6", "--psd"),
     (*PUBLISH, "--mechanism", "eigenvectors", "--rank", "2"),
@@ -221,7 +222,13 @@ def _files() -> dict[str, bytes]:
         schema.to_file(folder / "a.toml")
         ledger = Ledger.create(folder / "a.ledger", name="a", epsilon=3.0, delta=1e-5)
         release = dpgram.publish(
-            table, schema, epsilon=1.0, delta=1e-6, ledger=ledger, threads=1, progress=False
+            table,
+            schema,
+            epsilon=1.0,
+            delta=1e-6,
+            ledger=ledger,
+            progress=False,
+            engine=LocalEngine(threads=1),
         )
         key = SigningKey.create(folder / "a.key")
         (folder / "a.pub").write_text(key.public, encoding="utf-8")

@@ -25,6 +25,7 @@ from dpgram.canonical_json import canonical_bytes
 from dpgram.engines.federated import Partial, Partials, partial_gram
 from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning
+from dpgram.rows import Rows
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, categorical, numeric
 
@@ -82,8 +83,10 @@ def seeds() -> list[bytes]:
     files = []
     age = Schema(numeric("age", 18, 90))
     whole = partial_gram(table, SCHEMA, site="whole", progress=False)
-    by_sex = partial_gram(table, age, by=categorical("sex", ["f", "m"]), site="by sex", progress=False)
-    units = partial_gram(table, age, unit="sex", site="units", progress=False)
+    by_sex = partial_gram(
+        table, age, site="by sex", progress=False, rows=Rows(by=categorical("sex", ["f", "m"]))
+    )
+    units = partial_gram(table, age, site="units", progress=False, rows=Rows(unit="sex"))
     for number, made in enumerate((whole, by_sex, units)):
         path = folder / f"seed-{number}.partial"
         path.unlink(missing_ok=True)

@@ -23,11 +23,13 @@ import pyarrow as pa
 
 from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
+from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
+from dpgram.publishing import Adaptive, publish_with
 from dpgram.release import Release, report
+from dpgram.rows import Rows
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 GOLDEN: Final = Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -235,14 +237,18 @@ def _made() -> tuple[bytes, ...]:
     wide = Schema(age, smoker, product("age", "smoker"), legendre("age", 2), constant=False)
     options: list[dict[str, Any]] = [{"mechanism": name, **given} for name, given in BY_MECHANISM.items()]
     options += [
-        {"unit": "id", "unit_rows": 2},
-        {"by": sex, "schema": Schema(age, smoker)},
-        {"blocks": [["age"], ["sex", "smoker"]]},
-        {"weight": numeric("weight", 0, 4)},
-        {"clip": 1.2, "adjacency": "replace-one"},
-        {"schema": wide, "missing": "midpoint"},
-        {"schema": Schema(numeric("age"), categorical("sex"), smoker), "clip": "private", "rows": people}
-        | {"bounds_budget": 0.2, "levels_budget": 0.2, "adjacency": "replace-one", "epsilon": 50.0},
+        {"rows": Rows(unit="id", unit_rows=2)},
+        {"rows": Rows(by=sex), "schema": Schema(age, smoker)},
+        {"schema": schema.with_blocks([["age"], ["sex", "smoker"]])},
+        {"rows": Rows(weight=numeric("weight", 0, 4))},
+        {"rows": Rows(radius=1.2), "adjacency": "replace-one"},
+        {"schema": wide, "rows": Rows(missing="midpoint")},
+        {"schema": Schema(numeric("age"), categorical("sex"), smoker), "rows": Rows(expected=people)}
+        | {
+            "adaptive": Adaptive(bounds=0.2, levels=0.2, radius=0.03),
+            "adjacency": "replace-one",
+            "epsilon": 50.0,
+        },
     ]
     found: list[bytes] = []
     for number, chosen in enumerate(options):
@@ -260,9 +266,8 @@ def _published(
     given = {"schema": schema, "epsilon": 1.0, "delta": 1e-6, **chosen}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
-        made = publish(table, entropy=entropy, threads=1, progress=False, **given)
-    several = made.values() if isinstance(made, dict) else made if isinstance(made, tuple) else (made,)
-    return [one.to_json() for one in several]
+        made = publish_with(table, entropy=entropy, progress=False, **given, engine=LocalEngine(threads=1))
+    return [one.to_json() for one in made]
 
 
 @cache

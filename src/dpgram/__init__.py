@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from dpgram.errors import DpgramError, DpgramWarning
-    from dpgram.planning import Plan, plan
+    from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing.publisher import Report, publish
+    from dpgram.publishing import Adaptive, Report, publish, publish_each
     from dpgram.release import Release, load
+    from dpgram.rows import Rows
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
 
     __version__: str
 
 __all__ = [
+    "Adaptive",
+    "Assumption",
     "DpgramError",
     "DpgramWarning",
     "Ledger",
     "Plan",
     "Release",
     "Report",
+    "Rows",
     "Schema",
     "__version__",
     "boolean",
@@ -37,15 +41,19 @@ __all__ = [
     "plan",
     "product",
     "publish",
+    "publish_each",
 ]
 
 _HOMES: Final = {
+    "Adaptive": "dpgram.publishing",
+    "Assumption": "dpgram.planning",
     "DpgramError": "dpgram.errors",
     "DpgramWarning": "dpgram.errors",
     "Ledger": "dpgram.privacy.ledger",
     "Plan": "dpgram.planning",
     "Release": "dpgram.release",
     "Report": "dpgram.publishing",
+    "Rows": "dpgram.rows",
     "Schema": "dpgram.schema",
     "boolean": "dpgram.schema",
     "categorical": "dpgram.schema",
@@ -56,6 +64,7 @@ _HOMES: Final = {
     "plan": "dpgram.planning",
     "product": "dpgram.schema",
     "publish": "dpgram.publishing",
+    "publish_each": "dpgram.publishing",
 }
 
 

@@ -17,6 +17,7 @@ import pytest
 from assurance import floating_point as attack
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
 
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramError
@@ -25,7 +26,6 @@ from dpgram.mechanisms import MECHANISMS, Facts, Sketch
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.schema import Schema, numeric
 from dpgram.sums.exact_gram import MAX_ROWS, ExactGram

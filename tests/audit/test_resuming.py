@@ -18,6 +18,7 @@ from dpgram.mechanisms import Facts, Gaussian, InverseNoise
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram.rows import Rows
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, numeric
 
@@ -160,7 +161,7 @@ class TestPipelines:
             schema=schema,
             epsilon=1.0,
             delta=1e-6,
-            options={"clip": 1.0, "adjacency": relation, "unit": unit},  # type: ignore[typeddict-item]
+            options={"rows": Rows(radius=1.0, unit=unit), "adjacency": relation},  # type: ignore[typeddict-item]
         )
         limit = adjacency(relation).gram_frobenius(float(ROW_NORM_SQUARED))
         farthest = 0.0
@@ -186,11 +187,10 @@ class TestPipelines:
         """Two blocks share one budget, which both together keep."""
         schema = Schema(numeric("x", -1, 1), numeric("y", -1, 1), constant=False)
         pipeline = Pipeline(
-            schema=schema,
+            schema=schema.with_blocks([["x"], ["y"]]),
             epsilon=8.0,
             delta=1e-4,
-            blocks=(("x",), ("y",)),
-            options={"mechanism": "gaussian", "clip": 1.0},
+            options={"mechanism": "gaussian", "rows": Rows(radius=1.0)},
         )
         found = audit_pipeline(pipeline, worst_tables(pipeline)[:1], runs=100, entropy=SeededEntropy(1))
         assert found.passes(pipeline.curve)
@@ -200,6 +200,7 @@ class TestPipelines:
         pipeline = Pipeline(schema=Schema(numeric("x", -1, 1)), epsilon=1.0, delta=0.0)
         release = pipeline.publish(pa.table({"x": [0.5]}), SeededEntropy(1))
         (drawn,) = drawn_of(release)
+        (release,) = release  # type: ignore[misc]
         assert drawn_of(drawn) == (drawn,)
         assert len(drawn_of({"u": release, "v": release})) == 2  # type: ignore[dict-item]
         assert len(drawn_of([release, drawn])) == 2  # type: ignore[list-item]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram.errors import DpgramWarning
@@ -92,4 +93,4 @@ def photograph() -> Camera:
 def seeded(table: object, schema: dg.Schema, **options: object) -> Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
-        return dg.publish(table, schema, entropy=SeededEntropy(3), **options)
+        return publish(table, schema, entropy=SeededEntropy(3), **options)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram.privacy.sampling.entropy import SeededEntropy
@@ -28,7 +29,7 @@ def members(rows: int = 4_000) -> pa.Table:
 
 
 def released(data: object) -> dg.Release:
-    return dg.publish(data, SCHEMA, epsilon=8.0, delta=1e-6, entropy=SeededEntropy(1), progress=False)
+    return publish(data, SCHEMA, epsilon=8.0, delta=1e-6, entropy=SeededEntropy(1), progress=False)
 
 
 def test_from_table_to_prediction() -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from tests.flat import publish
 
 from dpgram.engines import local
 from dpgram.engines.base import Engine
@@ -27,7 +28,6 @@ from dpgram.engines.local import LocalEngine
 from dpgram.engines.spark import SparkEngine
 from dpgram.errors import DpgramError, SourceError
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import publish
 from dpgram.schema import Schema, numeric
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut, gram_by

@@ -23,6 +23,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.flat import publish
+from tests.flat import request as requested
+from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
 from dpgram.document.fields import (
@@ -61,7 +64,7 @@ from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_co
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import Report, learning, publish, requested
+from dpgram.publishing import Report, learning
 from dpgram.publishing.bounds import rows_needed
 from dpgram.publishing.learning import Learnt, learnt_terms, plan_learning
 from dpgram.publishing.measurements import counts as measured_counts
@@ -69,7 +72,6 @@ from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.level_buckets import level_threshold
-from dpgram.rows.rules import row_rules
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
 from dpgram.sums import counts as exact_counts
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf

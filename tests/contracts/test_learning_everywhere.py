@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.flat import publish
 
 from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
@@ -21,7 +22,6 @@ from dpgram.engines.local import LocalEngine
 from dpgram.engines.spark import SparkEngine
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.testing import cut

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
+from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
 from dpgram.document.fields import MeasuredBins, MeasuredLengths, MeasuredOctaves, MeasuredRows
@@ -27,11 +29,9 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.accountant import GaussianEvent, curve_of
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.rows.batch import CountedRows, Reader
 from dpgram.rows.encoder import Encoder
-from dpgram.rows.rules import row_rules
 from dpgram.schema import Numeric, Schema, categorical, numeric
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
 from dpgram.sums.levels import LevelsOf

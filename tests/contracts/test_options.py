@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.flat import partial as partial_gram
+from tests.flat import publish
 
-from dpgram.engines.federated import Partials, partial_gram
+from dpgram.engines.federated import Partials
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import OptionsError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import learning, publish, terms
+from dpgram.publishing import learning, terms
 from dpgram.publishing.compatibility import CLASHES, LEARNING, clash_of, mechanism
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
+from tests.flat import terms as agree
 
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Cells, GramRun, Neighbours
@@ -32,7 +34,7 @@ from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import Terms, agree, publish
+from dpgram.publishing import Terms
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release, load
 from dpgram.schema import Schema, categorical, numeric

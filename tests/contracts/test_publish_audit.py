@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
 
 from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
@@ -28,7 +29,6 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric, product
 

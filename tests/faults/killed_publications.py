@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import publish  # everything is loaded before the first fork
 
 SCHEMA = dg.Schema(dg.numeric("x"), dg.numeric("y"), dg.categorical("g"))
 WATCHED = ("publishing", "ledger")

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.flat import publish
 
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.mechanisms import Gaussian, MatrixLaplace
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import publish
 from dpgram.publishing.journal import open_journal
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from assurance.fuzz_targets.releases import sealed
+from tests.flat import publish
 
 from dpgram import cli
 from dpgram.engines.federated import Partial, partial_gram
@@ -16,7 +17,6 @@ from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError,
 from dpgram.planning.planner import plan
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.ledger import file as ledger_file
-from dpgram.publishing import publish
 from dpgram.release import Release, load
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import open_source

@@ -11,10 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.flat import publish
+
 from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
 HERE = Path(__file__).parent

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.flat import publish
 
 from dpgram.demo import insurance
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 

@@ -389,7 +389,7 @@ class TestErrors:
             "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --mechanism magic",
             "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --adjacency swap",
             "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json -l none.ledger",
-            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --clip 0",
+            "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --radius 0",
             "publish {made}/people.parquet -s {made}/people.toml --epsilon 1 -o x.json --threads 0",
             "publish {made}/people.parquet -s {made}/people.json --epsilon 1 -o x.json",
             "publish {made}/nothing.parquet -s {made}/people.toml --epsilon 1 -o x.json",

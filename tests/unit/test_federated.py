@@ -13,16 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import partial as partial_gram
+from tests.flat import publish
 
 from dpgram.cli import run
 from dpgram.engines import local
-from dpgram.engines.federated import Partial, Partials, partial_gram
+from dpgram.engines.federated import Partial, Partials
 from dpgram.engines.partials import PartialsEngine
 from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning, SourceError
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
 from dpgram.testing import BY, SCHEMA, contract_table, cut

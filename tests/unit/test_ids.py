@@ -23,6 +23,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
+from tests.flat import rules as row_rules
 
 from dpgram.document.fields import UnitRule
 from dpgram.engines.dask import DaskEngine
@@ -31,9 +33,7 @@ from dpgram.engines.passes import Pass, gram_pass
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing import publish
 from dpgram.rows.encoder import Encoder
-from dpgram.rows.rules import row_rules
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import delimited, open_source

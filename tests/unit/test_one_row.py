@@ -17,12 +17,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.flat import publish
 
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish
 from dpgram.rows.level_buckets import level_texts
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import Kind, open_source

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.flat import plan, publish
 
 import dpgram as dg
 from dpgram.engines.local import gram
@@ -120,7 +121,7 @@ class TestEncoding:
 class TestAnalysis:
     def release(self, schema: Schema = SCHEMA, **options: Any) -> Any:
         asked: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-6, "entropy": SeededEntropy(1)}
-        return dg.publish(patients(), schema, progress=False, **asked | options)
+        return publish(patients(), schema, progress=False, **asked | options)
 
     def test_coefficients_are_per_level(self) -> None:
         release = self.release()
@@ -140,7 +141,7 @@ class TestAnalysis:
     def test_it_goes_with_units_learning_and_reports(self, tmp_path: Path) -> None:
         schema = Schema(ordinal("pain", PAIN), numeric("days"))
         table = patients().append_column("id", pa.array(np.arange(2_000) // 2))
-        release = dg.publish(
+        release = publish(
             table,
             schema,
             epsilon=8.0,
@@ -159,7 +160,7 @@ class TestAnalysis:
 
     def test_the_planner_takes_it_as_a_number(self) -> None:
         plans = [
-            dg.plan(schema, rows=10_000, epsilon=1.0, delta=1e-6, mechanisms=["gaussian"])
+            plan(schema, rows=10_000, epsilon=1.0, delta=1e-6, mechanisms=["gaussian"])
             for schema in (SCHEMA, Schema(numeric("pain", 0, 3), numeric("days", 0, 30)))
         ]
         assert str(plans[0]) == str(plans[1])

@@ -32,7 +32,7 @@ from dpgram.engines.local import add_up, gram
 from dpgram.engines.passes import Pass, gram_pass, merge
 from dpgram.errors import DataError, SourceError
 from dpgram.lattice import LARGEST_UNIT_LIMIT, ROW_NORM_SQUARED, UNIT_ROWS_AT_MOST
-from dpgram.rows.batch import Rows
+from dpgram.rows.batch import RowBatch
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import chosen, id_hashes, unit_ids
@@ -165,7 +165,7 @@ def test_same_bits_for_any_order_batches_threads_and_spilling(
     sums = [task.zero()]
     for batches in buckets.values():
         adder = task.adder()
-        adder.add(Rows.from_batches(batches))
+        adder.add(RowBatch.from_batches(batches))
         sums.append(adder.result())
     assert [g.cells.tolist() for g in merge(sums)] == [g.cells.tolist() for g in expected]
 
@@ -508,7 +508,9 @@ class TestTemporaryFiles:
 
     def test_a_private_folder_without_names_in_it(self, folder: Path) -> None:
         with spill.Spill(2) as heap:
-            batch = Rows(numbers=np.ones((500, 2)), ids=pa.array(["a"] * 500, pa.large_string())).to_batch()
+            batch = RowBatch(
+                numbers=np.ones((500, 2)), ids=pa.array(["a"] * 500, pa.large_string())
+            ).to_batch()
             heap.add([batch, batch])
             assert heap.folder is not None
             assert heap.folder.parent == folder

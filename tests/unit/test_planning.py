@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.flat import plan
 
 import dpgram as dg
 from dpgram.analysis.design import build_design
@@ -15,7 +16,7 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.cli import run
 from dpgram.errors import AnalysisError, DpgramError
-from dpgram.planning import Plan, plan
+from dpgram.planning import Plan
 from dpgram.planning.assumed import Assumption
 from dpgram.planning.question import Question
 from dpgram.privacy.guarantee import Guarantee

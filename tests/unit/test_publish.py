@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.flat import publish
+from tests.flat import terms as agree
 
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.errors import (
@@ -38,7 +40,7 @@ from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
-from dpgram.publishing import Report, agree, publish, terms
+from dpgram.publishing import Report, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram.document.fields import AdjacencyName
@@ -45,7 +46,7 @@ def schema() -> dg.Schema:
 def test_from_rows_to_a_regression(
     name: str, table: dict[str, np.ndarray], schema: dg.Schema, tmp_path: Path
 ) -> None:
-    release = dg.publish(
+    release = publish(
         table,
         schema,
         epsilon=2.0,
@@ -87,7 +88,7 @@ def test_parameters_that_do_not_fit_are_refused(
     name: str, options: dict[str, float], table: dict[str, np.ndarray], schema: dg.Schema
 ) -> None:
     with pytest.raises((MechanismError, OptionsError)):
-        dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=name, **options)
+        publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=name, **options)
 
 
 @pytest.mark.parametrize("name", ["sketch", "inverse-wishart", "inverse-noise", "eigenvectors", "deflation"])
@@ -101,7 +102,7 @@ def test_draws_in_floats_have_a_public_limit_of_rows(
     monkeypatch.setattr(MECHANISMS[name], "rows_at_most", ROWS - 1)
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, reserve=5e-6)
     with pytest.raises(MechanismError, match="fewer rows"):
-        dg.publish(
+        publish(
             table, schema, epsilon=0.1, delta=1e-6, mechanism=name, ledger=ledger, **OPTIONS.get(name, {})
         )
     assert not ledger.history()
@@ -110,7 +111,7 @@ def test_draws_in_floats_have_a_public_limit_of_rows(
 def test_inverse_wishart_takes_its_degrees_from_public_rows(
     table: dict[str, np.ndarray], schema: dg.Schema
 ) -> None:
-    release = dg.publish(
+    release = publish(
         table,
         schema,
         epsilon=1.0,
@@ -131,7 +132,7 @@ def test_a_ledger_without_a_reserve_takes_what_is_pure(
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-6)
     delta = 0.0 if fits else 1e-8
     with nullcontext() if fits else pytest.raises(BudgetExceeded, match="reserve"):
-        dg.publish(table, schema, epsilon=0.1, delta=delta, mechanism=name, ledger=ledger)
+        publish(table, schema, epsilon=0.1, delta=delta, mechanism=name, ledger=ledger)
     assert len(ledger.history()) == fits
 
 
@@ -144,7 +145,7 @@ def test_a_promise_smaller_than_its_noise_is_refused(name: str, relation: Adjace
     table = {"x": draw.uniform(-1.0, 1.0, 300), "y": draw.uniform(-1.0, 1.0, 300)}
     schema = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", -1, 1))
     options = {key: 1000 for key in ("degrees",) if key in MECHANISMS[name].options}
-    release = dg.publish(
+    release = publish(
         table,
         schema,
         epsilon=8.0,
@@ -182,7 +183,7 @@ def test_a_receipt_for_less_than_the_release_is_refused(
 ) -> None:
     reserve = {"currency": "rho"} if name == "eigenvectors-zcdp" else {"reserve": 5e-6}
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, **reserve)
-    release = dg.publish(table, schema, epsilon=0.5, delta=1e-6, mechanism=name, ledger=ledger)
+    release = publish(table, schema, epsilon=0.5, delta=1e-6, mechanism=name, ledger=ledger)
     content = content_of(release)
     event = content["receipt"]["event"]
     assert dg.Release.from_json(sealed(content)) == release

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram.demo import insurance
@@ -27,7 +28,7 @@ def seeded(schema: dg.Schema | None = None, table: object = TABLE, **options: ob
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
         terms = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"} | options
-        return dg.publish(table, schema or insurance.schema(), entropy=SeededEntropy(1), **terms)
+        return publish(table, schema or insurance.schema(), entropy=SeededEntropy(1), **terms)
 
 
 class Tags(HTMLParser):
@@ -104,7 +105,7 @@ class TestTheLedger:
     def test_history_and_what_is_left(self, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "x.ledger", name="insurance", epsilon=3, delta=1e-5)
         options = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
-        release = dg.publish(TABLE, insurance.schema(), ledger=ledger, note="the <first>", **options)
+        release = publish(TABLE, insurance.schema(), ledger=ledger, note="the <first>", **options)
         written = release.report(tmp_path / "r.html", ledger=ledger.path)
         content = Tags(written.read_text(encoding="utf-8"))
         assert "the <first>" in content.text
@@ -118,7 +119,7 @@ class TestTheLedger:
             for name in ("a", "b")
         )
         options = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
-        release = dg.publish(TABLE, insurance.schema(), ledger=ours, **options)
+        release = publish(TABLE, insurance.schema(), ledger=ours, **options)
         with pytest.raises(LedgerError):
             release.report(tmp_path / "r.html", ledger=other.path)
 

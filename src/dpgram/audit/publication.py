@@ -24,16 +24,17 @@ import numpy.typing as npt
 
 from dpgram.audit import Experiment, JointAudit, Scores, Tell, audit_all
 from dpgram.audit.gram import Cells, Neighbours
-from dpgram.engines.local import add_up
+from dpgram.engines.local import LocalEngine, add_up
 from dpgram.errors import SchemaError
 from dpgram.mechanisms.base import Drawn
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import Options, Terms, agree_all, publish
+from dpgram.publishing import Options, Terms, publish_with, terms_of
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release
+from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import Boolean, Categorical, Column, Numeric
 from dpgram.sums.exact_gram import ExactGram
@@ -45,7 +46,7 @@ Published: TypeAlias = Release | Drawn | Mapping[str, Release] | Sequence[Releas
 SourceKind: TypeAlias = Literal["table", "csv", "parquet"]
 OTHERS: Final = 3
 """Rows that both tables have, of one person each."""
-_NOT_PRICED: Final = frozenset({"engine", "threads", "entropy", "progress", "report"})
+_NOT_PRICED: Final = frozenset({"engine", "progress", "report"})
 _CHUNK: Final = 50
 """Whole releases take a thousand times as long as a draw: smaller chunks, so that less is lost."""
 
@@ -61,18 +62,24 @@ class Pipeline:
     schema: Schema
     epsilon: float
     delta: float
-    by: Categorical | None = None
-    blocks: tuple[tuple[str, ...], ...] | None = None
     options: Options = field(default_factory=Options)
-    """Adjacency, mechanism, unit, clip, engine and so on, as `publish` takes them."""
-    publisher: Publisher = publish
+    """Rows, adjacency, mechanism, engine and so on, as `publish` takes them."""
+    publisher: Publisher = publish_with
 
     def terms(self) -> tuple[Terms, ...]:
         """What `publish` would promise: one for each block."""
         asked: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _NOT_PRICED}
-        return agree_all(
-            self.schema, epsilon=self.epsilon, delta=self.delta, by=self.by, blocks=self.blocks, **asked
-        )
+        return terms_of(self.schema, epsilon=self.epsilon, delta=self.delta, **asked)
+
+    @property
+    def rows(self) -> Rows:
+        """How rows count."""
+        return self.options.get("rows", EVERY_ROW)
+
+    @property
+    def by(self) -> Categorical | None:
+        """The column of groups, where there are some."""
+        return row_rules(self.schema, self.rows).by
 
     @property
     def claim(self) -> Guarantee:
@@ -92,13 +99,8 @@ class Pipeline:
 
     def publish(self, data: object, entropy: Entropy) -> Published:
         """One release of `data`."""
-        options: dict[str, Any] = {"progress": False, "entropy": entropy, **self.options}
-        if "engine" not in self.options:
-            options.setdefault("threads", 1)
-        if self.by is not None:
-            options["by"] = self.by
-        if self.blocks is not None:
-            options["blocks"] = self.blocks
+        options: dict[str, Any] = {"progress": False, "entropy": entropy, "engine": LocalEngine(threads=1)}
+        options |= self.options
         found: Published = self.publisher(
             data, self.schema, epsilon=self.epsilon, delta=self.delta, **options
         )
@@ -251,11 +253,11 @@ def worst_tables(pipeline: Pipeline, *, person_rows: int = 4) -> tuple[TablePair
     one with every second sign turned. A person of several rows also comes with rows in all directions.
     """
     schema, options = pipeline.schema, pipeline.options
-    unit = options.get("unit")
+    unit, by = pipeline.rows.unit, pipeline.by
     rows, replaced = (person_rows if unit else 1), options.get("adjacency", "add-remove") == "replace-one"
     columns = [schema.column(name) for name in schema.source_columns]
-    if pipeline.by is not None:
-        columns = [column for column in columns if column.name != pipeline.by.name]
+    if by is not None:
+        columns = [column for column in columns if column.name != by.name]
     width = len(columns)
     like, alone = np.ones((rows, width)), np.zeros((rows, width))
     alone[:, 0] = 1.0
@@ -267,8 +269,8 @@ def worst_tables(pipeline: Pipeline, *, person_rows: int = 4) -> tuple[TablePair
     pairs = []
     for name, (mine, other) in shapes.items():
         second = np.roll(mine, 1, axis=1) if other is None else other
-        a = _table(columns, mine, unit, pipeline.by)
-        b = _table(columns, second if replaced else mine[:0], unit, pipeline.by)
+        a = _table(columns, mine, unit, by)
+        b = _table(columns, second if replaced else mine[:0], unit, by)
         pairs.append(TablePair(name=name, a=a, b=b))
     return tuple(pairs)
 

@@ -87,7 +87,7 @@ def audit(
     schema: Annotated[
         Path | None, typer.Option("--schema", "-s", help="With --publish: your own columns.")
     ] = None,
-    clip: Annotated[
+    radius: Annotated[
         float | None, typer.Option(help="With --publish: a public row radius; 1 for the built-in columns.")
     ] = None,
     source: Annotated[
@@ -149,11 +149,12 @@ def audit(
                 raise DpgramError(
                     "--rows is for audits of draws", remedy="Leave it out, or leave out --publish"
                 )
-            audited = _whole(wish, mechanism, schema, clip, source, engine, tell)
+            audited = _whole(wish, mechanism, schema, radius, source, engine, tell)
         else:
-            if (schema, clip, engine, source) != (None, None, None, "table"):
+            if (schema, radius, engine, source) != (None, None, None, "table"):
                 raise DpgramError(
-                    "--schema, --clip, --source and --engine are for whole pipelines", remedy="Add --publish"
+                    "--schema, --radius, --source and --engine are for whole pipelines",
+                    remedy="Add --publish",
                 )
             audited = _draws(wish, mechanism, rows, tell)
     promised, claims = audited.promised, audited.claims
@@ -227,13 +228,14 @@ def _whole(
     wish: _Wish,
     name: str,
     schema: Path | None,
-    clip: float | None,
+    radius: float | None,
     source: Literal["table", "csv", "parquet"],
     engine: str | None,
     tell: Tell | None,
 ) -> _Audited:
     from dpgram.audit.publication import Pipeline, audit_pipeline
     from dpgram.publishing import Options
+    from dpgram.rows.rules import Rows
     from dpgram.schema import Schema
     from dpgram.schema.columns import numeric
 
@@ -243,17 +245,14 @@ def _whole(
         )
     builtin = Schema(*(numeric(f"x{k + 1}", -1, 1) for k in range(wish.columns)), constant=False)
     options: Options = {"adjacency": wish.adjacency, "mechanism": name}
-    radius = 1.0 if schema is None and clip is None else clip
-    if radius is not None:
-        options["clip"] = radius
+    longest = 1.0 if schema is None and radius is None else radius
+    options["rows"] = Rows(radius=longest, unit=None if wish.person is None else "person")
     if wish.ridge is not None:
-        options["ridge"] = wish.ridge * (1.0 if radius is None else radius) ** 2
+        options["ridge"] = wish.ridge * (1.0 if longest is None else longest) ** 2
     if wish.rank is not None:
         options["rank"] = wish.rank
     if wish.degrees is not None:
         options["degrees"] = wish.degrees
-    if wish.person is not None:
-        options["unit"] = "person"
     if engine is not None:
         options["engine"] = engine
     pipeline = Pipeline(

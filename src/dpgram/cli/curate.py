@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -26,25 +26,32 @@ from dpgram.cli.console import (
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
-from dpgram.errors import DpgramError, ReleaseError
+from dpgram.errors import ReleaseError
 from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Report
+    from dpgram.publishing import Adaptive, Report
     from dpgram.release import Release
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
+ADVANCED: Final = "Advanced"
+LEARNING: Final = "Learning what the schema leaves open"
+ROWS: Final = "Who is protected, and how rows count"
+
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, a folder or a glob.")]
-Clip = Annotated[float | None, typer.Option(help="A public row radius; by default nothing is clipped.")]
+Radius = Annotated[float | None, typer.Option(help="A public row radius; by default nothing is clipped.")]
 Missing = Annotated[
     Literal["drop", "midpoint"], typer.Option(help="Rows with a missing value: leave out, or fill in.")
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at the first value outside the schema (a public promise).")
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads for reading and adding up.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="Threads for reading and adding up.", rich_help_panel=ADVANCED),
+]
 Mechanism = Annotated[str, typer.Option(help="auto, or a name from the reference of mechanisms.")]
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", "-l", help="The ledger that pays for it.")]
 
@@ -84,7 +91,7 @@ def schema(
 def check(
     data: Data,
     schema: SchemaFile,
-    clip: Clip = None,
+    radius: Radius = None,
     missing: Missing = "drop",
     strict: Strict = False,
     threads: Threads = None,
@@ -105,18 +112,18 @@ def check(
     from dpgram.sources import column_types
 
     declared = Schema.from_file(schema)
-    radius = Encoder(declared, clip=clip, missing=missing, strict=strict).radius
+    longest = Encoder(declared, clip=radius, missing=missing, strict=strict).radius
     types = column_types(data)
     started = time.perf_counter()
     bar: Literal[False] | None = False if as_json else None
-    exact = gram(data, declared, clip, missing=missing, strict=strict, threads=threads, progress=bar)
+    exact = gram(data, declared, radius, missing=missing, strict=strict, threads=threads, progress=bar)
     seconds = time.perf_counter() - started
     if as_json:
         print_json(
             {
                 "columns": {name: types.get(name) for name in declared.source_columns},
                 "encoded_columns": declared.width,
-                "radius": radius,
+                "radius": longest,
                 "curator_only": {"counts": asdict(exact.counts)},
                 "seconds": seconds,
             }
@@ -126,7 +133,7 @@ def check(
         [(column.name, column.kind, types.get(column.name, "computed")) for column in declared.columns],
         ("column", "declared", "in the data"),
     )
-    say(f"\n{declared.width} encoded columns, row radius {radius:.4g}; read in {seconds:.2f} s")
+    say(f"\n{declared.width} encoded columns, row radius {longest:.4g}; read in {seconds:.2f} s")
     say("\nFor the curator only (exact counts, not private):")
     print_facts(_counts(exact.counts))
 
@@ -143,65 +150,125 @@ def publish(
         float, typer.Option(help="δ: the chance that this fails; 0 for a pure guarantee.")
     ] = 0.0,
     ledger: LedgerOption = None,
-    adjacency: AdjacencyOption = "add-remove",
-    mechanism: Mechanism = "auto",
-    clip: Annotated[
-        str | None,
-        typer.Option(help="A public row radius, or private to choose one; by default nothing is clipped."),
-    ] = None,
-    bounds_budget: Annotated[
-        float | None, typer.Option(help="Share of the budget that learns bounds the schema leaves open.")
-    ] = None,
-    levels_budget: Annotated[
-        float | None, typer.Option(help="Share of the budget that learns levels the schema leaves open.")
-    ] = None,
-    missing: Missing = "drop",
-    strict: Strict = False,
-    unit: Annotated[
-        str | None, typer.Option(help="The column that says whose row it is: protects all rows of a person.")
-    ] = None,
-    unit_rows: Annotated[
-        int | None, typer.Option(help="Most rows of a person; every row then counts alike.")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="A categorical column of the schema: one release for each level.")
-    ] = None,
-    blocks: Annotated[
-        str | None, typer.Option(help="Columns of each release, as a,b;a,c: several share the budget.")
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(help="A numeric column of the schema, from 0: survey weights.")
-    ] = None,
-    rows: Annotated[int | None, typer.Option(help="A public guess of the number of rows.")] = None,
-    ridge: Annotated[float | None, typer.Option(help="A public ridge, for inverse-noise.")] = None,
-    rank: Annotated[
-        int | None, typer.Option(help="Directions to keep, for eigenvectors and deflation.")
-    ] = None,
-    degrees: Annotated[
-        int | None, typer.Option(help="Degrees of freedom, for sketches and the Wishart family.")
-    ] = None,
-    psd: Annotated[
-        bool,
-        typer.Option("--psd", help="Publish a positive semidefinite matrix; auto then chooses among those."),
-    ] = False,
     sign: Annotated[
         Path | None, typer.Option(help="Sign the release with the private key in this file.")
     ] = None,
     note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
-    engine: Annotated[
-        str, typer.Option(help="Where rows are added up: auto, local, dask, spark or another's name.")
-    ] = "auto",
-    partials: Annotated[
-        bool,
-        typer.Option("--partials", help="DATA are partial sums of several sites (dpgram gram --partial)."),
-    ] = False,
-    disjoint_units: Annotated[
-        bool, typer.Option("--disjoint-units", help="Declare that no unit has rows at two sites.")
-    ] = False,
-    passphrase_file: PassphraseFile = None,
-    threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says whose row it is: protects all rows of a person.", rich_help_panel=ROWS
+        ),
+    ] = None,
+    unit_rows: Annotated[
+        int | None,
+        typer.Option(help="Most rows of a person; every row then counts alike.", rich_help_panel=ROWS),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(help="A numeric column of the schema, from 0: survey weights.", rich_help_panel=ROWS),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="A categorical column of the schema: one release for each level.", rich_help_panel=ROWS
+        ),
+    ] = None,
+    missing: Annotated[
+        Literal["drop", "midpoint"],
+        typer.Option(help="Rows with a missing value: leave out, or fill in.", rich_help_panel=ROWS),
+    ] = "drop",
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Stop at the first value outside the schema (a public promise).",
+            rich_help_panel=ROWS,
+        ),
+    ] = False,
+    radius: Annotated[
+        float | None,
+        typer.Option(help="A public row radius; by default nothing is clipped.", rich_help_panel=ROWS),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="A public guess of the number of rows.", rich_help_panel=ROWS)
+    ] = None,
+    adaptive: Annotated[
+        bool,
+        typer.Option(
+            "--adaptive",
+            help="Learn bounds and levels that the schema leaves open.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = False,
+    bounds_share: Annotated[
+        float | None,
+        typer.Option(help="Share of the budget that learns bounds.", rich_help_panel=LEARNING),
+    ] = None,
+    levels_share: Annotated[
+        float | None,
+        typer.Option(help="Share of the budget that learns levels.", rich_help_panel=LEARNING),
+    ] = None,
+    radius_share: Annotated[
+        float | None,
+        typer.Option(help="Share of the budget that chooses a row radius: 0.03.", rich_help_panel=LEARNING),
+    ] = None,
+    adjacency: AdjacencyOption = "add-remove",
+    mechanism: Annotated[
+        str, typer.Option(help="auto, or a name from the reference of mechanisms.", rich_help_panel=ADVANCED)
+    ] = "auto",
+    ridge: Annotated[
+        float | None, typer.Option(help="A public ridge, for inverse-noise.", rich_help_panel=ADVANCED)
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(help="Directions to keep, for eigenvectors and deflation.", rich_help_panel=ADVANCED),
+    ] = None,
+    degrees: Annotated[
+        int | None,
+        typer.Option(
+            help="Degrees of freedom, for sketches and the Wishart family.", rich_help_panel=ADVANCED
+        ),
+    ] = None,
+    psd: Annotated[
+        bool,
+        typer.Option(
+            "--psd",
+            help="Publish a positive semidefinite matrix; auto then chooses among those.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = False,
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of each release, as a,b;a,c: several share the budget.", rich_help_panel=ADVANCED
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="Where rows are added up: auto, local, dask, spark or another's name.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = "auto",
+    threads: Threads = None,
+    partials: Annotated[
+        bool,
+        typer.Option(
+            "--partials",
+            help="DATA are partial sums of several sites (dpgram gram --partial).",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = False,
+    disjoint_units: Annotated[
+        bool,
+        typer.Option(
+            "--disjoint-units", help="Declare that no unit has rows at two sites.", rich_help_panel=ADVANCED
+        ),
+    ] = False,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
     """Publish a table's private matrix.
 
@@ -217,8 +284,8 @@ def publish(
       dpgram publish insurance.parquet --schema insurance.toml --epsilon 1 --delta 1e-6 \\
           --ledger insurance.ledger -o insurance.dpgram.json
       dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 -o pure.dpgram.json
-      dpgram publish insurance.csv -s open.toml --epsilon 1 --delta 1e-6 --bounds-budget 0.2 \\
-          --clip private -o learnt.dpgram.json
+      dpgram publish insurance.csv -s open.toml --epsilon 1 --delta 1e-6 --adaptive \\
+          -o learnt.dpgram.json
     """
     from dpgram.engines.find import find_engine
     from dpgram.privacy.ledger import Ledger
@@ -226,11 +293,13 @@ def publish(
     from dpgram.publishing.publisher import form_of, published
     from dpgram.publishing.request import requested
     from dpgram.release.signing import SigningKey
+    from dpgram.rows.rules import Rows
     from dpgram.schema import Schema
 
     declared = Schema.from_file(schema)
-    columns = None if blocks is None else [split_names(block) or [] for block in blocks.split(";")]
-    outputs = _outputs(output, declared, by, 0 if columns is None else len(columns))
+    if blocks is not None:
+        declared = declared.with_blocks([split_names(block) or [] for block in blocks.split(";")])
+    outputs = _outputs(output, declared, by)
     for place in outputs:
         require_writable(place, overwrite=overwrite)
     key = (
@@ -244,19 +313,19 @@ def publish(
         declared,
         epsilon=epsilon,
         delta=delta,
-        adjacency=adjacency,
-        clip=_clip(clip),
-        bounds_budget=bounds_budget,
-        levels_budget=levels_budget,
+        rows=Rows(
+            unit=unit,
+            unit_rows=unit_rows,
+            weight=weight,
+            by=by,
+            missing=missing,
+            strict=strict,
+            radius=radius,
+            expected=rows,
+        ),
+        adaptive=_adaptive(bounds_share, levels_share, radius_share, everything=adaptive),
         mechanism=mechanism,
-        missing=missing,
-        strict=strict,
-        unit=unit,
-        unit_rows=unit_rows,
-        by=by,
-        blocks=columns,
-        weight=weight,
-        rows=rows,
+        adjacency=adjacency,
         ridge=ridge,
         rank=rank,
         degrees=degrees,
@@ -283,7 +352,7 @@ def publish(
     told_of: list[Report | None] = [*reports[-len(releases) :]] or [None] * len(releases)
     if as_json:
         told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
-        print_json(told[0] if by is None and columns is None else told)
+        print_json(told[0] if by is None and declared.blocks is None else told)
         return
     for release, report in zip(releases, told_of, strict=True):
         say(str(release))
@@ -312,19 +381,25 @@ def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
         raise
 
 
-def _clip(text: str | None) -> float | Literal["private"] | None:
-    """A number, or the word."""
-    if text is None or text == "private":
-        return None if text is None else "private"
-    try:
-        return float(text)
-    except ValueError:
-        raise DpgramError("--clip takes a number, or private", got=repr(text)) from None
+def _adaptive(
+    bounds: float | None, levels: float | None, radius: float | None, *, everything: bool
+) -> bool | Adaptive:
+    """What is learnt: by default shares with --adaptive, else what has a share of its own."""
+    from dpgram.publishing import Adaptive
+
+    if bounds is None and levels is None and radius is None:
+        return everything
+    usual = Adaptive() if everything else Adaptive(bounds=0.0, levels=0.0)
+    return Adaptive(
+        bounds=usual.bounds if bounds is None else bounds,
+        levels=usual.levels if levels is None else levels,
+        radius=usual.radius if radius is None else radius,
+    )
 
 
-def _outputs(output: Path, schema: Schema, by: str | None, blocks: int) -> list[Path]:
+def _outputs(output: Path, schema: Schema, by: str | None) -> list[Path]:
     """`output`, or one name for each group or block: insurance.north.dpgram.json, insurance.block-1.…"""
-    labels: list[str] = [f"block-{number}" for number in range(1, blocks + 1)]
+    labels: list[str] = [f"block-{number}" for number in range(1, len(schema.blocks or ()) + 1)]
     if by is not None:
         column = schema.column(by)
         levels = column.all_levels if isinstance(column, Categorical) else ()

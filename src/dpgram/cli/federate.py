@@ -26,7 +26,7 @@ def gram(
     ],
     schema: SchemaFile,
     partial: Annotated[Path, typer.Option("--partial", "-p", help="The file to write, for your eyes only.")],
-    clip: Annotated[
+    radius: Annotated[
         float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
     ] = None,
     missing: Annotated[
@@ -58,6 +58,7 @@ def gram(
       dpgram gram north.parquet -s joint.toml --partial north.partial --site north --passphrase-file secret
     """
     from dpgram.engines.federated import partial_gram
+    from dpgram.rows.rules import Rows
     from dpgram.schema import Schema
 
     if partial.exists():
@@ -66,11 +67,7 @@ def gram(
     made = partial_gram(
         _table(data),
         Schema.from_file(schema),
-        clip=clip,
-        missing=missing,
-        strict=strict,
-        unit=unit,
-        unit_rows=unit_rows,
+        rows=Rows(radius=radius, missing=missing, strict=strict, unit=unit, unit_rows=unit_rows),
         site=site,
         engine=engine,
         threads=threads,

@@ -48,12 +48,12 @@ def plan(
         list[str] | None, typer.Option(help="Only this mechanism (repeatable); all by default.")
     ] = None,
     psd: Annotated[bool, typer.Option("--psd", help="Only positive semidefinite matrices.")] = False,
-    clip: Annotated[
+    radius: Annotated[
         float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
     ] = None,
     bounds_share: Annotated[
         float, typer.Option(help="The part of the budget that learning bounds takes.")
-    ] = 0.1,
+    ] = 0.2,
     quick: Annotated[bool, typer.Option("--quick", help="Closed forms only, no simulation.")] = False,
     figure: Annotated[
         Path | None, typer.Option(help="Draw accuracy against ε into this file (png, svg or pdf).")
@@ -72,27 +72,27 @@ def plan(
       dpgram plan --schema insurance.toml --rows 50000 --epsilon 1 --delta 1e-6
       dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 --target-se-ratio 1.2
     """
+    from dpgram.planning import Assumption
     from dpgram.planning import plan as run
+    from dpgram.publishing import Adaptive
+    from dpgram.rows import Rows
     from dpgram.schema import Schema
 
     if figure is not None:
         require_writable(figure, overwrite=overwrite)
     found = run(
         Schema.from_file(schema),
-        rows=rows,
         epsilon=epsilon,
         delta=delta,
+        rows=Rows(expected=rows, radius=radius),
+        adaptive=Adaptive(bounds=bounds_share),
         adjacency=adjacency,
-        clip=clip,
         target=target,
         on=split_names(on),
-        spread=_spreads(spread or []),
-        correlation=correlation,
-        r_squared=r_squared,
+        assume=Assumption(spread=_spreads(spread or []), correlation=correlation, r_squared=r_squared),
         target_se_ratio=target_se_ratio,
         mechanisms=mechanism or None,
         psd=psd,
-        bounds_share=bounds_share,
         simulate=not quick,
         progress=False if as_json else None,
     )

@@ -266,8 +266,8 @@ def _typed(name: str, value: object, kind: object) -> object:
         schema = Schema.from_dict(msgspec.convert(value, dict[str, object]))
     except (msgspec.ValidationError, DpgramError) as problem:
         raise ValueError(f"{name}: {problem}") from None
-    if schema.unbounded or schema.without_levels:
-        raise ValueError(f"{name}: a column has no bounds or no levels")
+    if schema.unbounded or schema.without_levels or schema.blocks is not None:
+        raise ValueError(f"{name}: a column has no bounds or no levels, or there are several blocks")
     return schema
 
 

@@ -27,10 +27,9 @@ from dpgram.engines.threads import Progress
 from dpgram.errors import DpgramError, DpgramWarning, MissingExtra
 from dpgram.files import write_new
 from dpgram.privacy.sampling.entropy import SystemEntropy
-from dpgram.rows.encoder import Encoder, Missing
-from dpgram.rows.rules import row_rules
+from dpgram.rows.encoder import Encoder
+from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical, Numeric
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.grams import GramOf
 
@@ -154,24 +153,16 @@ def partial_gram(
     data: object,
     schema: Schema,
     *,
-    clip: float | None = None,
-    missing: Missing = "drop",
-    strict: bool = False,
-    unit: str | None = None,
-    unit_rows: int | None = None,
-    by: str | Categorical | None = None,
-    weight: str | Numeric | None = None,
+    rows: Rows = EVERY_ROW,
     site: str = "",
     engine: str | Engine = "auto",
     threads: int | None = None,
     progress: Progress = None,
 ) -> Partial:
-    """One site's exact sums, counted as `publish` with the same options would. **Not private.**"""
+    """One site's exact sums, counted as `publish` with the same rows would. **Not private.**"""
     chosen = find_engine(engine, data, threads=threads)
-    rules = row_rules(
-        schema, unit=unit, unit_rows=unit_rows, by=by, weight=weight, missing=missing, strict=strict
-    )
-    encoder = Encoder(rules.schema, clip=clip, missing=missing, strict=strict)
+    rules = row_rules(schema, rows)
+    encoder = Encoder(rules.schema, clip=rows.radius, missing=rows.missing, strict=rows.strict)
     work = Pass(rules=rules, statistics=(GramOf(encoder),))
     return Partial.new(work, _grams(chosen.add_up(data, work, progress=progress)), site=site)
 

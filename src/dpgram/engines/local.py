@@ -107,11 +107,11 @@ def _by_unit(source: Source, work: Pass, workers: int, progress: Progress) -> Su
 
 def _without_unit(work: Pass, rows: int) -> Sums:
     """The sums of rows that have no unit: nothing, but they were read."""
-    from dpgram.rows.batch import Rows
+    from dpgram.rows.batch import RowBatch
 
     adder = work.adder()
     if rows:
-        adder.add(Rows.none(work.rules, without_unit=rows))
+        adder.add(RowBatch.none(work.rules, without_unit=rows))
     return adder.result()
 
 
@@ -263,12 +263,12 @@ class _AddingBuckets:
         self._adder, self._spill = work.adder(), spill
 
     def add(self, first_row: int, piece: int) -> int:
-        from dpgram.rows.batch import Rows
+        from dpgram.rows.batch import RowBatch
 
         del first_row
         batches = self._spill.take(piece)
         if batches:
-            self._adder.add(Rows.from_batches(batches))
+            self._adder.add(RowBatch.from_batches(batches))
         return 0
 
     def result(self) -> Sums:

@@ -26,7 +26,7 @@ from dpgram.sums.grams import GramOf
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dpgram.rows.batch import Reader, Rows
+    from dpgram.rows.batch import Reader, RowBatch
     from dpgram.schema.columns import Categorical
     from dpgram.sources import Kind, Source
 
@@ -182,7 +182,7 @@ class Pass:
         """How many units these sums have seen."""
         return sum(found.counts.units_read for found in self.parts(sums)[0])
 
-    def rows(self, batches: Iterable[Numbered], part: int | None = None) -> Iterator[Rows | Failed]:
+    def rows(self, batches: Iterable[Numbered], part: int | None = None) -> Iterator[RowBatch | Failed]:
         """The rows of one part of the table with their units; an error of the data comes last."""
         reader = self.reader()
         try:
@@ -205,7 +205,7 @@ class Pass:
 
     def join(self, buckets: Iterable[Bucket]) -> Outcome:
         """The sums of one bucket, given what every part of the table has of it."""
-        from dpgram.rows.batch import Rows
+        from dpgram.rows.batch import RowBatch
 
         batches: list[pa.RecordBatch] = []
         without = 0
@@ -217,9 +217,9 @@ class Pass:
         adder = self.adder()
         try:
             if batches:
-                adder.add(Rows.from_batches(batches, without_unit=without))
+                adder.add(RowBatch.from_batches(batches, without_unit=without))
             elif without:
-                adder.add(Rows.none(self.rules, without_unit=without))
+                adder.add(RowBatch.none(self.rules, without_unit=without))
         except DpgramError as error:
             return Failed.of(error)
         return adder.result()
@@ -233,7 +233,7 @@ class Adder:
         self._rules = work.rules
         self._accumulators: list[Accumulator] = [each.accumulator(work.rules) for each in work.statistics]
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: RowBatch) -> None:
         """Count the rows into every sum."""
         from dpgram.rows.batch import CountedRows
 

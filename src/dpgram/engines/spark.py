@@ -22,7 +22,7 @@ from dpgram.sums.packing import unpacked
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dpgram.rows.batch import Rows
+    from dpgram.rows.batch import RowBatch
     from dpgram.sources.base import Pieces
 
 __all__ = ["SparkEngine"]
@@ -206,7 +206,7 @@ def _read_rows(work: Pass, read: Read, batches: Iterator[pa.RecordBatch]) -> Ite
     )
 
 
-def _shipped(rows: Rows) -> pa.RecordBatch:
+def _shipped(rows: RowBatch) -> pa.RecordBatch:
     """Rows in Spark's own types, a line for each."""
     import numpy as np
     import pyarrow as pa
@@ -233,17 +233,17 @@ def _shipped(rows: Rows) -> pa.RecordBatch:
 
 
 def _received(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """What `_shipped` sent, as `Rows.to_batch` writes it."""
+    """What `_shipped` sent, as `RowBatch.to_batch` writes it."""
     import numpy as np
     import pyarrow as pa
 
-    from dpgram.rows.batch import Rows
+    from dpgram.rows.batch import RowBatch
 
     count = batch.num_rows
     numbers = batch.column("numbers").flatten().to_numpy(zero_copy_only=False)
     texts = batch.column("texts").flatten().cast(pa.large_string())
     lines = len(texts) // count
-    rows = Rows(
+    rows = RowBatch(
         numbers=numbers.reshape(count, -1),
         ids=batch.column("unit").cast(pa.large_string()),
         texts=tuple(texts.take(pa.array(np.arange(count) * lines + line)) for line in range(lines)),

@@ -39,8 +39,9 @@ from dpgram.estimators.table import (
 )
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import publish
+from dpgram.publishing import Adaptive, publish_with
 from dpgram.release import Release
+from dpgram.rows import Rows
 from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]
@@ -268,32 +269,37 @@ class PublishingEstimator(PrivateEstimator, ABC):
     """An estimator whose fit is one `publish` and post-processing."""
 
     mechanism: str
-    clip: float | None
+    radius: float | None
     missing: MissingPolicy
-    bounds_budget: float | None
+    bounds_share: float | None
+
+    @property
+    def _adaptive(self) -> bool | Adaptive:
+        return False if self.bounds_share is None else Adaptive(bounds=self.bounds_share, levels=0.0)
 
     @final
-    def _published(self, table: Table, *, mechanism: str | None = None, clip: float | None = None) -> Release:
+    def _published(
+        self, table: Table, *, mechanism: str | None = None, radius: float | None = None
+    ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
-        if table.schema.unbounded and self.bounds_budget is None:
+        if table.schema.unbounded and self.bounds_share is None:
             raise SchemaError(
                 "learning bounds must be paid for",
-                got="bounds_budget=None",
+                got="bounds_share=None",
                 limit="a share of the budget between 0 and 1",
-                remedy="Give bounds_budget=0.1, say, or public bounds",
+                remedy="Give bounds_share=0.1, say, or public bounds",
             )
-        release = publish(
+        (release,) = publish_with(
             table.data,
             table.schema,
+            entropy=self._noise_source(),
             epsilon=self.epsilon,
             delta=self.delta,
-            adjacency=self.adjacency,
-            clip=self.clip if clip is None else clip,
-            mechanism=self.mechanism if mechanism is None else mechanism,
-            missing=self.missing,
-            bounds_budget=self.bounds_budget if table.schema.unbounded else None,
             ledger=self.ledger,
-            entropy=self._noise_source(),
+            rows=Rows(radius=self.radius if radius is None else radius, missing=self.missing),
+            adaptive=self._adaptive,
+            mechanism=self.mechanism if mechanism is None else mechanism,
+            adjacency=self.adjacency,
             progress=False,
             note=type(self).__name__,
         )

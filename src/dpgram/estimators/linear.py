@@ -110,7 +110,7 @@ class PrivateLinearRegression(ReleaseRegressor):
     the noise demands; the one to use for prediction) or "ols". Values outside the bounds are clamped; rows
     with a missing value are dropped (`missing="midpoint"`: put in the middle). Without an intercept the fit
     passes through the middle of the bounds. `bounds="learn"`, `target_bounds="learn"` or columns the schema
-    leaves open are learnt privately out of the share `bounds_budget` of the budget. `entropy` is for
+    leaves open are learnt privately out of the share `bounds_share` of the budget. `entropy` is for
     experiments only: noise is fresh at each fit.
     """
 
@@ -127,9 +127,9 @@ class PrivateLinearRegression(ReleaseRegressor):
         method: Literal["auto", "ols"] = "auto",
         mechanism: str = "auto",
         adjacency: AdjacencyName = "add-remove",
-        clip: float | None = None,
+        radius: float | None = None,
         missing: MissingPolicy = "drop",
-        bounds_budget: float | None = None,
+        bounds_share: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -143,9 +143,9 @@ class PrivateLinearRegression(ReleaseRegressor):
         self.method = method
         self.mechanism = mechanism
         self.adjacency = adjacency
-        self.clip = clip
+        self.radius = radius
         self.missing = missing
-        self.bounds_budget = bounds_budget
+        self.bounds_share = bounds_share
         self.ledger = ledger
         self.entropy = entropy
 
@@ -180,9 +180,9 @@ class PrivateLasso(ReleaseRegressor):
         fit_intercept: bool = True,
         mechanism: str = "auto",
         adjacency: AdjacencyName = "add-remove",
-        clip: float | None = None,
+        radius: float | None = None,
         missing: MissingPolicy = "drop",
-        bounds_budget: float | None = None,
+        bounds_share: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -196,9 +196,9 @@ class PrivateLasso(ReleaseRegressor):
         self.fit_intercept = fit_intercept
         self.mechanism = mechanism
         self.adjacency = adjacency
-        self.clip = clip
+        self.radius = radius
         self.missing = missing
-        self.bounds_budget = bounds_budget
+        self.bounds_share = bounds_share
         self.ledger = ledger
         self.entropy = entropy
 

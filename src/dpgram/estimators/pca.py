@@ -54,9 +54,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         schema: Schema | None = None,
         mechanism: str = "auto",
         adjacency: AdjacencyName = "add-remove",
-        clip: float | None = None,
+        radius: float | None = None,
         missing: MissingPolicy = "drop",
-        bounds_budget: float | None = None,
+        bounds_share: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -68,9 +68,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         self.schema = schema
         self.mechanism = mechanism
         self.adjacency = adjacency
-        self.clip = clip
+        self.radius = radius
         self.missing = missing
-        self.bounds_budget = bounds_budget
+        self.bounds_share = bounds_share
         self.ledger = ledger
         self.entropy = entropy
 

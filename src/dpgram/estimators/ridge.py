@@ -47,7 +47,7 @@ class PrivateRidge(RegressionEstimator):
     every column scaled to [-1, 1]. `mechanism` is "joint-gaussian", any mechanism of `publish`, or "auto":
     "matrix-laplace" where it is forecast to have less noise (small tables; then the guarantee is pure) or
     where delta is 0, else "joint-gaussian". With a ledger in μ² or ρ "auto" takes the Gaussian, which is
-    cheaper there. `clip` is a public bound on the length of the scaled features, the constant included.
+    cheaper there. `radius` is a public bound on the length of the scaled features, the constant included.
 
     `conf_int_` are 95% intervals for the un-shrunken population coefficients; None, with the reason in
     `conf_int_refusal_`, where none would hold; `conf_int_cautions_` says what they do not include. `sums_`
@@ -73,9 +73,9 @@ class PrivateRidge(RegressionEstimator):
         fit_intercept: bool = True,
         mechanism: str = "auto",
         adjacency: AdjacencyName = "add-remove",
-        clip: float | None = None,
+        radius: float | None = None,
         missing: MissingPolicy = "drop",
-        bounds_budget: float | None = None,
+        bounds_share: float | None = None,
         ledger: Any = None,
         entropy: Entropy | None = None,
     ) -> None:
@@ -89,9 +89,9 @@ class PrivateRidge(RegressionEstimator):
         self.fit_intercept = fit_intercept
         self.mechanism = mechanism
         self.adjacency = adjacency
-        self.clip = clip
+        self.radius = radius
         self.missing = missing
-        self.bounds_budget = bounds_budget
+        self.bounds_share = bounds_share
         self.ledger = ledger
         self.entropy = entropy
 
@@ -102,7 +102,7 @@ class PrivateRidge(RegressionEstimator):
         self.sums_, self.release_ = None, None
         if table.schema.unbounded:
             return self._take(self._from_learnt(table), table)
-        reach = Reach.of(table.schema, str(table.target), self.clip)
+        reach = Reach.of(table.schema, str(table.target), self.radius)
         asked = Guarantee.checked(self.epsilon, self.delta)
         self.mechanism_ = self._chosen(asked, reach)
         if self.mechanism_ == JOINT:
@@ -186,8 +186,8 @@ class PrivateRidge(RegressionEstimator):
         length = TARGET_LENGTH * reach.x_encoded
         schema = reweighted(table.schema, target, length / old)
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
-        clip = None if self.clip is None else math.hypot(reach.x_encoded, length)
-        self.release_ = self._published(weighted, mechanism=self.mechanism_, clip=clip)
+        radius = None if self.radius is None else math.hypot(reach.x_encoded, length)
+        self.release_ = self._published(weighted, mechanism=self.mechanism_, radius=radius)
         return self._regressed(self.release_, target)
 
     def _from_learnt(self, table: Table) -> Regression:
@@ -217,7 +217,7 @@ class PrivateRidge(RegressionEstimator):
             if self.sums_.law.reach.clipped:
                 return None, (
                     "the clip scales the features of long rows down and leaves their target, which no "
-                    "interval allows for: use mechanism='gaussian', which scales whole rows, or no clip"
+                    "interval allows for: use mechanism='gaussian', which scales whole rows, or no radius"
                 )
             solution = unshrunken(self._regression.moments, self._regression.design)
             own = self.sums_.square_sd * float(np.sum(self._regression.design.target_vector**2))

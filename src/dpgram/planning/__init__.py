@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from dpgram.planning.assumed import Assumption
 from dpgram.planning.forecast import Forecast
 from dpgram.planning.planner import Advice, Plan, plan
 
-__all__ = ["Advice", "Forecast", "Plan", "plan"]
+__all__ = ["Advice", "Assumption", "Forecast", "Plan", "plan"]

@@ -16,12 +16,8 @@ import numpy as np
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS
 from dpgram.planning.assumed import (
-    DEFAULT_CORRELATION,
-    DEFAULT_R_SQUARED,
-    DEFAULT_SPREAD,
     Assumption,
     Matrix,
-    Spread,
 )
 from dpgram.planning.forecast import Forecast, Setting, forecast, steps
 from dpgram.planning.question import Question
@@ -29,7 +25,10 @@ from dpgram.planning.words import header, plan_text, table_rows
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.request import check_rows
+from dpgram.publishing.split import Adaptive
 from dpgram.rows.encoder import Encoder
+from dpgram.rows.rules import Rows
 from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Numeric, Ordinal, Schema
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ QUICK: Final = ("gaussian", "matrix-laplace", "laplace")
 LARGEST_EPSILON: Final = 100.0
 CURVE_POINTS: Final = 9
 UNKNOWN_BOUNDS: Final = (-1.0, 1.0)
-BOUNDS_SHARE: Final = 0.1
+TYPICAL: Final = Assumption()
 
 
 @final
@@ -167,47 +166,40 @@ class Plan:
 def plan(
     schema: Schema,
     *,
-    rows: int,
     epsilon: float,
-    delta: float = 0.0,
+    delta: float,
+    rows: Rows,
+    adaptive: bool | Adaptive = True,
     adjacency: str = "add-remove",
-    clip: float | None = None,
     target: str | None = None,
     on: Sequence[str] | None = None,
-    spread: Spread = DEFAULT_SPREAD,
-    mean: Mapping[str, float] | None = None,
-    correlation: float = DEFAULT_CORRELATION,
-    r_squared: float = DEFAULT_R_SQUARED,
-    like: Release | Matrix | None = None,
+    assume: Assumption | Release | Matrix = TYPICAL,
     target_se_ratio: float | None = None,
     mechanisms: Sequence[str] | None = None,
     psd: bool = False,
     ridge: float | None = None,
     rank: int | None = None,
     degrees: int | None = None,
-    bounds_share: float = BOUNDS_SHARE,
     simulate: bool = True,
     progress: Progress = None,
 ) -> Plan:
-    """Forecast what every mechanism would give for a regression on a table of about `rows` rows.
+    """Forecast what every mechanism would give for a regression on a table of `rows.expected` rows.
 
-    Reads no data and spends nothing. `target` is the last number declared, unless named, and is regressed on
-    all other columns or on those in `on`. `spread` is the standard deviation of the columns where 1 is half
-    the public range (one number, or by column; for a category the shares of its levels), `mean` their place
-    in it, `correlation` that of all pairs, `r_squared` what the regression explains; `like`, instead of all
-    these, a release of a similar table or its second moments E aaᵀ. None of them may come from the rows to be
-    published. `bounds_share` is the part of the budget that learning bounds would take.
+    Takes what `publish` takes, reads no data and spends nothing. `target` is the last number declared, unless
+    named, and is regressed on all other columns or on those in `on`. `assume` says what the table may look
+    like: an `Assumption`, a release of a similar table, or its second moments E aaᵀ; none of them may come
+    from the rows to be published. `adaptive` says which share of the budget learning bounds would take.
     """
-    count = _whole("rows", rows)
+    check_rows(rows)
+    count = _whole("the expected number of rows, Rows(expected=…),", rows.expected)
+    bounds_share, clip = _bounds_share(adaptive), rows.radius
     asked = Guarantee.checked(float(epsilon), float(delta), count)
-    _check_share(bounds_share)
     bounded, unknown = _with_some_bounds(schema)
     if bounded.width < 2:
         raise AnalysisError("a regression needs a target and something to regress it on", got=bounded.names)
     radius = Encoder(bounded, clip=clip).radius
-    assumption = Assumption(spread=spread, mean=mean, correlation=correlation, r_squared=r_squared)
     name = _default_target(bounded) if target is None else target
-    question = _question(bounded, name, on, assumption, like)
+    question = _question(bounded, name, on, assume)
     if not question.names:
         raise AnalysisError(
             "a regression needs something to regress on beside the constant",
@@ -253,7 +245,7 @@ def plan(
         width=bounded.width,
         target=name,
         features=len(question.names),
-        assumption=str(assumption) if like is None else "second moments of a similar table",
+        assumption=str(assume) if isinstance(assume, Assumption) else "second moments of a similar table",
         bounds_share=bounds_share,
         bounds_unknown=unknown,
         forecasts=tuple(found),
@@ -268,11 +260,10 @@ def _question(
     schema: Schema,
     target: str,
     on: Sequence[str] | None,
-    assumption: Assumption,
-    like: Release | Matrix | None,
+    assume: Assumption | Release | Matrix,
 ) -> Question:
-    if like is not None:
-        return Question.ask(schema, _known_moments(schema, like), target, on)
+    if not isinstance(assume, Assumption):
+        return Question.ask(schema, _known_moments(schema, assume), target, on)
     # The design needs a matrix to be laid out, and the matrix needs the design's features: any will do first.
     from dpgram.analysis.design import build_design
     from dpgram.analysis.moments import EncodedNoise, Moments
@@ -285,7 +276,7 @@ def _question(
         radius=1.0,
     )
     design = build_design(blank, target, on, intercept=schema.constant)
-    second = assumption.second_moments(schema, schema.indices(target)[0], design.members)
+    second = assume.second_moments(schema, schema.indices(target)[0], design.members)
     return Question.ask(schema, second, target, on)
 
 
@@ -405,11 +396,13 @@ def _whole(what: str, value: object) -> int:
     return int(value)
 
 
-def _check_share(share: float) -> None:
+def _bounds_share(adaptive: bool | Adaptive) -> float:
+    if adaptive is False:
+        return 0.0
+    share = (Adaptive() if adaptive is True else adaptive).bounds
     if not 0.0 <= share < 1.0:
-        raise AnalysisError(
-            "the share of the budget for bounds is a part of one", got=share, limit="0 ≤ share < 1"
-        )
+        raise AnalysisError("Adaptive(bounds=…) is a part of the budget", got=share, limit="0 ≤ share < 1")
+    return share
 
 
 def _finite(value: object) -> object:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dpgram.publishing.publisher import Report, publish, published
+from dpgram.publishing.publisher import Report, publish, publish_each, publish_with, published
 from dpgram.publishing.request import LedgerLike, Options, requested
-from dpgram.publishing.terms import Terms, agree, agree_all
+from dpgram.publishing.split import Adaptive
+from dpgram.publishing.terms import Terms, terms_of
 
 __all__ = [
+    "Adaptive",
     "LedgerLike",
     "Options",
     "Report",
     "Terms",
-    "agree",
-    "agree_all",
     "publish",
+    "publish_each",
+    "publish_with",
     "published",
     "requested",
+    "terms_of",
 ]

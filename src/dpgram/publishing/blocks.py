@@ -10,27 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpgram.errors import SchemaError
 from dpgram.rows.encoder import Encoder
-from dpgram.schema import Schema
-
-
-def block_schemas(schema: Schema, blocks: Sequence[Sequence[str]]) -> tuple[Schema, ...]:
-    """One schema for each list of names; columns that products need must be named with them."""
-    if isinstance(blocks, str) or len(blocks) < 2:
-        raise SchemaError(
-            "blocks are two or more lists of column names", remedy='Write blocks=[["a", "b"], ["a", "c"]]'
-        )
-    schemas = []
-    for names in blocks:
-        if isinstance(names, str) or not names:
-            raise SchemaError("each block is a list of column names", got=repr(names))
-        asked = {schema.column(name).name for name in names}
-        if len(asked) < len(names):
-            raise SchemaError("a block names a column twice", got=", ".join(map(repr, names)))
-        columns = [column for column in schema.columns if column.name in asked]
-        schemas.append(Schema(*columns, constant=schema.constant))
-    return tuple(schemas)
 
 
 def gaussian_shares(encoders: Sequence[Encoder]) -> list[float]:

@@ -14,7 +14,7 @@ from typing import Final, final
 from dpgram.errors import OptionsError
 from dpgram.mechanisms import MECHANISMS, Mechanism
 
-LEARNING: Final = ("bounds_budget", "levels_budget", "clip='private'")
+LEARNING: Final = ("learnt bounds", "learnt levels", "a learnt radius")
 """What is learnt privately before the matrix."""
 PARAMETERS: Final = ("ridge", "rank", "degrees")
 """Public parameters that some mechanisms have."""
@@ -63,16 +63,16 @@ def _clashes() -> Iterator[Clash]:
         "Leave blocks out, or have the sites add up the columns of each block by themselves",
     )
     yield Clash(
-        "levels_budget",
+        "learnt levels",
         "delta=0",
         "that a level is there at all tells of a row, so levels cannot be learnt with delta = 0",
         "Give a delta such as 1e-6, or list the levels",
     )
     yield Clash(
-        "clip='private'",
+        "a learnt radius",
         "ridge",
         "a ridge is meant in units of the row radius, which is not known beforehand",
-        "Give a public clip, or none",
+        "Give a public radius, or none",
     )
     yield Clash(
         "by",
@@ -101,7 +101,7 @@ def _clashes() -> Iterator[Clash]:
     )
     yield Clash(
         "psd",
-        "levels_budget",
+        "learnt levels",
         "the noise of mechanisms that give a positive semidefinite matrix depends on the number of columns, "
         "which learnt levels decide",
         "List the levels, or leave psd out: analyses repair the matrix",
@@ -133,7 +133,7 @@ def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
         if name != "gaussian":
             yield Clash(
                 own,
-                "levels_budget",
+                "learnt levels",
                 f"the noise of {name} depends on the number of columns, which learnt levels decide",
                 "List the levels, or use gaussian, matrix-laplace or another pure mechanism",
             )

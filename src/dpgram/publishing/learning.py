@@ -132,7 +132,7 @@ def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
     if family == "gaussian":
         whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
     shares = split.parts(private_rows=request.adjacency.name == "add-remove")
-    columns, blocks = len(schema.unbounded), len(request.blocks or (None,))
+    columns, blocks = len(schema.unbounded), request.blocks
     drawn = {
         "count": 1,
         "levels": len(schema.without_levels),
@@ -327,7 +327,7 @@ def learn(plan: LearningPlan, inspect: Callable[[Pass, Sums], None]) -> Program[
         answer = yield _stage(schema, plan, (bins,), charges.pop(0), inspect)
         measured += answer.published
         schema = _with_bounds(plan, schema, measured, max(rows, 1.0))
-    clips: tuple[float | None, ...] = tuple(request.clip for _ in request.blocks or (None,))
+    clips: tuple[float | None, ...] = (request.radius,) * request.blocks
     lengths: tuple[Any, ...] = ()
     if plan.lengths is not None:
         encoders = request.encoders(schema, [None] * len(clips))
@@ -441,7 +441,7 @@ def learnt_terms(plan: LearningPlan, learnt: Learnt) -> tuple[Terms, ...]:
     """The noise of the matrix, or of every block of it, now that its columns are known."""
     request = replace(plan.request, rules=replace(plan.request.rules, schema=learnt.schema))
     encoders = request.encoders(learnt.schema, learnt.clips)
-    if request.blocks is not None:
+    if request.rules.schema.blocks is not None:
         return numbered_blocks(_blocks(plan, request, encoders), plan.guarantee, plan.gaussian)
     (encoder,) = encoders
     facts = request.facts(encoder)

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Literal, Unpack, final, overload
+from typing import TYPE_CHECKING, Literal, Unpack, final
 
-from dpgram.document.fields import AdjacencyName, Group, Measurements, MissingPolicy
+from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
-from dpgram.errors import MechanismError
+from dpgram.errors import MechanismError, OptionsError
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing.learning import (
@@ -27,12 +27,23 @@ from dpgram.publishing.learning import (
     refuse_few_rows,
 )
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
-from dpgram.publishing.request import LedgerLike, Options, Request, open_ledger, requested
+from dpgram.publishing.request import (
+    Asked,
+    LedgerLike,
+    Options,
+    Request,
+    check_rows,
+    check_schema,
+    open_ledger,
+    requested,
+)
+from dpgram.publishing.split import Adaptive
 from dpgram.publishing.terms import Terms, matrix_pass, matrix_terms
 from dpgram.release import Release
 from dpgram.rows.encoder import PolicyCounts
+from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical, Numeric
+from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -57,124 +68,118 @@ class Report:
     """Which of several releases this is about: its group or block."""
 
 
-@overload
-def publish(
-    data: object, schema: Schema, *, epsilon: float, delta: float, **options: Unpack[Options]
-) -> Release: ...
-@overload
 def publish(
     data: object,
     schema: Schema,
     *,
     epsilon: float,
     delta: float,
-    by: str | Categorical,
-    **options: Unpack[Options],
-) -> dict[str, Release]: ...
-@overload
-def publish(
-    data: object,
-    schema: Schema,
-    *,
-    epsilon: float,
-    delta: float,
-    blocks: Sequence[Sequence[str]],
-    **options: Unpack[Options],
-) -> tuple[Release, ...]: ...
-def publish(
-    data: object,
-    schema: Schema,
-    *,
-    epsilon: float,
-    delta: float,
-    adjacency: AdjacencyName = "add-remove",
-    clip: float | Literal["private"] | None = None,
-    bounds_budget: float | None = None,
-    levels_budget: float | None = None,
-    mechanism: str = "auto",
     ledger: LedgerLike | None = None,
-    missing: MissingPolicy = "drop",
-    strict: bool = False,
-    unit: str | None = None,
-    unit_rows: int | None = None,
-    by: str | Categorical | None = None,
-    blocks: Sequence[Sequence[str]] | None = None,
-    weight: str | Numeric | None = None,
-    rows: int | None = None,
-    ridge: float | None = None,
-    rank: int | None = None,
-    degrees: int | None = None,
-    psd: bool = False,
+    rows: Rows = EVERY_ROW,
+    adaptive: bool | Adaptive = False,
+    mechanism: str = "auto",
+    adjacency: AdjacencyName = "add-remove",
     engine: str | Engine = "auto",
-    threads: int | None = None,
-    entropy: Entropy | None = None,
-    progress: Progress = None,
-    report: Callable[[Report], None] | None = None,
     note: str = "",
-) -> Release | dict[str, Release] | tuple[Release, ...]:
+    report: Callable[[Report], None] | None = None,
+    progress: Progress = None,
+) -> Release:
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
-    `clip` is a public row radius (none: the largest norm the schema allows, so nothing is clipped), or
-    "private" to choose one privately. `bounds_budget` and `levels_budget` are shares of this release's budget
-    that pay for learning bounds and levels the schema leaves open: see docs/how-to/no-bounds.md. `ledger`
-    is charged before noise is drawn; without one nothing keeps count of what was spent. `missing` and
-    `strict` say what happens to values outside the schema. `rows` is a public guess of the number of rows,
-    for warnings and forecasts. `ridge` (in encoded units), `rank` and `degrees` are public parameters of the
-    mechanisms that have them: see docs/reference/mechanisms.md; `psd=True` asks for a positive semidefinite
-    matrix, so that `auto` chooses among the mechanisms that give one. `report` receives, before the charge,
-    what the curator may know and nobody else (where something is learnt, the number of rows; then, after it,
-    all counts and what was learnt); `note` stays in the ledger.
-
-    `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
-    counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
-    names a column of survey weights with public bounds. `by` names a column of public groups, each of which
-    gets a release of its own at the price of one. `engine` says where rows are read and added up: "local",
-    "dask", "spark", an engine object with its options, or "auto", by the type of `data`
-    (docs/how-to/engines.md). `blocks` lists groups of columns, each of which gets a release of its own; they
-    share the budget. What does not go together is in docs/reference/options.md.
+    `ledger` is charged before noise is drawn; without one nothing keeps count of what was spent. `rows` says
+    who is protected and how rows count: see `Rows`. `adaptive=True` learns, with shares of the budget, the
+    bounds and levels that the schema leaves open; `Adaptive` sets the shares (docs/how-to/no-bounds.md).
+    `mechanism` is "auto" or a name (docs/reference/mechanisms.md). `engine` says where rows are read and
+    added up: "local", "dask", "spark", an engine object with its options, or "auto", by the type of `data`
+    (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, before the charge, what the
+    curator may know and nobody else (where something is learnt, the number of rows; then, after it, all
+    counts and what was learnt). What does not go together is in docs/reference/options.md.
 
     A call that is interrupted after its charge, by whatever, is taken up again by the same call: what was
     drawn is kept beside the ledger until then, and nothing is charged or drawn twice.
     """
-    chosen = find_engine(engine, data, threads=threads)
-    request = requested(
+    _refuse_several(schema, rows)
+    (release,) = publish_with(
+        data,
         schema,
+        entropy=SystemEntropy(),
         epsilon=epsilon,
         delta=delta,
-        adjacency=adjacency,
-        clip=clip,
-        bounds_budget=bounds_budget,
-        levels_budget=levels_budget,
-        mechanism=mechanism,
-        missing=missing,
-        strict=strict,
-        unit=unit,
-        unit_rows=unit_rows,
-        by=by,
-        blocks=blocks,
-        weight=weight,
+        ledger=ledger,
         rows=rows,
-        ridge=ridge,
-        rank=rank,
-        degrees=degrees,
-        psd=psd,
+        adaptive=adaptive,
+        mechanism=mechanism,
+        adjacency=adjacency,
+        engine=engine,
         note=note,
-        beside=form_of(data, chosen),
+        report=report,
+        progress=progress,
     )
+    return release
+
+
+def publish_each(
+    data: object, schema: Schema, *, epsilon: float, delta: float, **options: Unpack[Options]
+) -> dict[str, Release]:
+    """A release for each level of `Rows(by=…)`, at the price of one, or for each block of the schema.
+
+    Takes what `publish` takes. Groups are named by their level, blocks "block 1", "block 2" and so on; blocks
+    share the budget.
+    """
+    releases = publish_with(data, schema, entropy=SystemEntropy(), epsilon=epsilon, delta=delta, **options)
+    return named(releases)
+
+
+def publish_with(
+    data: object,
+    schema: Schema,
+    *,
+    entropy: Entropy,
+    epsilon: float,
+    delta: float,
+    **options: Unpack[Options],
+) -> tuple[Release, ...]:
+    """All releases of one call, in order, with noise from `entropy`: for audits, tests and experiments.
+
+    Releases with seeded noise say so, and no ledger pays for them.
+    """
+    chosen = find_engine(options.pop("engine", "auto"), data)
+    ledger, progress = options.pop("ledger", None), options.pop("progress", None)
+    report = options.pop("report", None)
+    asked: Asked = options
+    request = requested(schema, epsilon=epsilon, delta=delta, beside=form_of(data, chosen), **asked)
     with published(
         data,
         request,
         engine=chosen,
         ledger=ledger,
-        entropy=SystemEntropy() if entropy is None else entropy,
+        entropy=entropy,
         progress=progress,
         report=report,
     ) as releases:
-        if request.blocks is not None:
-            return releases
-        if request.rules.by is not None:
-            return {release.group.level: release for release in releases if release.group is not None}
-        return releases[0]
+        return releases
+
+
+def named(releases: Sequence[Release]) -> dict[str, Release]:
+    """Releases of one call by group or block."""
+    return {_portion_name(release): release for release in releases}
+
+
+def _portion_name(release: Release) -> str:
+    if release.group is not None:
+        return release.group.level
+    return "all" if release.block is None else f"block {release.block.number}"
+
+
+def _refuse_several(schema: Schema, rows: Rows) -> None:
+    check_schema(schema)
+    check_rows(rows)
+    if rows.by is not None or schema.blocks is not None:
+        raise OptionsError(
+            "groups and blocks make several releases, and publish makes one",
+            got="Rows(by=…)" if rows.by is not None else "a schema with blocks",
+            remedy="Call publish_each, which takes the same and returns one release for each",
+        )
 
 
 @contextlib.contextmanager
@@ -194,9 +199,9 @@ def published(
     order = _Order(request=request, entropy=entropy.label, report=report)
     if request.split:
         plan = plan_learning(request, currency)
-        if request.rows is not None:
+        if request.expected is not None:
             # Units are never more than rows: too few rows are too few units as well.
-            refuse_few_rows(plan, float(request.rows), paid=None)
+            refuse_few_rows(plan, float(request.expected), paid=None)
         program, price = order.learning(plan), plan.price
     else:
         terms = matrix_terms(request, currency)
@@ -373,7 +378,7 @@ class _Order:
 
     def _warn_of_delta(self, work: Pass, sums: Sums) -> None:
         """Under replace-one the number of rows is public, so that this depends on no row."""
-        if self.request.rows is not None or self.request.adjacency.name == "add-remove":
+        if self.request.expected is not None or self.request.adjacency.name == "add-remove":
             return
         unit = self.request.rules.unit
         rows = work.rows_read(sums) if unit is None else work.units_read(sums)

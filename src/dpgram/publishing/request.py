@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, final
 
 import msgspec
 
-from dpgram.document.fields import AdjacencyName, MissingPolicy
+from dpgram.document.fields import AdjacencyName
 from dpgram.errors import GuaranteeError, LedgerError, MechanismError, SchemaError
 from dpgram.lattice import cell_unit
 from dpgram.mechanisms import MECHANISMS, Facts
@@ -18,19 +18,16 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing.blocks import block_schemas
 from dpgram.publishing.compatibility import mechanism as mechanism_option
 from dpgram.publishing.compatibility import refuse_clashes
-from dpgram.publishing.split import BudgetSplit, budget_split
+from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder
-from dpgram.rows.rules import RowRules, row_rules
+from dpgram.rows.rules import EVERY_ROW, RowRules, Rows, row_rules
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical, Numeric
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
-    from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.publishing.publisher import Report
 
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
@@ -40,17 +37,12 @@ AUTO: Final = "auto"
 
 
 class Asked(TypedDict, total=False):
-    """What a curator may settle beside the schema, ε, δ, groups and blocks: public facts only."""
+    """What a curator may settle beside the schema, ε and δ: public facts only."""
 
-    adjacency: AdjacencyName
+    rows: Rows
+    adaptive: bool | Adaptive
     mechanism: str
-    ledger: LedgerLike | None
-    missing: MissingPolicy
-    strict: bool
-    unit: str | None
-    unit_rows: int | None
-    weight: str | Numeric | None
-    rows: int | None
+    adjacency: AdjacencyName
     ridge: float | None
     rank: int | None
     degrees: int | None
@@ -59,14 +51,10 @@ class Asked(TypedDict, total=False):
 
 
 class Options(Asked, total=False):
-    """What `publish` takes beside the data, the schema, ε and δ, and how rows and columns are split."""
+    """What `publish` takes beside the data, the schema, ε and δ."""
 
-    clip: float | Literal["private"] | None
-    bounds_budget: float | None
-    levels_budget: float | None
+    ledger: LedgerLike | None
     engine: str | Engine
-    threads: int | None
-    entropy: Entropy | None
     progress: Progress
     report: Callable[[Report], None] | None
 
@@ -82,12 +70,12 @@ class Request:
     adjacency: Adjacency
     rules: RowRules
     """Which rows count; its schema is what is published."""
-    clip: float | None
+    radius: float | None
     split: BudgetSplit
     """What is learnt privately; nothing, where everything is public."""
     mechanism: str
-    blocks: tuple[tuple[str, ...], ...] | None
-    rows: int | None
+    expected: int | None
+    """A public guess of the number of rows."""
     ridge: float | None
     rank: int | None
     degrees: int | None
@@ -101,13 +89,13 @@ class Request:
         several = rules.unit_rows > 1
         used = {
             "strict": rules.strict,
-            "bounds_budget": split.bounds > 0.0,
-            "levels_budget": split.levels > 0.0,
-            "clip='private'": split.radius > 0.0,
+            "learnt bounds": split.bounds > 0.0,
+            "learnt levels": split.levels > 0.0,
+            "a learnt radius": split.radius > 0.0,
             "delta=0": self.guarantee.pure,
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
-            "blocks": self.blocks is not None,
+            "blocks": self.rules.schema.blocks is not None,
             "psd": self.psd,
             "ridge": self.ridge is not None,
             "rank": self.rank is not None,
@@ -123,20 +111,25 @@ class Request:
         return Facts(
             width=encoder.schema.width,
             adjacency=self.adjacency,
-            rows=self.rows,
+            rows=self.expected,
             ridge=None if self.ridge is None else self.ridge / cell_unit(encoder.radius),
             rank=self.rank,
             degrees=self.degrees,
             unit_rows=self.rules.unit_rows,
         )
 
-    def encoders(self, schema: Schema, clips: Sequence[float | None] = ()) -> tuple[Encoder, ...]:
+    @property
+    def blocks(self) -> int:
+        """Into how many blocks the columns are split; 1 where they are not."""
+        return len(self.rules.schema.blocks or (None,))
+
+    def encoders(self, schema: Schema, radii: Sequence[float | None] = ()) -> tuple[Encoder, ...]:
         """One for each block under a schema that leaves nothing open, each with its radius."""
-        schemas = (schema,) if self.blocks is None else block_schemas(schema, self.blocks)
-        radii = clips or [self.clip] * len(schemas)
+        schemas = schema.in_blocks()
+        given = radii or [self.radius] * len(schemas)
         return tuple(
-            Encoder(one, clip=clip, missing=self.rules.missing, strict=self.rules.strict)
-            for one, clip in zip(schemas, radii, strict=True)
+            Encoder(one, clip=radius, missing=self.rules.missing, strict=self.rules.strict)
+            for one, radius in zip(schemas, given, strict=True)
         )
 
     @property
@@ -155,11 +148,10 @@ class Request:
             "rule": None if rules.rule is None else msgspec.to_builtins(rules.rule),
             "by": None if rules.by is None else rules.by.to_dict(),
             "weight": None if rules.weight is None else msgspec.to_builtins(rules.weight),
-            "clip": self.clip,
+            "radius": self.radius,
             "split": [split.bounds, split.levels, split.radius],
             "mechanism": self.mechanism,
-            "blocks": None if self.blocks is None else [list(block) for block in self.blocks],
-            "rows": self.rows,
+            "expected": self.expected,
             "ridge": self.ridge,
             "rank": self.rank,
             "degrees": self.degrees,
@@ -173,19 +165,10 @@ def requested(
     *,
     epsilon: float,
     delta: float,
-    adjacency: AdjacencyName = "add-remove",
-    clip: float | Literal["private"] | None = None,
-    bounds_budget: float | None = None,
-    levels_budget: float | None = None,
+    rows: Rows = EVERY_ROW,
+    adaptive: bool | Adaptive = False,
     mechanism: str = AUTO,
-    missing: MissingPolicy = "drop",
-    strict: bool = False,
-    unit: str | None = None,
-    unit_rows: int | None = None,
-    by: str | Categorical | None = None,
-    blocks: Sequence[Sequence[str]] | None = None,
-    weight: str | Numeric | None = None,
-    rows: int | None = None,
+    adjacency: AdjacencyName = "add-remove",
     ridge: float | None = None,
     rank: int | None = None,
     degrees: int | None = None,
@@ -195,10 +178,9 @@ def requested(
 ) -> Request:
     """Check everything; raises what is wrong with it. `beside` are facts about the data's own form."""
     check_schema(schema)
-    guarantee, known_rows = check_request(epsilon, delta, rows)
-    rules = row_rules(
-        schema, unit=unit, unit_rows=unit_rows, by=by, weight=weight, missing=missing, strict=strict
-    )
+    check_rows(rows)
+    guarantee, expected = check_request(epsilon, delta, rows.expected)
+    rules = row_rules(schema, rows)
     if mechanism != AUTO and mechanism not in MECHANISMS:
         raise MechanismError(
             "unknown mechanism", got=repr(mechanism), limit=f"one of {', '.join([AUTO, *MECHANISMS])}"
@@ -208,11 +190,10 @@ def requested(
         guarantee=guarantee,
         adjacency=adjacency_named(adjacency),
         rules=rules,
-        clip=None if clip == "private" else clip,
-        split=budget_split(rules.schema, bounds_budget=bounds_budget, levels_budget=levels_budget, clip=clip),
+        radius=rows.radius,
+        split=budget_split(rules.schema, adaptive),
         mechanism=mechanism,
-        blocks=None if blocks is None else _blocks(blocks),
-        rows=known_rows,
+        expected=expected,
         ridge=None if ridge is None else _number("ridge", ridge),
         rank=_count("rank", rank),
         degrees=_count("degrees", degrees),
@@ -226,17 +207,9 @@ def requested(
     return request
 
 
-def _blocks(blocks: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    if isinstance(blocks, str) or any(isinstance(names, str) for names in blocks):
-        raise SchemaError(
-            "blocks are two or more lists of column names", remedy='Write blocks=[["a", "b"], ["a", "c"]]'
-        )
-    return tuple(tuple(names) for names in blocks)
-
-
 def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guarantee, int | None]:
     """The guarantee and the public row count that were asked for, refused where they make no sense."""
-    public_rows = _count("rows", rows)
+    public_rows = _count("the expected number of rows", rows)
     asked = Guarantee.checked(_number("epsilon", epsilon), _number("delta", delta), public_rows)
     if asked.epsilon < LEAST_EPSILON:
         raise GuaranteeError(
@@ -254,6 +227,16 @@ def check_schema(schema: object) -> None:
             "publish needs a Schema",
             got=f"a {type(schema).__name__}",
             remedy="Write Schema(numeric(...), ...), or read one with Schema.from_file(path)",
+        )
+
+
+def check_rows(rows: object) -> None:
+    """Refuse what does not say how rows count, first of all a number, which is meant as a guess."""
+    if not isinstance(rows, Rows):
+        raise SchemaError(
+            "rows says who is protected and how rows count",
+            got=repr(rows)[:100],
+            remedy="Write rows=Rows(expected=10_000) for a guess of their number, or Rows(unit='id')",
         )
 
 

@@ -8,8 +8,6 @@ from typing import Final, final
 from dpgram.errors import GuaranteeError, SchemaError
 from dpgram.schema import Schema
 
-RADIUS_SHARE: Final = 0.03
-"""Share of the event's currency that a private radius takes."""
 COUNT_SHARE: Final = 0.05
 """Share of what is given for bounds (without any: for all that is learnt) that pays for the number of rows,
 where that is not public."""
@@ -17,6 +15,24 @@ LEAST_SHARE: Final = 1e-9
 """Of one thing that is learnt: with less its noise would hide all, and parts of it could round to 0."""
 MOST_SHARE: Final = 0.8
 """All shares together: less than a fifth for the matrix would be noise."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive:
+    """Shares of the budget for what is learnt privately before the matrix; 0: not learnt.
+
+    `bounds` and `levels` are spent only on columns whose bounds or levels the schema leaves open. `radius`
+    pays for a row radius chosen privately, which clips the few longest rows and so lowers the noise of all;
+    a share of 0.03 is enough for it.
+
+    >>> Adaptive(radius=0.03).bounds
+    0.2
+    """
+
+    bounds: float = 0.2
+    levels: float = 0.1
+    radius: float = 0.0
 
 
 @final
@@ -72,48 +88,51 @@ class Parts:
                 )
 
 
-def budget_split(
-    schema: Schema, *, bounds_budget: float | None, levels_budget: float | None, clip: object
-) -> BudgetSplit:
+def budget_split(schema: Schema, adaptive: bool | Adaptive) -> BudgetSplit:
     """The shares that are needed; refuses a schema that leaves something open without a share to learn it."""
-    bounds = _share("bounds_budget", bounds_budget)
-    levels = _share("levels_budget", levels_budget)
+    if not isinstance(adaptive, bool | Adaptive):
+        raise GuaranteeError(
+            "adaptive says what is learnt privately",
+            got=repr(adaptive)[:100],
+            limit="True, False or Adaptive(bounds=…, levels=…, radius=…)",
+        )
+    shares = Adaptive() if adaptive is True else adaptive or Adaptive(bounds=0.0, levels=0.0)
+    bounds, levels = _share("bounds", shares.bounds), _share("levels", shares.levels)
     if schema.unbounded and not bounds:
         name = schema.unbounded[0]
         raise SchemaError(
             f"column {name!r} has no bounds",
             remedy=f"Give public ones, numeric({name!r}, low, high), or a share of the budget to learn them: "
-            "bounds_budget=0.2",
+            "adaptive=True, or Adaptive(bounds=0.2)",
         )
     if schema.without_levels and not levels:
         name = schema.without_levels[0]
         raise SchemaError(
             f"column {name!r} has no levels",
             remedy=f"List the possible ones, categorical({name!r}, [...]), or give a share of the budget to "
-            "learn the frequent ones: levels_budget=0.1",
+            "learn the frequent ones: adaptive=True, or Adaptive(levels=0.1)",
         )
     asked = BudgetSplit(
         bounds=bounds if schema.unbounded else 0.0,
         levels=levels if schema.without_levels else 0.0,
-        radius=RADIUS_SHARE if clip == "private" else 0.0,
+        radius=_share("radius", shares.radius),
     )
     if asked.total > MOST_SHARE:
         raise GuaranteeError(
             "too little of the budget would be left for the matrix",
             got=f"shares of {asked.total:g} in all",
-            limit=f"{MOST_SHARE:g} (a private clip takes {RADIUS_SHARE:g})",
+            limit=f"{MOST_SHARE:g}",
         )
     return asked
 
 
-def _share(what: str, value: float | None) -> float:
-    if value is None:
-        return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST_SHARE <= value < 1.0:
+def _share(what: str, value: float) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (value == 0.0 or LEAST_SHARE <= value < 1.0):
         raise GuaranteeError(
-            f"{what} is a share of the budget",
+            f"Adaptive({what}=…) is a share of the budget",
             got=repr(value),
-            limit=f"between {LEAST_SHARE:g} and 1",
+            limit=f"0, or between {LEAST_SHARE:g} and 1",
             remedy="Try 0.2",
         )
     return float(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack, final
+from typing import Unpack, final
 
 import msgspec
 
@@ -21,11 +21,10 @@ from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.publishing.blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.gram import Gram
-from dpgram.publishing.request import AUTO, Asked, Request, open_ledger, requested
+from dpgram.publishing.request import AUTO, Asked, LedgerLike, Request, open_ledger, requested
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical
 
 
 @final
@@ -99,45 +98,23 @@ def matrix_pass(terms: Sequence[Terms], rules: RowRules) -> Pass:
     return Pass(rules=rules, statistics=tuple(one.measurement.statistic for one in terms))
 
 
-def agree(
-    schema: Schema,
-    *,
-    epsilon: float,
-    delta: float,
-    clip: float | None = None,
-    by: str | Categorical | None = None,
-    **asked: Unpack[Asked],
-) -> Terms:
-    """Validate everything and price it. Reads no data, spends nothing, raises what `publish` would raise."""
-    (terms,) = agree_all(schema, epsilon=epsilon, delta=delta, clip=clip, by=by, **asked)
-    return terms
-
-
-def agree_all(
-    schema: Schema,
-    *,
-    epsilon: float,
-    delta: float,
-    clip: float | None = None,
-    by: str | Categorical | None = None,
-    blocks: Sequence[Sequence[str]] | None = None,
-    **asked: Unpack[Asked],
+def terms_of(
+    schema: Schema, *, epsilon: float, delta: float, ledger: LedgerLike | None = None, **asked: Unpack[Asked]
 ) -> tuple[Terms, ...]:
-    """The same for every block of columns; one where they are not split."""
-    ledger = open_ledger(asked.get("ledger"))
-    public: Any = {name: value for name, value in asked.items() if name != "ledger"}
-    request = requested(schema, epsilon=epsilon, delta=delta, clip=clip, by=by, blocks=blocks, **public)
-    terms = matrix_terms(request, None if ledger is None else ledger.currency)
-    if ledger is not None:
+    """Validate and price it, for every block. Reads no data, spends nothing, raises what `publish` would."""
+    book = open_ledger(ledger)
+    request = requested(schema, epsilon=epsilon, delta=delta, **asked)
+    terms = matrix_terms(request, None if book is None else book.currency)
+    if book is not None:
         event = composed(one.event for one in terms)
-        ledger.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)
+        book.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)
     return terms
 
 
 def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ...]:
     """The terms of a publication that learns nothing before the matrix."""
     encoders = request.encoders(request.rules.schema)
-    if request.blocks is not None:
+    if request.rules.schema.blocks is not None:
         return _in_blocks(request, encoders, currency)
     (encoder,) = encoders
     facts = request.facts(encoder)

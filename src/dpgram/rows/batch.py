@@ -1,6 +1,7 @@
 """Batches of a table → rows of numbers, the same from every source, with what decides how each one counts.
 
-An engine reads batches into `Rows` (`Reader`), brings all rows of a unit to one place (`Rows.split`), and has
+An engine reads batches into `RowBatch` (`Reader`), brings all rows of a unit to one place
+(`RowBatch.split`), and has
 them counted there (`CountedRows`). Proofs: proofs/units.md.
 """
 
@@ -41,7 +42,7 @@ def kinds_of(rules: RowRules) -> dict[str, Kind]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
+class RowBatch:
     """Rows of a table as numbers, the same from every source: columns of the schema, then group and weight.
 
     NaN is missing, −1 an unknown level. A column whose levels are open has its texts beside the numbers.
@@ -117,7 +118,7 @@ class Reader:
         self._kinds = kinds_of(rules)
         self._declared = [column for column in rules.schema.columns if not isinstance(column, DerivedColumn)]
 
-    def read(self, batch: pa.RecordBatch, *, first_row: int = 0) -> Rows:
+    def read(self, batch: pa.RecordBatch, *, first_row: int = 0) -> RowBatch:
         """All rows of a batch that has the columns asked for. Strict mode raises here, with the row."""
         rules = self._rules
         texts: list[pa.LargeStringArray] = []
@@ -141,12 +142,12 @@ class Reader:
         numbers += 0.0  # −0.0 becomes 0.0: rows with the same numbers must have the same bits
         numbers[np.isnan(numbers)] = np.nan
         if rules.unit is None:
-            return Rows(numbers=numbers, texts=tuple(texts))
+            return RowBatch(numbers=numbers, texts=tuple(texts))
         ids = unit_ids(batch.column(rules.unit), rules.unit)
         if ids.null_count == 0:
-            return Rows(numbers=numbers, ids=ids, texts=tuple(texts))
+            return RowBatch(numbers=numbers, ids=ids, texts=tuple(texts))
         named = ids.is_valid()
-        return Rows(
+        return RowBatch(
             numbers=numbers[named.to_numpy(zero_copy_only=False)],
             ids=ids.filter(named),
             texts=tuple(line.filter(named) for line in texts),
@@ -169,7 +170,7 @@ class CountedRows:
     Where there are units, all rows of every unit in it must be here. As sensitive as the table.
     """
 
-    def __init__(self, rows: Rows, rules: RowRules) -> None:
+    def __init__(self, rows: RowBatch, rules: RowRules) -> None:
         self.rows, self._rules = rows, rules
         self.groups = self._groups()
         self.weights, weighted = self._weights()
@@ -246,7 +247,7 @@ class CountedRows:
         return np.minimum(np.sqrt(clamped / survey.at_most), 1.0), weighted
 
 
-def _numbered(rows: Rows) -> tuple[Integers, npt.NDArray[np.uint64]]:
+def _numbered(rows: RowBatch) -> tuple[Integers, npt.NDArray[np.uint64]]:
     """A number for each unit, by exact comparison of ids, and the hash of each row's id."""
     if rows.ids is None:
         return _NO_UNITS, _NO_SEEDS

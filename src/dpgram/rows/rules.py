@@ -20,6 +20,38 @@ GROUPS_AT_MOST: Final = 10_000
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Who is protected and how rows count: what is publicly settled about the rows of a table.
+
+    `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
+    counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
+    names a column of survey weights with public bounds, `by` one of public groups, each of which gets a
+    release of its own at the price of one (`publish_each`). `missing` says what happens to a row with a
+    missing cell: "drop", or "midpoint" of the column's range. `strict` stops at the first value outside the
+    schema. `radius` is a public limit on the length of an encoded row (none: the largest that the schema
+    allows, so that nothing is clipped), `expected` a public guess of the number of rows, for warnings,
+    forecasts and the choice of a mechanism.
+
+    >>> Rows(unit="patient_id", weight="w").missing
+    'drop'
+    """
+
+    unit: str | None = None
+    unit_rows: int | None = None
+    weight: str | Numeric | None = None
+    by: str | Categorical | None = None
+    missing: Missing = "drop"
+    strict: bool = False
+    radius: float | None = None
+    expected: int | None = None
+
+
+EVERY_ROW: Final = Rows()
+"""Each row is a person of its own and counts once."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowRules:
     """How the rows of a table are read and counted. Its schema may leave bounds and levels open."""
 
@@ -61,20 +93,12 @@ class RowRules:
         return tuple(dict.fromkeys(named))
 
 
-def row_rules(
-    schema: Schema,
-    *,
-    unit: str | None = None,
-    unit_rows: int | None = None,
-    by: str | Categorical | None = None,
-    weight: str | Numeric | None = None,
-    missing: Missing = "drop",
-    strict: bool = False,
-) -> RowRules:
+def row_rules(schema: Schema, rows: Rows = EVERY_ROW) -> RowRules:
     """Everything checked; columns that group or weigh leave the schema that is published."""
-    rule = _rule(unit, unit_rows)
-    levels, survey = _by(schema, by), _weight(schema, weight)
-    helpers = {column for column in (by, weight) if isinstance(column, str)}
+    unit = rows.unit
+    rule = _rule(unit, rows.unit_rows)
+    levels, survey = _by(schema, rows.by), _weight(schema, rows.weight)
+    helpers = {column for column in (rows.by, rows.weight) if isinstance(column, str)}
     rest = without(schema, helpers)
     extra = [None if levels is None else levels.name, None if survey is None else survey.column]
     named = [name for name in (unit, *extra) if name is not None]
@@ -87,7 +111,13 @@ def row_rules(
                 remedy="Leave it out of the schema" if name == unit else "Name it, or leave it out",
             )
     return RowRules(
-        schema=rest, missing=missing, strict=strict, unit=unit, rule=rule, by=levels, weight=survey
+        schema=rest,
+        missing=rows.missing,
+        strict=rows.strict,
+        unit=unit,
+        rule=rule,
+        by=levels,
+        weight=survey,
     )
 
 
@@ -102,7 +132,7 @@ def without(schema: Schema, names: Iterable[str]) -> Schema:
     kept = [column for column in schema.columns if column.name not in gone]
     if not kept:
         raise SchemaError("no column is left to publish", remedy="Declare those that shall be published")
-    return Schema(*kept, constant=schema.constant)
+    return Schema(*kept, constant=schema.constant, blocks=schema.blocks)
 
 
 def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
@@ -133,7 +163,7 @@ def _by(schema: Schema, by: str | Categorical | None) -> Categorical | None:
         raise SchemaError(
             "rows are grouped by a column with public levels",
             got=f"a {getattr(column, 'kind', type(column).__name__)} column",
-            remedy='Declare categorical("region", [...]) in the schema, or give it as by=',
+            remedy='Declare categorical("region", [...]) in the schema, or give it as Rows(by=…)',
         )
     if len(column.all_levels) > GROUPS_AT_MOST:
         raise SchemaError("too many groups", got=len(column.all_levels), limit=f"{GROUPS_AT_MOST:,}")
@@ -147,6 +177,6 @@ def _weight(schema: Schema, weight: str | Numeric | None) -> SurveyWeight | None
     if not isinstance(column, Numeric) or column.dates or not column.bounded or column.bounds[0] < 0:
         raise SchemaError(
             "survey weights come from a numeric column with public bounds from 0 to the largest weight",
-            remedy='Declare numeric("wgt", 0, 10) in the schema, or give it as weight=',
+            remedy='Declare numeric("wgt", 0, 10) in the schema, or give it as Rows(weight=…)',
         )
     return SurveyWeight(column=column.name, at_most=column.bounds[1])

@@ -218,7 +218,7 @@ class Categorical(Column):
                 got=len(self.levels),
                 limit=f"{MAX_LEVELS:,}",
                 remedy="Group them (a region for a postcode), list the frequent ones with `other` for the "
-                "rest, or leave the list out and learn the frequent ones with levels_budget=0.1",
+                "rest, or leave the list out and learn the frequent ones with adaptive=True",
             )
         for level in self.all_levels:
             _check_unicode("a level", level)

@@ -82,12 +82,16 @@ class Schema:
 
     columns: tuple[Column, ...]
     constant: bool
+    blocks: tuple[tuple[str, ...], ...] | None
+    """Names of the columns of each of several releases that share one budget; None: one release of all."""
     names: tuple[str, ...] = field(compare=False, repr=False)
     """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
     _declared: dict[str, Column] = field(compare=False, repr=False)
     _places: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
 
-    def __init__(self, *columns: Column, constant: bool = True) -> None:
+    def __init__(
+        self, *columns: Column, constant: bool = True, blocks: Sequence[Sequence[str]] | None = None
+    ) -> None:
         for column in columns:
             if not isinstance(column, Column):
                 raise SchemaError(
@@ -109,9 +113,11 @@ class Schema:
         _check_derived(columns)
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "constant", constant)
+        object.__setattr__(self, "blocks", None if blocks is None else _checked_blocks(blocks))
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_declared", {column.name: column for column in columns})
         object.__setattr__(self, "_places", _places(columns, names))
+        self._check_blocks()
 
     @property
     def width(self) -> int:
@@ -191,7 +197,7 @@ class Schema:
         for place, column in enumerate(columns):
             if isinstance(column, Product | Legendre) and not bounds.keys().isdisjoint(column.factors):
                 columns[place] = replace(column, weight=column.weight * weight)
-        return Schema(*columns, constant=self.constant)
+        return Schema(*columns, constant=self.constant, blocks=self.blocks)
 
     def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:
         """The same schema with the levels of some categorical columns set (say, learnt privately)."""
@@ -203,19 +209,43 @@ class Schema:
             # With no level found the column says nothing: every row is `other`.
             known = found or ((old.other,) if old.other is not None else ())
             columns[columns.index(old)] = Categorical(name, known, old.other, old.weight)
-        return Schema(*columns, constant=self.constant)
+        return Schema(*columns, constant=self.constant, blocks=self.blocks)
+
+    def with_blocks(self, blocks: Sequence[Sequence[str]] | None) -> Schema:
+        """The same columns in these blocks, or, with None, in one."""
+        return Schema(*self.columns, constant=self.constant, blocks=blocks)
+
+    def in_blocks(self) -> tuple[Schema, ...]:
+        """One schema for each block; columns that products need must be named with them."""
+        if self.blocks is None:
+            return (self,)
+        return tuple(
+            Schema(*(column for column in self.columns if column.name in names), constant=self.constant)
+            for names in self.blocks
+        )
+
+    def _check_blocks(self) -> None:
+        for names in self.blocks or ():
+            known = {self.column(name).name for name in names}
+            if len(known) < len(names):
+                raise SchemaError("a block names a column twice", got=", ".join(map(repr, names)))
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`."""
-        return {"constant": self.constant, "columns": [column.to_dict() for column in self.columns]}
+        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`; blocks if any."""
+        form: dict[str, object] = {"constant": self.constant}
+        if self.blocks is not None:
+            form["blocks"] = [list(names) for names in self.blocks]
+        return form | {"columns": [column.to_dict() for column in self.columns]}
 
     @classmethod
     def from_dict(cls, form: Mapping[str, object]) -> Self:
         """Read the JSON form; refuses what it does not know."""
-        unknown = set(form) - {"constant", "columns"}
+        unknown = set(form) - {"constant", "columns", "blocks"}
         if unknown:
             raise SchemaError(
-                "a schema has an unknown entry", got=repr(min(map(str, unknown))), limit="constant, columns"
+                "a schema has an unknown entry",
+                got=repr(min(map(str, unknown))),
+                limit="constant, columns, blocks",
             )
         constant, columns = form.get("constant", True), form.get("columns")
         if not isinstance(constant, bool):
@@ -224,7 +254,10 @@ class Schema:
             raise SchemaError("a schema needs a list `columns`", got=f"a {type(columns).__name__}")
         if len(columns) > MAX_WIDTH:  # before a column is made of each
             raise SchemaError("the schema has too many columns", got=len(columns), limit=str(MAX_WIDTH))
-        return cls(*(_column_from_dict(column) for column in columns), constant=constant)
+        blocks = form.get("blocks")
+        if blocks is not None and not isinstance(blocks, list):
+            raise SchemaError("a schema's `blocks` are a list of lists of names", got=repr(blocks)[:100])
+        return cls(*(_column_from_dict(column) for column in columns), constant=constant, blocks=blocks)
 
     def to_file(self, path: str | Path) -> None:
         """Write the TOML form."""
@@ -236,6 +269,8 @@ class Schema:
             f"# The public row contract: bounds and levels come from public knowledge, not from the data.\n\
 constant = {json.dumps(self.constant)}\n"
         )
+        if self.blocks is not None:
+            head += f"blocks = {_toml_value([list(names) for names in self.blocks])}\n"
         return head + "".join(_toml_table(column.to_dict()) for column in self.columns)
 
     @classmethod
@@ -263,6 +298,20 @@ def _places(columns: Iterable[Column], names: Sequence[str]) -> dict[str, tuple[
     for column in columns:
         places[column.name] = tuple(places[name][0] for name in column.encoded_names)
     return places
+
+
+def _checked_blocks(blocks: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    if isinstance(blocks, str) or len(blocks) < 2 or any(isinstance(names, str) for names in blocks):
+        raise SchemaError(
+            "blocks are two or more lists of column names",
+            got=repr(blocks)[:100],
+            remedy='Write blocks=[["a", "b"], ["a", "c"]]',
+        )
+    if len(blocks) > MAX_WIDTH or not all(names for names in blocks):
+        raise SchemaError("each block is a list of column names", limit=f"at most {MAX_WIDTH} blocks")
+    if not all(isinstance(name, str) for names in blocks for name in names):
+        raise SchemaError("each block is a list of column names", got=repr(blocks)[:100])
+    return tuple(tuple(names) for names in blocks)
 
 
 def _check_width(columns: Iterable[Column], *, constant: bool) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from tests.flat import publish
 from tests.unit.analysis.tables import insurance, insurance_schema
 
 import dpgram as dg
@@ -33,7 +34,7 @@ TRUTH = sm.OLS(TABLE["charges"], np.column_stack([np.ones(20_000), *COLUMNS]).as
 def released(tmp_path: Path, **options: object) -> Release:
     settings = {"epsilon": 1.0, "delta": 1e-6, "entropy": SeededEntropy(5)} | options
     schema = insurance_schema(weights=True, derived=True)
-    release = dg.publish(pd.DataFrame(TABLE), schema, **settings)
+    release = publish(pd.DataFrame(TABLE), schema, **settings)
     release.save(tmp_path / "release.json")
     return load(tmp_path / "release.json")
 
@@ -89,7 +90,7 @@ def test_a_clip_is_noticed(tmp_path: Path) -> None:
 )
 def test_persons_are_noticed(unit_rows: int | None, told: str, caution: str) -> None:
     persons = {"person": np.arange(20_000) // 4, **TABLE}
-    release = dg.publish(
+    release = publish(
         pd.DataFrame(persons), insurance_schema(), epsilon=5.0, delta=1e-6, unit="person",
         unit_rows=unit_rows, entropy=SeededEntropy(5),
     )  # fmt: skip
@@ -103,7 +104,7 @@ def test_persons_are_noticed(unit_rows: int | None, told: str, caution: str) -> 
 
 def test_survey_weights_are_named() -> None:
     weighted = {"w": np.ones(20_000), **TABLE}
-    release = dg.publish(
+    release = publish(
         pd.DataFrame(weighted), insurance_schema(), epsilon=5.0, delta=1e-6, weight=dg.numeric("w", 0, 1),
         entropy=SeededEntropy(5),
     )  # fmt: skip
@@ -124,7 +125,7 @@ def test_intervals_for_the_table_hold_the_clipped_table() -> None:
     table = np.linalg.lstsq(np.column_stack([np.ones(20_000), x]), rows["y"], rcond=None)[0]
     hits = np.zeros((2, 2))
     for seed in range(40):
-        release = dg.publish(rows, schema, epsilon=2.0, delta=1e-6, clip=1.05, entropy=SeededEntropy(seed))
+        release = publish(rows, schema, epsilon=2.0, delta=1e-6, clip=1.05, entropy=SeededEntropy(seed))
         found = release.regress("y").inference("table")
         ends = found.conf_int()
         hits += [(ends[:, 0] <= truth) & (truth <= ends[:, 1]) for truth in (clipped, table)]
@@ -140,7 +141,7 @@ def learnt() -> Release:
         dg.numeric("age", 18, 90), dg.numeric("bmi", 10, 60), dg.numeric("charges"),
         dg.product("age", "charges"),
     )  # fmt: skip
-    return dg.publish(
+    return publish(
         pd.DataFrame(TABLE), schema, epsilon=5.0, delta=1e-6, bounds_budget=0.2, entropy=SeededEntropy(5)
     )
 

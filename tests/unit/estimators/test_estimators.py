@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from tests.flat import publish
 
-from dpgram import Ledger, Schema, categorical, numeric, publish
+from dpgram import Ledger, Schema, categorical, numeric
 from dpgram.errors import AnalysisError, BudgetExceeded, LedgerError, MechanismError, SchemaError
 from dpgram.estimators import (
     PrivateCovariance,
@@ -387,7 +388,7 @@ def test_bounds_are_learnt_when_asked_and_paid_for(kind) -> None:
     learnt = {"bounds": "learn"} | ({"target_bounds": "learn"} if kind in REGRESSORS else {})
     with pytest.raises(SchemaError, match="must be paid for"):
         made(kind, **learnt).fit(big, target)
-    found = made(kind, epsilon=5.0, bounds_budget=0.2, **learnt).fit(big, target)
+    found = made(kind, epsilon=5.0, bounds_share=0.2, **learnt).fit(big, target)
     assert found.guarantee_.epsilon == 5.0
     for column in found.release_.schema.columns[:3]:
         assert column.low < -0.5 < 0.5 < column.high
@@ -404,12 +405,12 @@ def test_intervals_under_a_clip_say_so_or_are_refused() -> None:
     """A release scales whole rows down; the joint one only their features, which is another matter."""
     big, target = table(60_000, 4)
     settings = {"epsilon": 5.0, "mechanism": "gaussian"}
-    said = made(PrivateRidge, clip=1.1, **settings).fit(big, target)
+    said = made(PrivateRidge, radius=1.1, **settings).fit(big, target)
     assert said.conf_int_ is not None
     assert any("clipped, reweighted rows" in caution for caution in said.conf_int_cautions_)
     assert made(PrivateRidge, **settings).fit(big, target).conf_int_cautions_ == ()
     joint = settings | {"mechanism": "joint-gaussian"}
-    refused = made(PrivateRidge, clip=1.1, **joint).fit(big, target)
+    refused = made(PrivateRidge, radius=1.1, **joint).fit(big, target)
     assert refused.conf_int_ is None
     assert "scales the features of long rows down" in refused.conf_int_refusal_
     whole = made(PrivateRidge, **joint).fit(big, target)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram import explorer
@@ -94,7 +95,7 @@ def ask(release: Release | None, *questions: Mapping[str, object]) -> list[dict[
 def seeded(table: object, schema: dg.Schema, seed: int = 3, **options: object) -> Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
-        return dg.publish(table, schema, entropy=SeededEntropy(seed), **options)
+        return publish(table, schema, entropy=SeededEntropy(seed), **options)
 
 
 def mixed_schema(*, constant: bool = True) -> dg.Schema:
