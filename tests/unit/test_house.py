@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -75,3 +76,14 @@ def test_no_cycle_between_folders() -> None:
 )
 def test_the_test_sees_cycles(graph: dict[str, set[str]], found: list[str]) -> None:
     assert in_a_cycle(graph) == found
+
+
+MOST_PARAMETERS = 14
+
+
+@pytest.mark.parametrize("function", ["publish", "plan"])
+def test_few_parameters(function: str) -> None:
+    import dpgram
+
+    parameters = list(inspect.signature(getattr(dpgram, function)).parameters)
+    assert len(parameters) <= MOST_PARAMETERS, parameters
