@@ -13,8 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.curves.base import BoundedRangeCurve, GaussianCurve, PureCurve
-from dpgram.privacy.curves.bounded_range import ComposedRangeCurve
+from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PureCurve
 
 Floats = npt.NDArray[np.float64]
 DRAWS = 400_000
@@ -114,7 +113,7 @@ def circle_losses(weight: float, other: float, reach: float, seed: int) -> Float
 
 
 @pytest.mark.parametrize("reach", [0.6, 2.0])
-def test_exponential_mechanism_on_the_circle_is_within_the_bounded_range_curve(reach: float) -> None:
+def test_exponential_mechanism_on_the_circle_has_the_range_and_the_curve(reach: float) -> None:
     forth = circle_losses(1.0, 0.0, reach, seed=11)
     back = circle_losses(0.0, 1.0, reach, seed=12)
     for losses in (forth, back):
@@ -122,35 +121,19 @@ def test_exponential_mechanism_on_the_circle_is_within_the_bounded_range_curve(r
         assert np.ptp(losses) >= 0.99 * reach
         for fraction in (0.0, 0.2, 0.4):
             found, error = estimate(losses, fraction * reach)
-            assert found - STANDARD_ERRORS * error <= BoundedRangeCurve(reach).delta(fraction * reach)
-        # Power: the curve of half that range would be broken.
+            assert found - STANDARD_ERRORS * error <= PureCurve(reach).delta(fraction * reach)
+            assert found - STANDARD_ERRORS * error <= ConcentratedCurve(reach**2 / 8).delta(fraction * reach)
+        # Power: the curve of a quarter of that range would be broken.
         found, error = estimate(losses, 0.0)
-        assert found - STANDARD_ERRORS * error > BoundedRangeCurve(reach / 2).delta(0.0)
+        assert found - STANDARD_ERRORS * error > ConcentratedCurve(reach**2 / 128).delta(0.0)
 
 
-def test_composed_bounded_range_covers_repeated_draws() -> None:
+def test_repeated_draws_are_within_the_sum_of_their_prices() -> None:
     reach, steps = 0.4, 5
     losses = sum(circle_losses(1.0, 0.0, reach, seed=20 + step) for step in range(steps))
-    curve = ComposedRangeCurve((reach,) * steps)
     for epsilon in (0.0, 0.2, 0.5):
         found, error = estimate(np.asarray(losses), epsilon)
-        assert found - STANDARD_ERRORS * error <= curve.delta(epsilon)
-        assert found - STANDARD_ERRORS * error > ComposedRangeCurve((reach / 2,) * steps).delta(epsilon)
-
-
-def test_worst_positions_attain_the_composed_curve() -> None:
-    """Two steps, the second answering the first's outcome with its own worst position: near the curve."""
-    first, second, epsilon = 0.5, 0.5, 0.3
-    rng = np.random.default_rng(31)
-    best = 0.0
-    for t in np.linspace(0.2, 0.5, 7):
-        p = (math.exp(first) - math.exp(t)) / math.expm1(first)
-        loss = np.where(rng.uniform(size=DRAWS) < p, t, t - first)
-        # The second step's worst position, (ε' + η)/2 at the ε' = ε − loss that is left.
-        place = np.clip((epsilon - loss + second) / 2, 1e-9, second - 1e-9)
-        chance = (math.exp(second) - np.exp(place)) / math.expm1(second)
-        total = loss + np.where(rng.uniform(size=DRAWS) < chance, place, place - second)
-        best = max(best, estimate(total, epsilon)[0])
-    delta = ComposedRangeCurve((first, second)).delta(epsilon)
-    error = math.sqrt(delta / DRAWS)
-    assert 0.97 * delta <= best <= delta + STANDARD_ERRORS * error
+        assert found - STANDARD_ERRORS * error <= ConcentratedCurve(steps * reach**2 / 8).delta(epsilon)
+        # Power: as if only one of them had been paid for, at a quarter of its range.
+        if epsilon < 0.5:
+            assert found - STANDARD_ERRORS * error > ConcentratedCurve(reach**2 / 128).delta(epsilon)

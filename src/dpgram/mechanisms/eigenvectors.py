@@ -125,7 +125,7 @@ class EigenvectorsZcdp(_SpectralMechanism):
     """The same accounted by bounded range: ρ = ε₀²/2 + Σ c_i²/8 (add/remove) or + Σ c_i²/2 (replace-one).
 
     (ε, δ)-DP through ρ-zCDP; c_i of least forecast error.
-    proofs/eigenvectors.md#eigenvectors-sequence
+    proofs/eigenvectors.md#eigenvectors-range, proofs/eigenvectors.md#eigenvectors-sequence
     """
 
     name: ClassVar[str] = "eigenvectors-zcdp"

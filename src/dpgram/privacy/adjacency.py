@@ -38,10 +38,6 @@ class Adjacency(ABC):
         """max Σ_i |λ_i(G) − λ_i(G')| over the sorted eigenvalues."""
 
     @abstractmethod
-    def eigenvalue_l2(self, s: float) -> float:
-        """max |λ(G) − λ(G')|₂ over the sorted eigenvalues."""
-
-    @abstractmethod
     def utility_range(self, s: float) -> float:
         """max − min over unit vectors u of uᵀ(G − G')u.
 
@@ -93,13 +89,6 @@ class AddRemove(Adjacency):
 
     def eigenvalue_l1(self, s: float) -> float:
         """s: every eigenvalue moves up and together they move by trace V.
-
-        Proof: proofs/adjacency.md#adjacency-eigenvalues.
-        """
-        return _checked("s", s)
-
-    def eigenvalue_l2(self, s: float) -> float:
-        """s: no more than the L1 sensitivity, and attained when one eigenvalue takes all of it.
 
         Proof: proofs/adjacency.md#adjacency-eigenvalues.
         """
@@ -174,10 +163,6 @@ class ReplaceOne(Adjacency):
         Proof: proofs/adjacency.md#adjacency-eigenvalues.
         """
         return 2.0 * _checked("s", s)
-
-    def eigenvalue_l2(self, s: float) -> float:
-        """√2·s: at most |G − G'|_F (Hoffman–Wielandt). Proof: proofs/adjacency.md#adjacency-eigenvalues."""
-        return up(math.sqrt(2.0) * _checked("s", s))
 
     def utility_range(self, s: float) -> float:
         """2s: uᵀ(V − V')u reaches both s and −s when the two rows are orthogonal.

@@ -15,7 +15,7 @@ from typing import Final, Self, final
 from scipy.special import erfinv, ndtri_exp
 
 from dpgram.errors import DpgramWarning, GuaranteeError
-from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
+from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.search import greatest
 
@@ -161,21 +161,6 @@ def pure_rho_at_least(epsilon: float) -> float:
     """
     check_epsilon(epsilon)
     return up(epsilon * math.tanh(0.5 * epsilon))
-
-
-def bounded_range_rho_at_least(reach: float) -> float:
-    """ρ = η²/8, rounded up: what a mechanism whose loss has range η costs in zCDP.
-
-    Proof: proofs/bounded-range.md#bounded-range-zcdp.
-    """
-    _check_positive("the range of the privacy loss", reach)
-    return up(reach * reach / 8.0)
-
-
-def pure_curve(epsilon: float) -> PureCurve:
-    """The worst δ(ε') of all ε-DP mechanisms."""
-    check_epsilon(epsilon)
-    return PureCurve(epsilon)
 
 
 def check_epsilon(epsilon: float) -> float:

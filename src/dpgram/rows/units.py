@@ -49,11 +49,6 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
     return _without_empty(_read(cells, column, _texts))
 
 
-def exact_texts(cells: pa.Array, column: str) -> pa.LargeStringArray:
-    """As `unit_ids`, but "7.0" stays as it is: for levels, which are compared letter by letter."""
-    return _without_empty(_read(cells, column, _escaped))
-
-
 def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
     if getattr(cells.type, "extension_name", "") == "arrow.uuid":
         return _uuids(cells.storage)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError
 from dpgram.privacy.curves.base import (
-    BoundedRangeCurve,
     ConcentratedCurve,
     GaussianCurve,
     PrivacyCurve,
@@ -27,8 +26,6 @@ CURVES = [
     GaussianCurve(9.0),
     PureCurve(0.1),
     PureCurve(3.0),
-    BoundedRangeCurve(0.2),
-    BoundedRangeCurve(4.0),
     ConcentratedCurve(0.02),
     ConcentratedCurve(3.0),
 ]
@@ -106,25 +103,6 @@ def test_laplace_noise_is_below_the_pure_curve(limit: float, fraction: float) ->
     assert float(truth) >= 0.3 * PureCurve(limit).delta(limit * fraction)
 
 
-@pytest.mark.parametrize("reach", [1e-3, 0.3, 2.0, 20.0])
-@pytest.mark.parametrize("fraction", [0.0, 0.2, 0.8, 0.99])
-def test_bounded_range_curve_is_the_supremum_over_positions(reach: float, fraction: float) -> None:
-    with mpmath.workdps(50):
-        eta, e = mpmath.mpf(reach), mpmath.mpf(reach * fraction)
-
-        def at(t: mpmath.mpf) -> mpmath.mpf:
-            p = (mpmath.exp(eta) - mpmath.exp(t)) / (mpmath.exp(eta) - 1)
-            pair = [(p, p * mpmath.exp(-t)), (1 - p, (1 - p) * mpmath.exp(eta - t))]
-            assert abs(sum(q for _, q in pair) - 1) < mpmath.mpf("1e-30")
-            return sum(max(a - mpmath.exp(e) * b, 0) for a, b in pair)
-
-        grid = [at(eta * i / 200) for i in range(201)]
-        best = at((e + eta) / 2)
-    ours = BoundedRangeCurve(reach).delta(reach * fraction)
-    assert max(grid) <= ours
-    assert float(best / ours) == pytest.approx(1.0, rel=1e-11)
-
-
 @pytest.mark.parametrize("rho", [1e-6, 1e-3, 0.1, 2.0, 30.0])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 5.0, 50.0])
 def test_concentrated_curve_is_the_minimum_over_orders(rho: float, epsilon: float) -> None:
@@ -148,13 +126,6 @@ def test_concentrated_curve_contains_the_gaussian(mu: float, epsilon: float) -> 
     assert ConcentratedCurve(0.5 * mu * mu).log_delta(epsilon) >= GaussianCurve(mu).log_delta(epsilon)
 
 
-@pytest.mark.parametrize("reach", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("fraction", [0.0, 0.4, 0.9])
-def test_pure_contains_bounded_range(reach: float, fraction: float) -> None:
-    """A loss of range η lies in [−η, η]."""
-    assert BoundedRangeCurve(reach).delta(reach * fraction) < PureCurve(reach).delta(reach * fraction)
-
-
 @pytest.mark.parametrize("curve", CURVES, ids=repr)
 @given(ends=st.tuples(st.floats(-6, 6), st.floats(-6, 6)))
 @settings(max_examples=60, deadline=None)
@@ -176,7 +147,7 @@ def test_exact_curves_are_convex_in_the_exponential_of_epsilon(
     assert curve.delta(between) <= (weight * left + (1 - weight) * right) * (1 + 1e-9) + 1e-14
 
 
-@pytest.mark.parametrize("family", [GaussianCurve, PureCurve, BoundedRangeCurve, ConcentratedCurve])
+@pytest.mark.parametrize("family", [GaussianCurve, PureCurve, ConcentratedCurve])
 @given(parameter=st.floats(1e-3, 20), factor=st.floats(1.001, 4), epsilon=st.floats(-3, 30))
 @settings(max_examples=80, deadline=None)
 def test_curves_grow_with_their_parameter(
@@ -211,13 +182,12 @@ def test_epsilon_inverts_delta_from_the_safe_side(curve: PrivacyCurve, exponent:
 def test_epsilon_at_the_ends() -> None:
     assert PureCurve(0.7).epsilon(0.0) == pytest.approx(0.7, rel=1e-14)
     assert PureCurve(0.7).epsilon(0.0) >= 0.7
-    assert BoundedRangeCurve(0.7).epsilon(0.0) == pytest.approx(0.7, rel=1e-14)
     assert math.isinf(GaussianCurve(1.0).epsilon(0.0))
     assert GaussianCurve(0.1).epsilon(0.5) == 0.0
     assert GaussianCurve(0.1).epsilon(1.0) == 0.0
 
 
-@pytest.mark.parametrize("family", [GaussianCurve, PureCurve, BoundedRangeCurve, ConcentratedCurve])
+@pytest.mark.parametrize("family", [GaussianCurve, PureCurve, ConcentratedCurve])
 @pytest.mark.parametrize("parameter", [0.0, -1.0, math.inf, math.nan])
 def test_curves_refuse_nonsense(family: type[GaussianCurve], parameter: float) -> None:
     with pytest.raises(GuaranteeError) as caught:

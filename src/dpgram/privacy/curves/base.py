@@ -143,30 +143,6 @@ class PureCurve(PrivacyCurve):
 
 @final
 @dataclass(frozen=True, slots=True)
-class BoundedRangeCurve(PrivacyCurve):
-    """δ(ε) = (e^{η/2} − e^{ε/2})² / (e^η − 1) for ε ≤ η: the worst mechanism whose loss has range η.
-
-    The loss of an exponential mechanism lies in [t − η, t] for some 0 ≤ t ≤ η; the worst t is (ε + η)/2.
-
-    Proof: proofs/bounded-range.md#bounded-range-one.
-    """
-
-    reach: float
-    """η, the length of the interval that holds the privacy loss."""
-
-    def __post_init__(self) -> None:
-        _positive("the range of the privacy loss", self.reach)
-
-    def _log_directions(self, epsilon: float) -> tuple[float, float]:
-        if epsilon >= self.reach:
-            return -math.inf, -math.inf
-        log_delta = 2.0 * math.log(-math.expm1(0.5 * (epsilon - self.reach)))
-        log_delta += SLACK - math.log(-math.expm1(-self.reach))
-        return min(log_delta, 0.0), min(log_delta, 0.0)
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class ConcentratedCurve(PrivacyCurve):
     """δ(ε) = min over α > 1 of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1): what ρ-zCDP promises.
 
