@@ -20,31 +20,35 @@ INTERRUPTED: Final = 130
 _COMMAND_LINE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[2]
 """Root of every mistake on the command line itself (click's ClickException); typer has no name for it."""
 
+CURATORS: Final = "For curators, who hold the table"
+ANALYSTS: Final = "For analysts, who hold a release"
+OTHERS: Final = "To see for yourself"
+
 app = typer.Typer(
     name="dpgram",
     help="Publish one differentially private Gram matrix; run every regression on it.",
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("schema")(curate.schema)
-app.command("check")(curate.check)
-app.command("plan")(plan.plan)
-app.command("gram")(federate.gram)
-app.command("publish")(curate.publish)
-app.add_typer(sign.app, name="key")
-app.command("sign")(sign.sign)
-app.command("verify")(sign.verify)
-app.command("show")(analyse.show)
-app.command("regress")(analyse.regress)
-app.command("correlation")(analyse.correlation)
-app.command("pca")(analyse.pca)
-app.command("explore")(pages.explore)
-app.command("report")(pages.report)
-app.add_typer(budget.app, name="ledger")
-app.command("audit")(audit.audit)
-app.command("demo")(demonstrate.demo)
-app.command("reproduce")(reproduce.reproduce)
+app.command("schema", rich_help_panel=CURATORS)(curate.schema)
+app.command("check", rich_help_panel=CURATORS)(curate.check)
+app.command("plan", rich_help_panel=CURATORS)(plan.plan)
+app.command("gram", rich_help_panel=CURATORS)(federate.gram)
+app.command("publish", rich_help_panel=CURATORS)(curate.publish)
+app.add_typer(sign.app, name="key", rich_help_panel=CURATORS)
+app.command("sign", rich_help_panel=CURATORS)(sign.sign)
+app.command("verify", rich_help_panel=ANALYSTS)(sign.verify)
+app.command("show", rich_help_panel=ANALYSTS)(analyse.show)
+app.command("regress", rich_help_panel=ANALYSTS)(analyse.regress)
+app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
+app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
+app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)
+app.command("report", rich_help_panel=ANALYSTS)(pages.report)
+app.add_typer(budget.app, name="ledger", rich_help_panel=CURATORS)
+app.command("audit", rich_help_panel=OTHERS)(audit.audit)
+app.command("demo", rich_help_panel=OTHERS)(demonstrate.demo)
+app.command("reproduce", rich_help_panel=OTHERS)(reproduce.reproduce)
 
 
 def _print_version(asked: bool) -> None:

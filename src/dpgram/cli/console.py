@@ -7,12 +7,15 @@ import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
 from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
+
+ADVANCED: Final = "Advanced"
+"""Where a command's help lists what few people need."""
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
@@ -21,7 +24,9 @@ SchemaFile: TypeAlias = Annotated[
 ]
 AdjacencyOption: TypeAlias = Annotated[
     Literal["add-remove", "replace-one"],
-    typer.Option(help="Who is a neighbour; replace-one makes the number of rows public."),
+    typer.Option(
+        help="Who is a neighbour; replace-one makes the number of rows public.", rich_help_panel=ADVANCED
+    ),
 ]
 
 

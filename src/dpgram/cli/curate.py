@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from dpgram.cli.console import (
+    ADVANCED,
     AdjacencyOption,
     JsonFlag,
     SchemaFile,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
-ADVANCED: Final = "Advanced"
 LEARNING: Final = "Learning what the schema leaves open"
 ROWS: Final = "Who is protected, and how rows count"
 

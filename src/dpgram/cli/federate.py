@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from dpgram.cli.console import JsonFlag, SchemaFile, print_json, say
+from dpgram.cli.console import ADVANCED, JsonFlag, SchemaFile, print_json, say
 from dpgram.errors import DpgramError
 
 if TYPE_CHECKING:
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 PassphraseFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--passphrase-file", help="A file whose first line locks and opens the partials."),
+    typer.Option(
+        "--passphrase-file",
+        help="A file whose first line locks and opens the partials.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 
 
