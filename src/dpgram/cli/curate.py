@@ -27,7 +27,6 @@ from dpgram.cli.console import (
 )
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.errors import DpgramError, ReleaseError
-from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
@@ -326,9 +325,7 @@ def _outputs(output: Path, schema: Schema, by: str | None, blocks: int) -> list[
     """`output`, or one name for each group or block: insurance.north.dpgram.json, insurance.block-1.…"""
     labels: list[str] = [f"block-{number}" for number in range(1, blocks + 1)]
     if by is not None:
-        column = schema.column(by)
-        levels = column.all_levels if isinstance(column, Categorical) else ()
-        labels = [re.sub(r"[^\w-]+", "_", level) for level in levels]
+        labels = [re.sub(r"[^\w-]+", "_", level) for level in schema.column(by).group_levels]
         if len(set(labels)) < len(labels):  # levels that look alike once written as file names
             labels = [f"{number}-{label}" for number, label in enumerate(labels, start=1)]
     if not labels:
