@@ -57,7 +57,8 @@ class Schema:
 
     def __init__(self, *columns: Column, constant: bool = True) -> None:
         for column in columns:
-            if not isinstance(column, Column):
+            # A kind that is not registered would make a release that nobody can load.
+            if not isinstance(column, Column) or KINDS.get(column.kind) is not type(column):
                 raise SchemaError(
                     "a schema is made of columns",
                     got=f"a {type(column).__name__}",
