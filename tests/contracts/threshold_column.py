@@ -15,7 +15,7 @@ from dpgram.schema._cells import read_numbers
 from dpgram.schema._new_values import numbers
 from dpgram.schema.columns.base import (
     TEXT_FORM,
-    Cells,
+    CellKind,
     Form,
     as_float,
     check_name,
@@ -49,7 +49,8 @@ class Threshold(SourceColumn):
     def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "name": self.name, "at": self.at, **weight_entry(self.weight)}
 
-    def described(self, most_levels: int) -> tuple[str, str]:
+    @property
+    def described(self) -> tuple[str, str]:
         return "threshold", f"{self.at:g} or more"
 
     @property
@@ -57,7 +58,7 @@ class Threshold(SourceColumn):
         return TruthEncoding()
 
     @property
-    def cells(self) -> Cells:
+    def cell_kind(self) -> CellKind:
         return "number"
 
     def read(self, cells: pa.Array) -> npt.NDArray[Any]:

@@ -258,4 +258,4 @@ def _beyond_floats(limit: str) -> AnalysisError:
 def scale_factors(schema: Schema) -> Mapping[str, float]:
     """Declared name → the (product of) half-widths that turns its z into original units."""
     widths = {column.name: column.half_width for column in schema.encoded}
-    return widths | {column.name: column.encoding.original_unit(widths) for column in schema.derived_columns}
+    return widths | {column.name: column.encoding.original_unit(widths) for column in schema.columns_derived}

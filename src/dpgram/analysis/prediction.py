@@ -100,8 +100,8 @@ class _Columns:
             raise AnalysisError(
                 "new rows must be a mapping or a frame of columns", got=f"a {type(rows).__name__}"
             )
-        self._read = {column.name: column for column in schema.read_columns}
-        self._derived = {column.name: column for column in schema.derived_columns}
+        self._read = {column.name: column for column in schema.columns_read}
+        self._derived = {column.name: column for column in schema.columns_derived}
         self._encoded = {column.name: column for column in schema.encoded}
         self._rows = rows
         self.length = _length(rows)

@@ -254,7 +254,7 @@ def worst_tables(pipeline: Pipeline, *, person_rows: int = 4) -> tuple[TablePair
     unit = options.get("unit")
     rows, replaced = (person_rows if unit else 1), options.get("adjacency", "add-remove") == "replace-one"
     by = None if pipeline.by is None else pipeline.by.name
-    columns = [column for column in schema.read_columns if column.name != by]
+    columns = [column for column in schema.columns_read if column.name != by]
     width = len(columns)
     like, alone = np.ones((rows, width)), np.zeros((rows, width))
     alone[:, 0] = 1.0

@@ -70,7 +70,7 @@ def _encoded(schema: Schema) -> list[dict[str, object]]:
 
 def _declared(moments: Moments) -> list[dict[str, object]]:
     schema = moments.schema
-    readers = {column.name: list(column.python_reader) for column in schema.read_columns}
+    readers = {column.name: list(column.python_reader) for column in schema.columns_read}
     return [
         {
             "name": column.name,

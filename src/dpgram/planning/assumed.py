@@ -80,7 +80,7 @@ class Assumption:
 
     def _independent(self, schema: Schema, target: str) -> tuple[Vector, Matrix]:
         """Means and covariances of z before the target is tied to the features."""
-        laws = {column.name: self._law(column) for column in schema.read_columns if not column.group_levels}
+        laws = {column.name: self._law(column) for column in schema.columns_read if not column.group_levels}
         names = list(laws)
         sizes = np.array([laws[name].spread for name in names])
         basic = np.outer(sizes, sizes) * self.correlation
@@ -125,7 +125,7 @@ class Assumption:
         """P_k(z) = its mean + slope·(z − mean) + a rest, exactly, for all Legendre columns of one number."""
         degrees = {
             schema.indices(column.name)[0]: column.encoding.degree
-            for column in schema.derived_columns
+            for column in schema.columns_derived
             if isinstance(column.encoding, LegendreEncoding) and column.encoding.column == name
         }
         if not degrees:

@@ -380,12 +380,12 @@ def _with_some_bounds(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
 
 def _default_target(schema: Schema) -> str:
     """The last number declared, else the last boolean, else the last level of all."""
-    numbers = [column for column in schema.read_columns if not column.group_levels]
+    numbers = [column for column in schema.columns_read if not column.group_levels]
     for kind in KINDS:
         named = [column.name for column in numbers if column.kind == kind]
         if named:
             return named[-1]
-    return schema.read_columns[-1].encoded_names[-1]
+    return schema.columns_read[-1].encoded_names[-1]
 
 
 def _known(name: str) -> str:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 FALSE_ALARMS: Final = (0.001, 0.01, 0.05, 0.1)
 SUSPICIONS: Final = (0.01, 0.1, 0.5, 0.9)
-MOST_LEVELS: Final = 12
 
 _STYLE: Final = """
 :root { --ground: #fff; --ink: #1b2329; --quiet: #55616b; --line: #c9d1d8; --mark: #0072b2; --other: #a34700;
@@ -144,9 +143,7 @@ def _attacker(release: Release) -> str:
 
 
 def _released(release: Release) -> str:
-    rows = [
-        [_bdi(column.name), *map(escape, column.described(MOST_LEVELS))] for column in release.schema.columns
-    ]
+    rows = [[_bdi(column.name), *map(escape, column.described)] for column in release.schema.columns]
     width = release.schema.width
     return (
         "<h2>What was released</h2>\n"

@@ -113,7 +113,7 @@ class Reader:
     def __init__(self, rules: RowRules) -> None:
         self._rules = rules
         self._kinds = kinds_of(rules)
-        self._declared = rules.schema.read_columns
+        self._declared = rules.schema.columns_read
 
     def read(self, batch: pa.RecordBatch, *, first_row: int = 0) -> Rows:
         """All rows of a batch that has the columns asked for. Strict mode raises here, with the row."""
@@ -212,7 +212,7 @@ class CountedRows:
 
     def _gaps(self, numbers: Floats) -> Integers:
         gaps = np.zeros(len(numbers), np.int64)
-        for place, column in enumerate(self._rules.schema.read_columns):
+        for place, column in enumerate(self._rules.schema.columns_read):
             line = numbers[:, place]
             gaps += ~np.isfinite(line)
             if column.group_levels:

@@ -35,7 +35,7 @@ class BlockEncoder:
     def __init__(self, encoder: Encoder) -> None:
         schema = encoder.schema
         self._encoder = encoder
-        self._declared = schema.read_columns
+        self._declared = schema.columns_read
         self._kinds = declared_kinds(schema)
         self._plan = _Plan(schema, encoder.radius)
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
@@ -200,7 +200,7 @@ class _Plan:
 
     def __init__(self, schema: Schema, radius: float) -> None:
         unit = ROW_NORM / radius
-        declared, derived = schema.read_columns, schema.derived_columns
+        declared, derived = schema.columns_read, schema.columns_derived
         place = {column.name: position for position, column in enumerate(declared)}
         self.constant = unit if schema.constant else 0.0
         self.sources = np.zeros((3, len(declared)), np.int64)

@@ -96,19 +96,19 @@ class Schema:
         return float(self.constant) + sum(column.weight**2 for column in self.columns)
 
     @property
-    def read_columns(self) -> tuple[SourceColumn, ...]:
+    def columns_read(self) -> tuple[SourceColumn, ...]:
         """The columns that are read from the table, in order."""
         return tuple(column for column in self.columns if isinstance(column, SourceColumn))
 
     @property
-    def derived_columns(self) -> tuple[DerivedColumn, ...]:
+    def columns_derived(self) -> tuple[DerivedColumn, ...]:
         """The columns that are computed from others, in order."""
         return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
 
     @property
     def source_columns(self) -> tuple[str, ...]:
         """Names of the columns to read from the table."""
-        return tuple(column.name for column in self.read_columns)
+        return tuple(column.name for column in self.columns_read)
 
     @property
     def unbounded(self) -> tuple[str, ...]:

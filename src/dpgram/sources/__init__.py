@@ -71,7 +71,7 @@ def column_types(data: object) -> dict[str, str]:
 
 def declared_kinds(schema: Schema) -> dict[str, Kind]:
     """How the schema means the cells of each column that is read: what `open_source` takes as `kinds`."""
-    return {column.name: column.cells for column in schema.read_columns}
+    return {column.name: column.cell_kind for column in schema.columns_read}
 
 
 @final

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpgram.schema.columns.base import (
     CONSTANT,
-    Cells,
+    CellKind,
     Column,
     DerivedColumn,
     Form,
@@ -30,7 +30,7 @@ __all__ = [
     "MAX_DEGREE",
     "Boolean",
     "Categorical",
-    "Cells",
+    "CellKind",
     "Column",
     "DerivedColumn",
     "Form",

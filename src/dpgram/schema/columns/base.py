@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONSTANT: Final = "(constant)"
 """Name of the constant column."""
 
-Cells = Literal["number", "date", "boolean", "text"]
+CellKind = Literal["number", "date", "boolean", "text"]
 """What a source makes of cells that have no type of their own, such as those of a CSV file."""
 
 TEXT_FORM: Final[Mapping[str, object]] = {"type": "string", "minLength": 1}
@@ -84,9 +84,10 @@ class Column(ABC):
     def to_dict(self) -> dict[str, object]:
         """The JSON form, defaults left out."""
 
+    @property
     @abstractmethod
-    def described(self, most_levels: int) -> tuple[str, str]:
-        """Kind and range in plain words, for the report; at most so many levels."""
+    def described(self) -> tuple[str, str]:
+        """Kind and range in plain words, for the report."""
 
     @property
     @abstractmethod
@@ -167,7 +168,7 @@ class SourceColumn(Column, ABC):
 
     @property
     @abstractmethod
-    def cells(self) -> Cells:
+    def cell_kind(self) -> CellKind:
         """As what sources deliver its cells."""
 
     @abstractmethod

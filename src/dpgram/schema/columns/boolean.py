@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpgram.schema.columns.base import (
     TEXT_FORM,
-    Cells,
+    CellKind,
     Form,
     SourceColumn,
     as_float,
@@ -49,8 +49,8 @@ class Boolean(SourceColumn):
     def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "name": self.name, **weight_entry(self.weight)}
 
-    def described(self, most_levels: int) -> tuple[str, str]:
-        del most_levels
+    @property
+    def described(self) -> tuple[str, str]:
         return "truth value", "false, true"
 
     @property
@@ -58,7 +58,7 @@ class Boolean(SourceColumn):
         return TruthEncoding()
 
     @property
-    def cells(self) -> Cells:
+    def cell_kind(self) -> CellKind:
         return "boolean"
 
     def read(self, cells: pa.Array) -> Line:

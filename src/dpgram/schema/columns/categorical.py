@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 from dpgram.errors import SchemaError
 from dpgram.schema.columns.base import (
     TEXT_FORM,
-    Cells,
+    CellKind,
     Form,
     SourceColumn,
     as_float,
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MAX_LEVELS: Final = 10_000
 """Most levels of a categorical column: beyond, a level holds too few rows to be told from noise."""
+
+SHOWN_LEVELS: Final = 12
+"""More than these are counted in a report, not listed."""
 
 OTHER: Final = "other"
 """Where all levels go that were not learnt, unless the schema says otherwise."""
@@ -98,10 +101,11 @@ class Categorical(SourceColumn):
             form["other"] = self.other
         return form | weight_entry(self.weight)
 
-    def described(self, most_levels: int) -> tuple[str, str]:
+    @property
+    def described(self) -> tuple[str, str]:
         levels = self.all_levels
-        more = f", … ({len(levels)} in all)" if len(levels) > most_levels else ""
-        return "categorical", ", ".join(levels[:most_levels]) + more
+        more = f", … ({len(levels)} in all)" if len(levels) > SHOWN_LEVELS else ""
+        return "categorical", ", ".join(levels[:SHOWN_LEVELS]) + more
 
     @property
     def listed(self) -> bool:
@@ -142,7 +146,7 @@ class Categorical(SourceColumn):
         return self.encoding.names(self.name)
 
     @property
-    def cells(self) -> Cells:
+    def cell_kind(self) -> CellKind:
         return "text"
 
     def read(self, cells: pa.Array) -> Line:

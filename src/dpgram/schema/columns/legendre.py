@@ -61,8 +61,8 @@ class Legendre(DerivedColumn):
             **weight_entry(self.weight),
         }
 
-    def described(self, most_levels: int) -> tuple[str, str]:
-        del most_levels
+    @property
+    def described(self) -> tuple[str, str]:
         return "polynomial", f"degree {self.degree} of {self.column}"
 
     @property

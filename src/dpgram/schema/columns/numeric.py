@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 from dpgram.errors import SchemaError
 from dpgram.schema.columns.base import (
     TEXT_FORM,
-    Cells,
+    CellKind,
     Form,
     SourceColumn,
     as_float,
@@ -111,8 +111,8 @@ class Numeric(SourceColumn):
             bounds = {"low": show(self.low), "high": show(self.high)}
         return {"kind": self.kind, "name": self.name, **bounds, **weight_entry(self.weight)}
 
-    def described(self, most_levels: int) -> tuple[str, str]:
-        del most_levels
+    @property
+    def described(self) -> tuple[str, str]:
         form = self.to_dict()
         return "dates" if self.dates else "number", f"{form['low']} to {form['high']}"
 
@@ -161,7 +161,7 @@ class Numeric(SourceColumn):
         return NumberEncoding(low=low, high=high, centre=self.centre, half_width=self.half_width)
 
     @property
-    def cells(self) -> Cells:
+    def cell_kind(self) -> CellKind:
         return "date" if self.dates else "number"
 
     def read(self, cells: pa.Array) -> Line:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpgram.errors import SchemaError
-from dpgram.schema.columns.base import TEXT_FORM, Cells, Form, SourceColumn
-from dpgram.schema.columns.categorical import Categorical, categorical, levels_form
+from dpgram.schema.columns.base import TEXT_FORM, CellKind, Form, SourceColumn
+from dpgram.schema.columns.categorical import SHOWN_LEVELS, Categorical, categorical, levels_form
 from dpgram.schema.encodings import UNKNOWN_CODE, NumberEncoding, SourceEncoding
 
 if TYPE_CHECKING:
@@ -50,10 +50,11 @@ class Ordinal(SourceColumn):
     def to_dict(self) -> dict[str, object]:
         return {**self.choice.to_dict(), "kind": self.kind}
 
-    def described(self, most_levels: int) -> tuple[str, str]:
-        more = ", …" if len(self.levels) > most_levels else ""
+    @property
+    def described(self) -> tuple[str, str]:
+        more = ", …" if len(self.levels) > SHOWN_LEVELS else ""
         codes = f"(0 to {len(self.levels) - 1})"
-        return "ordered levels", f"{', '.join(self.levels[:most_levels])}{more} {codes}"
+        return "ordered levels", f"{', '.join(self.levels[:SHOWN_LEVELS])}{more} {codes}"
 
     @property
     def choice(self) -> Categorical:
@@ -71,7 +72,7 @@ class Ordinal(SourceColumn):
         return NumberEncoding(low=low, high=high, centre=0.5 * high, half_width=0.5 * high)
 
     @property
-    def cells(self) -> Cells:
+    def cell_kind(self) -> CellKind:
         return "text"
 
     def read(self, cells: pa.Array) -> Line:

@@ -43,8 +43,8 @@ class Product(DerivedColumn):
     def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "left": self.left, "right": self.right, **weight_entry(self.weight)}
 
-    def described(self, most_levels: int) -> tuple[str, str]:
-        del most_levels
+    @property
+    def described(self) -> tuple[str, str]:
         return "product", f"{self.left} times {self.right}"
 
     @property
