@@ -96,7 +96,8 @@ def _cell(cell: object, column: Column, step: float) -> list[float] | None:
     if isinstance(column, Ordinal):
         if cell not in column.levels:
             return None
-        return [(column.levels.index(cell) - column.centre) * (1 / column.half_width) * step]
+        middle = 0.5 * (len(column.levels) - 1)
+        return [(column.levels.index(cell) - middle) * (1 / middle) * step]
     if isinstance(column, Boolean):
         return [step if cell else -step]
     assert isinstance(column, Categorical)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.moments import Moments, scale_factors
 from dpgram.errors import AnalysisError
-from dpgram.schema import Categorical, EncodedColumn, Legendre, Product, Schema
+from dpgram.schema import EncodedColumn, Schema
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -231,9 +231,7 @@ def _features(schema: Schema, target_at: int, on: Sequence[str] | None) -> tuple
     own = encoded[target_at].source
     if on is None:
         chosen = [
-            column.name
-            for column in schema.columns
-            if column.name != own and not (isinstance(column, Product | Legendre) and own in column.factors)
+            column.name for column in schema.columns if column.name != own and own not in column.factors
         ]
     else:
         if isinstance(on, str):
@@ -268,9 +266,7 @@ def _references(
     groups = [
         column
         for column in schema.columns
-        if isinstance(column, Categorical)
-        and column.name in names
-        and set(schema.indices(column.name)) <= set(features)
+        if column.group_levels and column.name in names and set(schema.indices(column.name)) <= set(features)
     ]
     for name, level in asked.items():
         group = next((column for column in groups if column.name == name), None)
@@ -278,11 +274,11 @@ def _references(
             raise AnalysisError(
                 f"{name!r} has no reference level: it is no categorical feature of this regression"
             )
-        if level not in group.all_levels:
-            raise AnalysisError(f"{name!r} has no level {level!r}", limit=", ".join(group.all_levels[:20]))
+        if level not in group.group_levels:
+            raise AnalysisError(f"{name!r} has no level {level!r}", limit=", ".join(group.group_levels[:20]))
     # Without an intercept the first group keeps all its levels: they carry the overall level themselves.
     coded = groups if intercept else groups[1:]
-    return {group.name: asked.get(group.name, group.all_levels[0]) for group in coded}
+    return {group.name: asked.get(group.name, group.group_levels[0]) for group in coded}
 
 
 def _unit(width: int, at: int, value: float) -> Vector:

@@ -14,7 +14,6 @@ from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
 from dpgram.lattice import cell_unit
 from dpgram.noise import SampledLaw
-from dpgram.schema.columns import Numeric
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -90,10 +89,9 @@ def _learnt(release: Document) -> list[tuple[str, str]]:
     """What was learnt privately, inside the stated guarantee."""
     facts: list[tuple[str, str]] = []
     if names := learnt_bounds(release):
-        ends = {
-            column.name: column.bounds for column in release.schema.columns if isinstance(column, Numeric)
-        }
-        bounds = [f"{name} in [{ends[name][0]:.4g}, {ends[name][1]:.4g}]" for name in names if name in ends]
+        ends = {column.name: column.bounds for column in release.schema.columns}
+        found = [(name, own) for name in names if (own := ends.get(name)) is not None]
+        bounds = [f"{name} in [{low:.4g}, {high:.4g}]" for name, (low, high) in found]
         facts.append(("learnt bounds", ", ".join(bounds) + "; values outside were moved to them"))
     facts += [
         ("learnt levels", f"{column}: {', '.join(levels) or 'none'}; the rest is other")

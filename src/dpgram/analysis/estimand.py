@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, final
 
 from dpgram.analysis.moments import Moments
-from dpgram.schema import DerivedColumn
 
 if TYPE_CHECKING:
     from dpgram.analysis.design import Design
@@ -38,12 +37,7 @@ def moved_columns(moments: Moments, design: Design) -> tuple[str, ...]:
     """Columns of the regression, or behind its products, whose bounds were learnt."""
     schema = moments.schema
     used = {design.target, *(term.source for term in design.terms)}
-    factors = [
-        column.factors
-        for column in schema.columns
-        if isinstance(column, DerivedColumn) and column.name in used
-    ]
-    used.update(name for names in factors for name in names)
+    used.update([name for column in schema.columns if column.name in used for name in column.factors])
     return tuple(column.name for column in schema.columns if column.name in used & moments.learnt_bounds)
 
 

@@ -25,7 +25,7 @@ from dpgram.lattice import cell_unit
 from dpgram.noise import NoiseLaw, SampledLaw
 from dpgram.noise.sampled import StandIn
 from dpgram.privacy.sampling.entropy import simulation
-from dpgram.schema import Categorical, Product, Schema
+from dpgram.schema import Schema
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -186,7 +186,7 @@ class Moments:
     def known_null_space(self) -> Matrix:
         """Orthonormal columns u with G·u = 0 in every table: a group's levels add up to the constant."""
         schema, width = self.schema, self.schema.width
-        groups = [schema.indices(column.name) for column in schema.columns if isinstance(column, Categorical)]
+        groups = [schema.indices(column.name) for column in schema.columns if column.group_levels]
         if not self.complete_groups or not groups:
             return np.zeros((width, 0))
         ones = np.zeros((width, len(groups)))
@@ -227,7 +227,7 @@ class Moments:
             return vector
         if self.complete_groups:
             for column in schema.columns:
-                if isinstance(column, Categorical):
+                if column.group_levels:
                     vector[list(schema.indices(column.name))] = 1.0 / column.weight
                     return vector
         return None
@@ -258,7 +258,4 @@ def _beyond_floats(limit: str) -> AnalysisError:
 def scale_factors(schema: Schema) -> Mapping[str, float]:
     """Declared name → the (product of) half-widths that turns its z into original units."""
     widths = {column.name: column.half_width for column in schema.encoded}
-    for column in schema.columns:
-        if isinstance(column, Product):
-            widths[column.name] = widths[column.left] * widths[column.right]
-    return widths
+    return widths | {column.name: column.encoding.original_unit(widths) for column in schema.columns_derived}

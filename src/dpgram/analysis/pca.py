@@ -26,7 +26,6 @@ import numpy.typing as npt
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.problem import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.errors import AnalysisError
-from dpgram.schema import Categorical
 
 if TYPE_CHECKING:
     import polars as pl
@@ -218,7 +217,7 @@ def _free_directions(moments: Moments, positions: Sequence[int], scales: Vector)
     still: list[int] = []
     for column in schema.columns if moments.complete_groups else ():
         members = schema.indices(column.name)
-        if isinstance(column, Categorical) and set(members) <= set(positions):
+        if column.group_levels and set(members) <= set(positions):
             places = [positions.index(i) for i in members]
             within = complement_of(scales[places] / moments.weights[list(members)])
             directions[np.ix_(places, places)] = np.column_stack([np.zeros(len(places)), within])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Protocol, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import plausible_variance, residual_variance
 from dpgram.errors import AnalysisError
-from dpgram.schema import Boolean, Categorical, Legendre, Numeric, Ordinal, Product, Schema
+from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ def design_matrix(design: Design, rows: object, clamped: frozenset[str] = frozen
     Values of the `clamped` columns are moved into their bounds, as those of the table were.
     """
     table = _Columns(design.schema, rows, clamped)
-    values = [_term_values(design.schema, term, table) for term in design.terms]
+    values = [_term_values(term, table) for term in design.terms]
     length = table.length
     return np.column_stack([np.broadcast_to(value, (length,)) for value in values])
 
@@ -71,27 +71,13 @@ def predict_with_intervals(
     )
 
 
-def _term_values(schema: Schema, term: Term, table: _Columns) -> Vector:
+def _term_values(term: Term, table: _Columns) -> Vector:
     if term.source == INTERCEPT:
         return np.ones(1)
-    column = schema.column(term.source)
-    match column:
-        case Numeric() | Boolean() | Ordinal():
-            return table.numbers(column.name) - term.shift
-        case Categorical():
-            return np.asarray(table.levels(column) == term.level, dtype=np.float64)
-        case Product(left=left, right=right):
-            return _centred(schema, left, table) * _centred(schema, right, table)
-        case Legendre(column=source, degree=degree):
-            z = _centred(schema, source, table) / schema.encoded[schema.indices(source)[0]].half_width
-            selector = np.zeros(degree + 1)
-            selector[degree] = 1.0
-            return np.asarray(np.polynomial.legendre.legval(z, selector))
-    raise AnalysisError(f"{term.name!r} cannot be computed from new rows")
-
-
-def _centred(schema: Schema, name: str, table: _Columns) -> Vector:
-    return table.numbers(name) - schema.encoded[schema.indices(name)[0]].centre
+    values = table.values(term.source)
+    if term.level is not None:
+        return np.asarray(values == term.level, dtype=np.float64)
+    return np.asarray(values - term.shift)
 
 
 @runtime_checkable
@@ -114,45 +100,25 @@ class _Columns:
             raise AnalysisError(
                 "new rows must be a mapping or a frame of columns", got=f"a {type(rows).__name__}"
             )
-        self._schema = schema
+        self._read = {column.name: column for column in schema.columns_read}
+        self._derived = {column.name: column for column in schema.columns_derived}
+        self._encoded = {column.name: column for column in schema.encoded}
         self._rows = rows
         self.length = _length(rows)
 
-    def numbers(self, name: str) -> Vector:
-        """A numeric or boolean column as floats; dates as days since 1970, ordered levels as codes."""
-        column = self._schema.column(name)
-        if isinstance(column, Ordinal):
-            codes = {level: float(code) for code, level in enumerate(column.levels)}
-            return np.array([codes[level] for level in self.levels(column.choice)])
-        raw = self._raw(name)
-        try:
-            if isinstance(column, Numeric) and column.dates and raw.dtype.kind not in "fiu":
-                days = raw.astype("datetime64[us]") - np.datetime64("1970-01-01", "us")
-                found = np.asarray(days / np.timedelta64(1, "D"), dtype=np.float64)
-            else:
-                found = raw.astype(np.float64)
-        except (TypeError, ValueError):
-            raise AnalysisError(f"the new rows' column {name!r} is not numeric") from None
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """Numbers in original units (dates as days since 1970, ordered levels as codes), or levels."""
+        if name in self._derived:  # nobody is asked for what follows from other columns
+            encoding = self._derived[name].encoding
+            factors = [self._encoded[factor] for factor in encoding.factors]
+            centred = [self.values(factor.name) - factor.centre for factor in factors]
+            return encoding.original(centred, [factor.half_width for factor in factors])
+        column = self._read[name]
+        found = column.new_values(self._raw(name))
         self._check_size(name, len(found))
-        if name in self._clamped and isinstance(column, Numeric):
-            return np.clip(found, *column.bounds)
+        if name in self._clamped and column.bounds is not None:
+            return np.asarray(np.clip(found, *column.bounds))
         return found
-
-    def levels(self, column: Categorical) -> npt.NDArray[np.object_]:
-        """A categorical column as the schema's texts; unknown ones go to `other`, else they are refused."""
-        known = frozenset(column.all_levels)
-        texts = []
-        for value in self._raw(column.name).tolist():
-            text = _level_text(value)
-            if text not in known and column.other is None:
-                raise AnalysisError(
-                    f"the new rows' column {column.name!r} has a level the schema does not know",
-                    got=repr(text),
-                    limit=", ".join(column.all_levels[:20]),
-                )
-            texts.append(text if text in known else column.other)
-        self._check_size(column.name, len(texts))
-        return np.array(texts, dtype=object)
 
     def _raw(self, name: str) -> npt.NDArray[np.generic]:
         try:
@@ -179,12 +145,3 @@ def _length(rows: object) -> int:
 
 def _is_scalar(value: object) -> bool:
     return isinstance(value, str | bytes) or np.ndim(np.asarray(value, dtype=object)) == 0
-
-
-def _level_text(value: object) -> str:
-    """Levels are compared by text, as in the schema: booleans as true/false, whole floats as integers."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)

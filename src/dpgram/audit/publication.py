@@ -36,7 +36,7 @@ from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema
-from dpgram.schema.columns import Boolean, Categorical, Column, Numeric
+from dpgram.schema.columns import Categorical, SourceColumn
 from dpgram.sums.exact_gram import ExactGram
 
 if TYPE_CHECKING:
@@ -255,9 +255,7 @@ def worst_tables(pipeline: Pipeline, *, person_rows: int = 4) -> tuple[TablePair
     schema, options = pipeline.schema, pipeline.options
     unit, by = pipeline.rows.unit, pipeline.by
     rows, replaced = (person_rows if unit else 1), options.get("adjacency", "add-remove") == "replace-one"
-    columns = [schema.column(name) for name in schema.source_columns]
-    if by is not None:
-        columns = [column for column in columns if column.name != by.name]
+    columns = [column for column in schema.columns_read if by is None or column.name != by.name]
     width = len(columns)
     like, alone = np.ones((rows, width)), np.zeros((rows, width))
     alone[:, 0] = 1.0
@@ -282,7 +280,9 @@ def _along(axes: npt.NDArray[np.intp], rows: int, width: int) -> Scores:
     return places
 
 
-def _table(columns: Sequence[Column], own: Scores, unit: str | None, by: Categorical | None) -> pa.Table:
+def _table(
+    columns: Sequence[SourceColumn], own: Scores, unit: str | None, by: Categorical | None
+) -> pa.Table:
     """The rows of some others, near the middle, and those in question; −1 and 1 are the ends of a column.
 
     Where there are groups, rows fall into them in turn: a person has rows in all of them.
@@ -291,27 +291,12 @@ def _table(columns: Sequence[Column], own: Scores, unit: str | None, by: Categor
 
     others = 0.25 * np.cos(np.arange(OTHERS * len(columns))).reshape(OTHERS, len(columns))
     places = np.concatenate([others, own])
-    found = {column.name: _values(column, places[:, k]) for k, column in enumerate(columns)}
+    found = {column.name: column.cells_at(places[:, k]) for k, column in enumerate(columns)}
     if by is not None:
         found[by.name] = pa.array(np.resize(by.all_levels, len(places)).tolist())
     if unit is not None:
         found[unit] = pa.array([f"other {k}" for k in range(OTHERS)] + ["the person"] * len(own))
     return pa.table(found)
-
-
-def _values(column: Column, places: Scores) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    if isinstance(column, Numeric):
-        low, high = column.bounds
-        values = np.clip(0.5 * (low + high) + 0.5 * (high - low) * places, low, high)
-        return pa.array(values.astype(np.int32)).cast(pa.date32()) if column.dates else pa.array(values)
-    if isinstance(column, Boolean):
-        return pa.array(places > 0.0)
-    if isinstance(column, Categorical):
-        levels = column.all_levels
-        return pa.array([levels[0] if place > 0.0 else levels[-1] for place in places])
-    raise SchemaError(f"column {column.name!r} is of a kind that no audit knows", got=type(column).__name__)
 
 
 def _described(pipeline: Pipeline, pairs: Sequence[TablePair], source: SourceKind) -> str:

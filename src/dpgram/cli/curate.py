@@ -28,7 +28,6 @@ from dpgram.cli.console import (
 )
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.errors import ReleaseError
-from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
@@ -401,9 +400,7 @@ def _outputs(output: Path, schema: Schema, by: str | None) -> list[Path]:
     """`output`, or one name for each group or block: insurance.north.dpgram.json, insurance.block-1.…"""
     labels: list[str] = [f"block-{number}" for number in range(1, len(schema.blocks or ()) + 1)]
     if by is not None:
-        column = schema.column(by)
-        levels = column.all_levels if isinstance(column, Categorical) else ()
-        labels = [re.sub(r"[^\w-]+", "_", level) for level in levels]
+        labels = [re.sub(r"[^\w-]+", "_", level) for level in schema.column(by).group_levels]
         if len(set(labels)) < len(labels):  # levels that look alike once written as file names
             labels = [f"{number}-{label}" for number, label in enumerate(labels, start=1)]
     if not labels:

@@ -28,7 +28,7 @@ from dpgram.document.fields import (
 from dpgram.document.octaves import OCTAVES, Coarse
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.counts import CountNoise, price_of_counts, projected
-from dpgram.schema.columns import Categorical, Column, Numeric
+from dpgram.schema.columns import Column
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -172,7 +172,7 @@ def _bounds_agree(octaves: ColumnOctaves, bins: ColumnBins, release: Document) -
     column = _declared(bins.column, release)
     if column is None:
         return release.block is not None  # another block has it
-    return isinstance(column, Numeric) and column.bounds[0] < high and column.bounds[1] > low
+    return column.may_have_learnt_bounds(low, high)
 
 
 def _levels_agree(levels: LearntLevels, release: Document) -> bool:
@@ -182,7 +182,7 @@ def _levels_agree(levels: LearntLevels, release: Document) -> bool:
         return False
     if column is None:
         return release.block is not None
-    return isinstance(column, Categorical) and column.levels == (levels.levels or (column.other,))
+    return column.may_have_learnt_levels(levels.levels)
 
 
 def _declared(name: str, release: Document) -> Column | None:

@@ -19,7 +19,6 @@ from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
 from dpgram.rows.encoder import Block, Encoder, Missing
 from dpgram.schema import Schema
-from dpgram.schema.columns import Boolean, Numeric
 from dpgram.sums.exact_gram import ExactGram, GramSum
 
 if TYPE_CHECKING:
@@ -141,10 +140,7 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
         and data.shape[1] == len(schema.source_columns)
         and data.flags.c_contiguous
         and data.flags.writeable  # the kernel would be compiled once more for read-only memory
-        and all(
-            isinstance(column, Boolean) or (isinstance(column, Numeric) and not column.dates)
-            for column in map(schema.column, schema.source_columns)
-        )
+        and all(column.reads_floats_as_they_are for column in schema.columns_read)
     )
 
 

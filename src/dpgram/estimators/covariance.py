@@ -84,9 +84,10 @@ class PrivateCovariance(PublishingEstimator):
 def refuse_other_than_numbers(name: str, schema: Schema) -> None:
     """Levels and derived columns have no place among scikit-learn's features; a release serves them."""
     for column in schema.columns:
+        # Numbers as they are, and no other kind: a column that makes something else of them is none.
         if not isinstance(column, Numeric) or column.dates:
             raise SchemaError(
                 f"{name} takes numbers only",
-                got=f"{column.name!r}, which is {'a date' if isinstance(column, Numeric) else column.kind}",
+                got=f"{column.name!r}, which is {'a date' if column.kind == Numeric.kind else column.kind}",
                 remedy="Publish a release and ask it: release.pca(), release.covariance()",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, Self, final
 
 import numpy as np
@@ -13,7 +13,7 @@ from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.noise import SymmetricGaussian
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.publishing.measurements.target import SLOPE, MeasuredTarget, TargetedGaussian
-from dpgram.schema import Boolean, Numeric, Ordinal, Schema
+from dpgram.schema import Schema
 
 TARGET_LENGTH: Final = math.sqrt((math.sqrt(1.0 + 8.0 * SLOPE**2) - 1.0) / (4.0 * SLOPE**2))
 """√r, r minimising (1 + r)²(1/r + SLOPE²): the target's length over that of the features where one symmetric
@@ -86,10 +86,5 @@ class NoisySums:
 
 def reweighted(schema: Schema, target: str, factor: float) -> Schema:
     """The schema with the target's weight multiplied."""
-    columns = [
-        replace(column, weight=column.weight * factor)
-        if column.name == target and isinstance(column, Numeric | Ordinal | Boolean)
-        else column
-        for column in schema.columns
-    ]
+    columns = [column.reweighted(factor) if column.name == target else column for column in schema.columns]
     return Schema(*columns, constant=schema.constant)

@@ -27,7 +27,7 @@
     const intercept = moments.hasConstant;
     const chosen = on.map((name) => moments.declared.find((column) => column.name === name));
     // Without an intercept the first group in the schema keeps all its levels: they carry the overall level.
-    const groups = moments.declared.filter((column) => column.kind === "categorical" && chosen.includes(column));
+    const groups = moments.declared.filter((column) => column.group && chosen.includes(column));
     const references = new Map(
       (intercept ? groups : groups.slice(1)).map((group) => [group.name, group.positions[0]]),
     );

@@ -51,15 +51,15 @@
     const numberOf = (name) => {
       const source = moments.declared.find((other) => other.name === name);
       const at = moments.columns[source.positions[0]];
-      return { column: name, centre: at.centre, half_width: at.scale, dates: source.dates, within: within(source) };
+      return { column: name, centre: at.centre, half_width: at.scale, reader: source.reader, within: within(source) };
     };
-    if (column.kind === "level") return { name: term.name, of: { kind: "level", column: column.source, level: column.level } };
+    if (column.kind === "level") return { name: term.name, of: { kind: "level", column: column.source, reader: declared.reader, level: column.level } };
     if (column.kind === "product") return { name: term.name, of: { kind: "product", factors: declared.factors.map(numberOf) } };
     if (column.kind === "legendre") {
-      return { name: term.name, of: { kind: "legendre", degree: declared.degree, ...numberOf(declared.factors[0]) } };
+      return { name: term.name, of: { kind: "legendre", degree: column.degree, ...numberOf(declared.factors[0]) } };
     }
     const shift = design.intercept ? 0 : column.centre;
-    const of = { kind: "number", column: column.source, shift, dates: declared.dates, within: within(declared) };
+    const of = { kind: "number", column: column.source, shift, reader: declared.reader, within: within(declared) };
     return { name: term.name, of };
   }
 
@@ -102,13 +102,14 @@
   }
 
   const clamped = (text, bounds) => (bounds ? `min(max(${text}, ${bounds[0]}), ${bounds[1]})` : text);
-  const value = (of) => clamped(`${of.dates ? "day" : "float"}(row[${literal(of.column)}])`, of.within);
+  const cell = (of) => of.reader.join(`row[${literal(of.column)}]`);
+  const value = (of) => clamped(cell(of), of.within);
   const centred = (of) => `(${value(of)} - ${of.centre})`;
 
   const TERMS = {
     constant: () => "",
     number: (of) => ` * ${of.shift ? `(${value(of)} - ${of.shift})` : value(of)}`,
-    level: (of) => ` * (text(row[${literal(of.column)}]) == ${literal(of.level)})`,
+    level: (of) => ` * (${cell(of)} == ${literal(of.level)})`,
     product: (of) => ` * ${of.factors.map(centred).join(" * ")}`,
     legendre: (of) => ` * legendre(${of.degree}, ${centred(of)} / ${of.half_width})`,
   };
@@ -116,7 +117,8 @@
   function asPython(model) {
     const terms = model.coefficients.map((c) => `        + ${c.fitted}${TERMS[c.of.kind](c.of)}\n`);
     const kinds = new Set(model.coefficients.map((c) => c.of.kind));
-    const dates = model.coefficients.some((c) => c.of.dates || c.of.factors?.some((factor) => factor.dates));
+    const readers = model.coefficients.flatMap((c) => [c.of, ...(c.of.factors ?? [])]).map((of) => of.reader?.[0] ?? "");
+    const reads = (helper) => readers.some((reader) => reader.includes(`${helper}(`));
     const alpha = model.method === "ridge" ? `, alpha=${model.penalty}` : "";
     const intercept = kinds.has("constant") ? "" : ", intercept=False";
     const parts = [
@@ -125,11 +127,11 @@
         `(epsilon = ${model.release.epsilon}, delta = ${model.release.delta}, ${model.release.adjacency}).\n` +
         '"""\n',
       `TARGET = ${literal(model.target)}\nFEATURES = [${model.features.map(literal).join(", ")}]\n`,
-      dates &&
+      reads("day") &&
         "def day(value):\n" +
           '    """A date as days since 1970-01-01; a number as it is."""\n' +
           '    return value.toordinal() - 719163 if hasattr(value, "toordinal") else float(value)\n',
-      kinds.has("level") &&
+      reads("text") &&
         "def text(value):\n" +
           '    """A level as it is written in the schema."""\n' +
           "    return str(value).lower() if isinstance(value, bool) else str(value)\n",

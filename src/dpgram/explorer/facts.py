@@ -17,8 +17,6 @@ from dpgram.document.document import Document
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical, DerivedColumn, Legendre, Numeric
-from dpgram.schema.ordered import Ordinal
 
 
 def page_facts(release: Document) -> dict[str, object]:
@@ -61,6 +59,7 @@ def _encoded(schema: Schema) -> list[dict[str, object]]:
             "source": column.source,
             "kind": column.kind,
             "level": column.level,
+            "degree": column.degree,
             "centre": column.centre,
             "weight": column.weight,
             "scale": 1.0 if column.kind == "level" else scales[column.source],
@@ -71,16 +70,16 @@ def _encoded(schema: Schema) -> list[dict[str, object]]:
 
 def _declared(moments: Moments) -> list[dict[str, object]]:
     schema = moments.schema
+    readers = {column.name: list(column.python_reader) for column in schema.columns_read}
     return [
         {
             "name": column.name,
             "kind": column.kind,
             "positions": list(schema.indices(column.name)),
-            "factors": list(column.factors) if isinstance(column, DerivedColumn) else [],
-            "degree": column.degree if isinstance(column, Legendre) else None,
-            "levels": len(column.all_levels) if isinstance(column, Categorical) else None,
-            "bounds": list(column.bounds) if isinstance(column, Numeric | Ordinal) else None,
-            "dates": isinstance(column, Numeric) and column.dates,
+            "factors": list(column.factors),
+            "group": bool(column.group_levels),
+            "bounds": None if column.bounds is None else list(column.bounds),
+            "reader": readers.get(column.name),
             "learnt": column.name in moments.learnt_bounds,
             "wide": column.name in moments.wide_bounds,
         }

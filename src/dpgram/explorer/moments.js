@@ -74,7 +74,7 @@
   // Orthonormal u with G·u = 0 in every table: the levels of a group add up to the constant.
   function knownNullSpace(facts) {
     const width = facts.columns.length;
-    const groups = facts.complete_groups ? facts.declared.filter((column) => column.kind === "categorical") : [];
+    const groups = facts.complete_groups ? facts.declared.filter((column) => column.group) : [];
     let ones = groups.map((group) => {
       const vector = new Float64Array(width);
       for (const i of group.positions) vector[i] = 1 / facts.columns[i].weight;
@@ -123,7 +123,7 @@
       vector[0] = 1 / facts.columns[0].weight;
       return vector;
     }
-    const group = facts.declared.find((column) => column.kind === "categorical");
+    const group = facts.declared.find((column) => column.group);
     if (!facts.complete_groups || group === undefined) return null;
     for (const i of group.positions) vector[i] = 1 / facts.columns[i].weight;
     return vector;

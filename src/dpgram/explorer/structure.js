@@ -122,7 +122,7 @@
     const rows = [];
     const taken = new Set();
     const groups = moments.facts.complete_groups
-      ? moments.declared.filter((column) => column.kind === "categorical")
+      ? moments.declared.filter((column) => column.group)
       : [];
     for (const group of groups) {
       const members = group.positions.map((i) => positions.indexOf(i));

@@ -19,18 +19,9 @@ from numpy.polynomial import legendre as polynomials
 from scipy.special import roots_jacobi
 
 from dpgram.errors import AnalysisError
-from dpgram.schema import (
-    Boolean,
-    Categorical,
-    Column,
-    DerivedColumn,
-    Legendre,
-    Numeric,
-    Ordinal,
-    Product,
-    Schema,
-)
+from dpgram.schema import Column, Schema, SourceColumn
 from dpgram.schema.columns import MAX_DEGREE
+from dpgram.schema.encodings import LegendreEncoding, LevelsEncoding, ProductEncoding, TruthEncoding
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -89,7 +80,7 @@ class Assumption:
 
     def _independent(self, schema: Schema, target: str) -> tuple[Vector, Matrix]:
         """Means and covariances of z before the target is tied to the features."""
-        laws = {column.name: self._law(column) for column in schema.columns if _basic(column)}
+        laws = {column.name: self._law(column) for column in schema.columns_read if not column.group_levels}
         names = list(laws)
         sizes = np.array([laws[name].spread for name in names])
         basic = np.outer(sizes, sizes) * self.correlation
@@ -108,19 +99,22 @@ class Assumption:
             mean[0] = 1.0
         for column in schema.columns:
             at = list(schema.indices(column.name))
-            if isinstance(column, Categorical):
-                shares = self._shares(column)
-                mean[at] = shares
-                rest[np.ix_(at, at)] = np.diag(shares) - np.outer(shares, shares)
-            elif isinstance(column, Product):
-                left, right = laws[column.left], laws[column.right]
-                i, j = names.index(column.left), names.index(column.right)
-                loading[at, i] += right.mean
-                loading[at, j] += left.mean
-                mean[at] = left.mean * right.mean + basic[i, j]
-                rest[at, at] = basic[i, i] * basic[j, j] + basic[i, j] ** 2
-            elif not isinstance(column, Legendre):
-                mean[at], loading[at, names.index(column.name)] = laws[column.name].mean, 1.0
+            match column.encoding:
+                case LevelsEncoding(levels=levels):
+                    shares = self._shares(column, len(levels))
+                    mean[at] = shares
+                    rest[np.ix_(at, at)] = np.diag(shares) - np.outer(shares, shares)
+                case ProductEncoding() as pair:
+                    left, right = laws[pair.left], laws[pair.right]
+                    i, j = names.index(pair.left), names.index(pair.right)
+                    loading[at, i] += right.mean
+                    loading[at, j] += left.mean
+                    mean[at] = left.mean * right.mean + basic[i, j]
+                    rest[at, at] = basic[i, i] * basic[j, j] + basic[i, j] ** 2
+                case LegendreEncoding():
+                    pass  # all polynomials of one number together, below
+                case _:
+                    mean[at], loading[at, names.index(column.name)] = laws[column.name].mean, 1.0
         for i, name in enumerate(names):
             self._polynomials(schema, name, laws[name], i, mean, loading, rest)
         return mean, loading @ basic @ loading.T + rest
@@ -129,12 +123,16 @@ class Assumption:
         self, schema: Schema, name: str, law: _Law, i: int, mean: Vector, loading: Matrix, rest: Matrix
     ) -> None:
         """P_k(z) = its mean + slope·(z − mean) + a rest, exactly, for all Legendre columns of one number."""
-        columns = [c for c in schema.columns if isinstance(c, Legendre) and c.column == name]
-        if not columns:
+        degrees = {
+            schema.indices(column.name)[0]: column.encoding.degree
+            for column in schema.columns_derived
+            if isinstance(column.encoding, LegendreEncoding) and column.encoding.column == name
+        }
+        if not degrees:
             return
-        at = [schema.indices(column.name)[0] for column in columns]
+        at = list(degrees)
         nodes, weights = law.quadrature()
-        powers = [polynomials.legval(nodes, np.eye(MAX_DEGREE + 1)[column.degree]) for column in columns]
+        powers = [polynomials.legval(nodes, np.eye(MAX_DEGREE + 1)[degree]) for degree in degrees.values()]
         values = np.array([nodes, *powers])
         means = values @ weights
         moved = values - means[:, None]
@@ -143,12 +141,12 @@ class Assumption:
         mean[at], loading[at, i] = means[1:], slopes
         rest[np.ix_(at, at)] = covariance[1:, 1:] - np.outer(slopes, slopes) * covariance[0, 0]
 
-    def _law(self, column: Column) -> _Law:
+    def _law(self, column: SourceColumn) -> _Law:
         asked = self.spread.get(column.name) if isinstance(self.spread, Mapping) else None
         if asked is not None and not isinstance(asked, int | float):
             raise AnalysisError(f"the spread of {column.name!r} must be one number", got=repr(asked))
         mean = (self.mean or {}).get(column.name)
-        if isinstance(column, Boolean):
+        if column.encoded_as is TruthEncoding:
             spread = math.sqrt(1.0 - (mean or 0.0) ** 2) if asked is None else float(asked)
             mean = math.sqrt(max(1.0 - spread**2, 0.0)) if mean is None else mean
         else:
@@ -174,14 +172,13 @@ class Assumption:
         """A misspelt name would silently assume something else."""
         named = {*(self.spread if isinstance(self.spread, Mapping) else ()), *(self.mean or ())} - {"*"}
         for name in sorted(named):
-            if isinstance(schema.column(name), DerivedColumn):
+            if schema.column(name).factors:
                 raise AnalysisError(
                     f"{name!r} is computed from other columns", remedy="Give the spread of those."
                 )
 
-    def _shares(self, column: Categorical) -> Vector:
+    def _shares(self, column: Column, levels: int) -> Vector:
         asked = self.spread.get(column.name) if isinstance(self.spread, Mapping) else None
-        levels = len(column.all_levels)
         if asked is None:
             return np.full(levels, 1.0 / levels)
         shares = np.atleast_1d(np.asarray(asked, dtype=np.float64))
@@ -210,7 +207,3 @@ class _Law:
             return np.array([-1.0, 1.0]), np.array([1.0 - middle, middle])
         nodes, weights = roots_jacobi(MAX_DEGREE + 1, (1.0 - middle) * total - 1.0, middle * total - 1.0)
         return np.asarray(nodes), np.asarray(weights / weights.sum())
-
-
-def _basic(column: Column) -> bool:
-    return isinstance(column, Numeric | Ordinal | Boolean)

@@ -29,7 +29,7 @@ from dpgram.publishing.request import check_rows
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import Rows
-from dpgram.schema import Boolean, Categorical, Column, DerivedColumn, Numeric, Ordinal, Schema
+from dpgram.schema import KINDS, Schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -309,16 +309,14 @@ def _halved(
     """The same regression on the first half of its features, with the other half left out of the release."""
     target = setting.question.target
     own = schema.encoded[schema.indices(target)[0]].source
-    used = [c for c in schema.columns if c.name != own and not _made_of(c, own)]
+    used = [c for c in schema.columns if c.name != own and own not in c.factors]
     used = [c for c in used if on is None or c.name in on]
-    base = [c for c in used if not isinstance(c, DerivedColumn)]
+    base = [c for c in used if not c.factors]
     if len(base) < 2:
         return None
     names = {c.name for c in base[: (len(base) + 1) // 2]} | {own}
     kept = [
-        c
-        for c in schema.columns
-        if c.name in names or (c in used and isinstance(c, DerivedColumn) and set(c.factors) <= names)
+        c for c in schema.columns if c.name in names or (c in used and c.factors and set(c.factors) <= names)
     ]
     smaller = Schema(*kept, constant=schema.constant)
     at = [schema.names.index(name) for name in smaller.names]
@@ -333,10 +331,6 @@ def _halved(
         rank=None if setting.rank is None else min(setting.rank, smaller.width),
         degrees=setting.degrees,
     )
-
-
-def _made_of(column: Column, name: str) -> bool:
-    return isinstance(column, DerivedColumn) and name in column.factors
 
 
 def _advice(setting: Setting, delta: float, wanted: float, *, psd: bool) -> Advice:
@@ -371,17 +365,18 @@ def _advice(setting: Setting, delta: float, wanted: float, *, psd: bool) -> Advi
 def _with_some_bounds(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
     if not isinstance(schema, Schema):
         raise AnalysisError("plan needs a Schema", got=f"a {type(schema).__name__}")
-    unknown = tuple(c.name for c in schema.columns if isinstance(c, Numeric) and not c.bounded)
+    unknown = schema.unbounded
     return (schema.with_bounds(dict.fromkeys(unknown, UNKNOWN_BOUNDS)) if unknown else schema), unknown
 
 
 def _default_target(schema: Schema) -> str:
     """The last number declared, else the last boolean, else the last level of all."""
-    for kind in (Numeric, Ordinal, Boolean):
-        named = [column.name for column in schema.columns if isinstance(column, kind)]
+    numbers = [column for column in schema.columns_read if not column.group_levels]
+    for kind in KINDS:
+        named = [column.name for column in numbers if column.kind == kind]
         if named:
             return named[-1]
-    return [c.encoded_names[-1] for c in schema.columns if isinstance(c, Categorical)][-1]
+    return schema.columns_read[-1].encoded_names[-1]
 
 
 def _known(name: str) -> str:

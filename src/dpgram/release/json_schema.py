@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,37 +13,9 @@ import msgspec
 
 from dpgram.document.document import FORMAT, OPTIONAL_FIELDS, VERSION
 from dpgram.release.release import Release
-from dpgram.schema import MAX_WIDTH, Schema
+from dpgram.schema import KINDS, MAX_WIDTH, Schema
 
 FILE: Final = Path(__file__).with_name("release_schema.json")
-
-_NAME: Final = {"type": "string", "minLength": 1}
-_WEIGHT: Final = {"type": "number", "minimum": 1e-6, "maximum": 1e6, "default": 1}
-_BOUND: Final = {
-    "description": "A number, or an ISO date for a column of dates.",
-    "type": ["number", "string"],
-}
-_COLUMNS: Final[Mapping[str, tuple[Mapping[str, object], list[str]]]] = {
-    "numeric": ({"name": _NAME, "low": _BOUND, "high": _BOUND}, ["name", "low", "high"]),
-    "categorical": (
-        {
-            "name": _NAME,
-            "levels": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
-            "other": {"type": "string"},
-        },
-        ["name", "levels"],
-    ),
-    "ordinal": (
-        {
-            "name": _NAME,
-            "levels": {"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True},
-        },
-        ["name", "levels"],
-    ),
-    "boolean": ({"name": _NAME}, ["name"]),
-    "product": ({"left": _NAME, "right": _NAME}, ["left", "right"]),
-    "legendre": ({"column": _NAME, "degree": {"type": "integer", "minimum": 2}}, ["column", "degree"]),
-}
 
 
 def json_schema() -> dict[str, object]:
@@ -79,15 +50,7 @@ def as_file() -> str:
 
 
 def _schema_of_the_schema() -> dict[str, object]:
-    columns = [
-        {
-            "type": "object",
-            "properties": {"kind": {"const": kind}, **parts, "weight": _WEIGHT},
-            "required": ["kind", *required],
-            "additionalProperties": False,
-        }
-        for kind, (parts, required) in _COLUMNS.items()
-    ]
+    columns = [column.form.json_schema(kind) for kind, column in KINDS.items()]
     return {
         "type": "object",
         "properties": {

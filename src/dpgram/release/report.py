@@ -22,15 +22,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpgram.analysis.display import facts, guarantee_in_words
-from dpgram.schema.columns import Boolean, Categorical, Column, Legendre, Numeric, Product
-from dpgram.schema.ordered import Ordinal
 
 if TYPE_CHECKING:
     from dpgram.release import Release
 
 FALSE_ALARMS: Final = (0.001, 0.01, 0.05, 0.1)
 SUSPICIONS: Final = (0.01, 0.1, 0.5, 0.9)
-MOST_LEVELS: Final = 12
 
 _STYLE: Final = """
 :root { --ground: #fff; --ink: #1b2329; --quiet: #55616b; --line: #c9d1d8; --mark: #0072b2; --other: #a34700;
@@ -146,7 +143,7 @@ def _attacker(release: Release) -> str:
 
 
 def _released(release: Release) -> str:
-    rows = [[_bdi(column.name), *map(escape, _described(column))] for column in release.schema.columns]
+    rows = [[_bdi(column.name), *map(escape, column.described)] for column in release.schema.columns]
     width = release.schema.width
     return (
         "<h2>What was released</h2>\n"
@@ -163,26 +160,6 @@ def _learnt(release: Release) -> str:
     return (
         "" if learnt is None else ", except what was learnt privately, at the expense of the same guarantee"
     )
-
-
-def _described(column: Column) -> tuple[str, str]:
-    match column:
-        case Numeric():
-            form = column.to_dict()
-            return ("dates" if column.dates else "number", f"{form['low']} to {form['high']}")
-        case Boolean():
-            return ("truth value", "false, true")
-        case Ordinal(levels=levels):
-            more = ", …" if len(levels) > MOST_LEVELS else ""
-            return ("ordered levels", ", ".join(levels[:MOST_LEVELS]) + f"{more} (0 to {len(levels) - 1})")
-        case Categorical(all_levels=levels):
-            more = f", … ({len(levels)} in all)" if len(levels) > MOST_LEVELS else ""
-            return ("categorical", ", ".join(levels[:MOST_LEVELS]) + more)
-        case Product(left=left, right=right):
-            return ("product", f"{left} times {right}")
-        case Legendre(column=source, degree=degree):
-            return ("polynomial", f"degree {degree} of {source}")
-    raise TypeError(type(column).__name__)
 
 
 def _budget(release: Release, ledger: Path | None) -> str:

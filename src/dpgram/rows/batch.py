@@ -18,13 +18,11 @@ import pyarrow as pa
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.block_encoder import read_lines, refuse_breaches
-from dpgram.rows.cells import read_column
-from dpgram.rows.kernel import UNKNOWN_CODE
 from dpgram.rows.level_buckets import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical, DerivedColumn
+from dpgram.schema.encodings import UNKNOWN_CODE
 from dpgram.sources import Kind, declared_kinds
 from dpgram.sources.cells import plain
 
@@ -116,7 +114,7 @@ class Reader:
     def __init__(self, rules: RowRules) -> None:
         self._rules = rules
         self._kinds = kinds_of(rules)
-        self._declared = [column for column in rules.schema.columns if not isinstance(column, DerivedColumn)]
+        self._declared = rules.schema.columns_read
 
     def read(self, batch: pa.RecordBatch, *, first_row: int = 0) -> RowBatch:
         """All rows of a batch that has the columns asked for. Strict mode raises here, with the row."""
@@ -124,18 +122,16 @@ class Reader:
         texts: list[pa.LargeStringArray] = []
         lines = []
         for cells, column in read_lines(batch, self._declared, self._kinds):
-            if isinstance(column, Categorical) and not column.listed:
+            if column.open_levels:
                 texts.append(level_texts(cells, column.name))
                 lines.append(_text_numbers(texts[-1]))
             else:
-                lines.append(np.asarray(read_column(cells, column), np.float64))
+                lines.append(np.asarray(column.read(cells), np.float64))
         if rules.strict:
             refuse_breaches(np.stack(lines), self._declared, first_row)
         if rules.extra:
             mended = plain(batch.select([column.name for column in rules.extra]), self._kinds)
-            lines += [
-                read_column(cells, column) for cells, column in zip(mended.columns, rules.extra, strict=True)
-            ]
+            lines += [column.read(cells) for cells, column in zip(mended.columns, rules.extra, strict=True)]
         numbers = np.empty((batch.num_rows, len(lines)))
         for place, line in enumerate(lines):
             numbers[:, place] = line
@@ -217,11 +213,10 @@ class CountedRows:
 
     def _gaps(self, numbers: Floats) -> Integers:
         gaps = np.zeros(len(numbers), np.int64)
-        schema = self._rules.schema
-        for place, name in enumerate(schema.source_columns):
+        for place, column in enumerate(self._rules.schema.columns_read):
             line = numbers[:, place]
             gaps += ~np.isfinite(line)
-            if isinstance(schema.column(name), Categorical):
+            if column.group_levels:
                 gaps += line == UNKNOWN_CODE
         return gaps
 

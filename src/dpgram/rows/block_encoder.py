@@ -12,12 +12,18 @@ import pyarrow as pa
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.lattice import ROW_NORM
 from dpgram.rows import kernel
-from dpgram.rows.cells import read_column
 from dpgram.rows.encoder import LINE_GROUP, Block, Encoder, PolicyCounts
 from dpgram.rows.kernel import Floats, Integers
 from dpgram.schema import Schema
-from dpgram.schema.columns import Boolean, Categorical, Column, DerivedColumn, Legendre, Numeric, Product
-from dpgram.schema.ordered import Ordinal
+from dpgram.schema.columns import SourceColumn
+from dpgram.schema.encodings import (
+    LegendreEncoding,
+    LevelsEncoding,
+    NumberEncoding,
+    ProductEncoding,
+    SourceEncoding,
+    TruthEncoding,
+)
 from dpgram.sources import Kind, declared_kinds
 from dpgram.sources.cells import plain
 
@@ -29,7 +35,7 @@ class BlockEncoder:
     def __init__(self, encoder: Encoder) -> None:
         schema = encoder.schema
         self._encoder = encoder
-        self._declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
+        self._declared = schema.columns_read
         self._kinds = declared_kinds(schema)
         self._plan = _Plan(schema, encoder.radius)
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
@@ -72,16 +78,14 @@ class BlockEncoder:
 
     def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
         """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
-        return [
-            read_column(cells, column) for cells, column in read_lines(batch, self._declared, self._kinds)
-        ]
+        return [column.read(cells) for cells, column in read_lines(batch, self._declared, self._kinds)]
 
     def usable(self, raw: Floats) -> Mask:
         """Which rows of these lines the policy keeps."""
         kept = np.ones(raw.shape[1], np.bool_)
         if self._drops:
             for line, declared in zip(raw, self._declared, strict=True):
-                kept &= ~(_is_missing(line, declared) | _is_unknown(line, declared))
+                kept &= np.isfinite(line) & ~declared.encoding.unknown(line)
         return kept
 
     def _settle(self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats) -> Block:
@@ -124,31 +128,16 @@ class BlockEncoder:
 Mask = npt.NDArray[np.bool_]
 
 
-def _is_missing(line: Floats, _declared: object) -> Mask:
-    return ~np.isfinite(line)
-
-
-def _is_outside(line: Floats, declared: object) -> Mask:
-    low, high = declared.bounds if isinstance(declared, Numeric) else (-np.inf, np.inf)
-    return np.logical_and(np.isfinite(line), np.logical_or(line < low, line > high))
-
-
-def _is_unknown(line: Floats, declared: object) -> Mask:
-    if isinstance(declared, Boolean):
-        return np.logical_and(np.isfinite(line), np.isin(line, (0.0, 1.0), invert=True))
-    return np.equal(line, kernel.UNKNOWN_CODE if isinstance(declared, Categorical) else np.nan)
-
-
-_BREACHES: Final[tuple[tuple[str, Callable[[Floats, object], Mask]], ...]] = (
-    ("a missing value or one that is not finite", _is_missing),
-    ("a value outside the declared bounds", _is_outside),
-    ("a value that is none of the declared levels", _is_unknown),
+_BREACHES: Final[tuple[tuple[str, Callable[[Floats, SourceColumn], Mask]], ...]] = (
+    ("a missing value or one that is not finite", lambda line, _: ~np.isfinite(line)),
+    ("a value outside the declared bounds", lambda line, column: column.encoding.outside(line)),
+    ("a value that is none of the declared levels", lambda line, column: column.encoding.unknown(line)),
 )
 
 
 def read_lines(
-    batch: pa.RecordBatch, declared: Sequence[Column], kinds: Mapping[str, Kind]
-) -> Iterator[tuple[pa.Array, Column]]:
+    batch: pa.RecordBatch, declared: Sequence[SourceColumn], kinds: Mapping[str, Kind]
+) -> Iterator[tuple[pa.Array, SourceColumn]]:
     """The cells of each declared column, made plain as every source makes them."""
     absent = [column.name for column in declared if batch.schema.get_field_index(column.name) < 0]
     if absent:
@@ -160,7 +149,7 @@ def read_lines(
     return zip(mended.columns, declared, strict=True)
 
 
-def refuse_breaches(raw: Floats, declared: Sequence[Column], first_row: int) -> None:
+def refuse_breaches(raw: Floats, declared: Sequence[SourceColumn], first_row: int) -> None:
     """Raise for the first row of these lines that breaks the schema, and its first column that does."""
     found = [
         (int(np.argmax(broken)), index, what)
@@ -211,8 +200,7 @@ class _Plan:
 
     def __init__(self, schema: Schema, radius: float) -> None:
         unit = ROW_NORM / radius
-        declared = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
-        derived = [column for column in schema.columns if isinstance(column, DerivedColumn)]
+        declared, derived = schema.columns_read, schema.columns_derived
         place = {column.name: position for position, column in enumerate(declared)}
         self.constant = unit if schema.constant else 0.0
         self.sources = np.zeros((3, len(declared)), np.int64)
@@ -222,20 +210,28 @@ class _Plan:
             self.sources[kernel.TARGET, position] = targets[0]
             self.sources[kernel.SIZE, position] = len(targets)
             self.scales[position, kernel.STEP] = column.weight * unit
-            if isinstance(column, Numeric | Ordinal):
-                self.sources[kernel.KIND, position] = kernel.NUMBER
-                low, high = column.bounds
-                self.scales[position, : kernel.STEP] = low, high, column.centre, 1 / column.half_width
-            else:
-                truth = isinstance(column, Boolean)
-                self.sources[kernel.KIND, position] = kernel.TRUTH if truth else kernel.LEVELS
+            encoding = column.encoding
+            self.sources[kernel.KIND, position] = _KERNEL_KINDS[type(encoding)]
+            if isinstance(encoding, NumberEncoding):
+                numbers = encoding.low, encoding.high, encoding.centre, 1 / encoding.half_width
+                self.scales[position, : kernel.STEP] = numbers
         self.derived = np.zeros((4, len(derived)), np.int64)
         self.steps = np.array([column.weight * unit for column in derived])
-        for position, column in enumerate(derived):
-            (self.derived[kernel.RESULT, position],) = schema.indices(column.name)
-            self.derived[kernel.LEFT, position] = place[column.factors[0]]
-            if isinstance(column, Product):
-                self.derived[kernel.RIGHT, position] = place[column.right]
-            elif isinstance(column, Legendre):
-                self.derived[kernel.RIGHT, position] = -1
-                self.derived[kernel.DEGREE, position] = column.degree
+        for position, computed in enumerate(derived):
+            (self.derived[kernel.RESULT, position],) = schema.indices(computed.name)
+            self.derived[kernel.LEFT, position] = place[computed.factors[0]]
+            match computed.encoding:
+                case ProductEncoding(right=right):
+                    self.derived[kernel.RIGHT, position] = place[right]
+                case LegendreEncoding(degree=degree):
+                    self.derived[kernel.RIGHT, position] = -1
+                    self.derived[kernel.DEGREE, position] = degree
+                case other:
+                    raise TypeError(type(other).__name__)
+
+
+_KERNEL_KINDS: Final[Mapping[type[SourceEncoding], int]] = {
+    NumberEncoding: kernel.NUMBER,
+    TruthEncoding: kernel.TRUTH,
+    LevelsEncoding: kernel.LEVELS,
+}

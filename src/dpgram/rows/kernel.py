@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.schema.encodings import UNKNOWN_CODE
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -37,9 +38,6 @@ LOW, HIGH, CENTRE, INVERSE, STEP = range(5)
 LEFT, RIGHT, DEGREE, RESULT = range(4)
 # Entries of the counts: cells clamped, missing and unknown, and rows clipped.
 CLAMPED, MISSING, UNKNOWN, CLIPPED = range(4)
-
-UNKNOWN_CODE: Final = -1.0
-"""In place of the number of a level: a value that is none of the declared ones."""
 
 _TILE: Final = (
     1_000  # rows worked on at a time: a line of them, its source and its sums fit the nearest cache

@@ -12,7 +12,7 @@ from dpgram.errors import GuaranteeError, SchemaError
 from dpgram.lattice import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST
 from dpgram.rows.encoder import Missing
 from dpgram.schema import Schema
-from dpgram.schema.columns import Categorical, Column, DerivedColumn, Numeric, numeric
+from dpgram.schema.columns import Categorical, Numeric, SourceColumn, numeric
 
 GROUPS_AT_MOST: Final = 10_000
 """Each has sums of its own in memory, for every thread."""
@@ -80,7 +80,7 @@ class RowRules:
         return (None,) if self.by is None else self.by.all_levels
 
     @property
-    def extra(self) -> tuple[Column, ...]:
+    def extra(self) -> tuple[SourceColumn, ...]:
         """What is read beside the schema's columns: the group and the weight, as columns."""
         weight = None if self.weight is None else numeric(self.weight.column, 0, self.weight.at_most)
         return tuple(column for column in (self.by, weight) if column is not None)
@@ -125,7 +125,7 @@ def without(schema: Schema, names: Iterable[str]) -> Schema:
     """The schema without these columns; nothing else may be made from them."""
     gone = set(names)
     for column in schema.columns:
-        if isinstance(column, DerivedColumn) and column.name not in gone and gone & set(column.factors):
+        if column.name not in gone and gone & set(column.factors):
             raise SchemaError(f"{column.name!r} is made from a column that groups or weighs rows")
     if not gone:
         return schema

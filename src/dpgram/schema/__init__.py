@@ -1,24 +1,28 @@
 """What is publicly known about a table: its columns, their bounds and levels."""
 
 from dpgram.schema.columns import (
+    KINDS,
     Boolean,
     Categorical,
     Column,
     DerivedColumn,
-    EncodedColumn,
     Legendre,
     Numeric,
+    Ordinal,
     Product,
+    SourceColumn,
     boolean,
     categorical,
     legendre,
     numeric,
+    ordinal,
     product,
 )
-from dpgram.schema.ordered import Ordinal, ordinal
+from dpgram.schema.encodings import EncodedColumn
 from dpgram.schema.schema import LONGEST_FILE, MAX_WIDTH, Schema, starter_toml
 
 __all__ = [
+    "KINDS",
     "LONGEST_FILE",
     "MAX_WIDTH",
     "Boolean",
@@ -31,6 +35,7 @@ __all__ = [
     "Ordinal",
     "Product",
     "Schema",
+    "SourceColumn",
     "boolean",
     "categorical",
     "legendre",

@@ -9,55 +9,23 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.columns import (
     CONSTANT,
-    Boolean,
-    Categorical,
+    KINDS,
     Column,
     DerivedColumn,
-    EncodedColumn,
-    Legendre,
-    Numeric,
-    Product,
-    boolean,
-    categorical,
+    SourceColumn,
     first_repeated,
-    legendre,
-    numeric,
-    product,
 )
-from dpgram.schema.ordered import Ordinal, ordinal
-
-__all__ = [
-    "CONSTANT",
-    "MAX_WIDTH",
-    "Boolean",
-    "Categorical",
-    "Column",
-    "DerivedColumn",
-    "EncodedColumn",
-    "Legendre",
-    "Numeric",
-    "Ordinal",
-    "Product",
-    "Schema",
-    "boolean",
-    "categorical",
-    "legendre",
-    "numeric",
-    "ordinal",
-    "product",
-    "starter_toml",
-]
+from dpgram.schema.encodings import EncodedColumn
 
 MAX_WIDTH: Final = 1_400
 """Most encoded columns of one schema: keeps the triangle below 10^6 cells, for which the slack of discrete
@@ -93,7 +61,8 @@ class Schema:
         self, *columns: Column, constant: bool = True, blocks: Sequence[Sequence[str]] | None = None
     ) -> None:
         for column in columns:
-            if not isinstance(column, Column):
+            # A kind that is not registered would make a release that nobody can load.
+            if not isinstance(column, Column) or KINDS.get(column.kind) is not type(column):
                 raise SchemaError(
                     "a schema is made of columns",
                     got=f"a {type(column).__name__}",
@@ -133,23 +102,29 @@ class Schema:
         return float(self.constant) + sum(column.weight**2 for column in self.columns)
 
     @property
+    def columns_read(self) -> tuple[SourceColumn, ...]:
+        """The columns that are read from the table, in order."""
+        return tuple(column for column in self.columns if isinstance(column, SourceColumn))
+
+    @property
+    def columns_derived(self) -> tuple[DerivedColumn, ...]:
+        """The columns that are computed from others, in order."""
+        return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
+
+    @property
     def source_columns(self) -> tuple[str, ...]:
         """Names of the columns to read from the table."""
-        return tuple(column.name for column in self.columns if not isinstance(column, DerivedColumn))
+        return tuple(column.name for column in self.columns_read)
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """Numeric columns whose bounds were left open."""
-        return tuple(
-            column.name for column in self.columns if isinstance(column, Numeric) and not column.bounded
-        )
+        """Columns whose bounds were left open."""
+        return tuple(column.name for column in self.columns if column.open_bounds)
 
     @property
     def without_levels(self) -> tuple[str, ...]:
-        """Categorical columns whose levels were left open."""
-        return tuple(
-            column.name for column in self.columns if isinstance(column, Categorical) and not column.listed
-        )
+        """Columns whose levels were left open."""
+        return tuple(column.name for column in self.columns if column.open_levels)
 
     @property
     def encoded(self) -> tuple[EncodedColumn, ...]:
@@ -185,30 +160,22 @@ class Schema:
         Bounds of dates are in days and are widened to whole days, which have a text form. `weight` multiplies
         the weights of these columns and of what is derived from them.
         """
-        columns = list(self.columns)
-        for name, (low, high) in bounds.items():
-            old = self.column(name)
-            if not isinstance(old, Numeric):
-                raise SchemaError(f"column {name!r} is {old.kind}: it has no bounds to set")
-            whole = (math.floor(low), math.ceil(high)) if old.dates else (low, high)
-            columns[columns.index(old)] = Numeric(
-                name, float(whole[0]), float(whole[1]), old.weight * weight, old.dates
-            )
-        for place, column in enumerate(columns):
-            if isinstance(column, Product | Legendre) and not bounds.keys().isdisjoint(column.factors):
-                columns[place] = replace(column, weight=column.weight * weight)
+        columns: list[Column] = []
+        for column in self._named(bounds):
+            if column.name in bounds:
+                columns.append(column.with_bounds(*bounds[column.name]).reweighted(weight))
+            elif bounds.keys().isdisjoint(column.factors):
+                columns.append(column)
+            else:
+                columns.append(column.reweighted(weight))
         return Schema(*columns, constant=self.constant, blocks=self.blocks)
 
     def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:
         """The same schema with the levels of some categorical columns set (say, learnt privately)."""
-        columns = list(self.columns)
-        for name, found in levels.items():
-            old = self.column(name)
-            if not isinstance(old, Categorical):
-                raise SchemaError(f"column {name!r} is {old.kind}: it has no levels to set")
-            # With no level found the column says nothing: every row is `other`.
-            known = found or ((old.other,) if old.other is not None else ())
-            columns[columns.index(old)] = Categorical(name, known, old.other, old.weight)
+        columns = [
+            column.with_levels(levels[column.name]) if column.name in levels else column
+            for column in self._named(levels)
+        ]
         return Schema(*columns, constant=self.constant, blocks=self.blocks)
 
     def with_blocks(self, blocks: Sequence[Sequence[str]] | None) -> Schema:
@@ -229,6 +196,12 @@ class Schema:
             known = {self.column(name).name for name in names}
             if len(known) < len(names):
                 raise SchemaError("a block names a column twice", got=", ".join(map(repr, names)))
+
+    def _named(self, names: Iterable[str]) -> tuple[Column, ...]:
+        """All columns, once it is sure that these are among them."""
+        for name in names:
+            self.column(name)
+        return self.columns
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`; blocks if any."""
@@ -326,71 +299,49 @@ def _check_width(columns: Iterable[Column], *, constant: bool) -> None:
 
 
 def _check_derived(columns: Iterable[Column]) -> None:
-    kinds = {column.name: column for column in columns}
-    for column in kinds.values():
+    declared = {column.name: column for column in columns}
+    for column in declared.values():
         if not isinstance(column, DerivedColumn):
             continue
-        allowed = (Numeric, Ordinal, Boolean) if isinstance(column, Product) else (Numeric, Ordinal)
         for name in column.factors:
-            factor = kinds.get(name)
+            factor = declared.get(name)
             if factor is None:
                 raise SchemaError(
                     f"{column.name!r} is made from {name!r}, which the schema does not declare",
                     remedy=f"Declare it too: numeric({name!r}, low, high)",
                 )
-            if not isinstance(factor, allowed):
+            if not _may_be_factor(type(factor), column):
+                allowed = [name for name, kind in KINDS.items() if _may_be_factor(kind, column)]
                 raise SchemaError(
                     f"{column.name!r} cannot be made from {name!r}",
                     got=f"a {factor.kind} column",
-                    limit=" or ".join(kind.kind for kind in allowed),
+                    limit=" or ".join(allowed),
                 )
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Form:
-    """How one kind of column is written: required keys, optional keys, constructor."""
-
-    make: Callable[..., Column]
-    required: frozenset[str]
-    optional: frozenset[str]
-
-
-_FORMS: Final[Mapping[str, _Form]] = {
-    "numeric": _Form(
-        make=numeric, required=frozenset({"name"}), optional=frozenset({"low", "high", "weight"})
-    ),
-    "categorical": _Form(
-        make=categorical, required=frozenset({"name"}), optional=frozenset({"levels", "other", "weight"})
-    ),
-    "ordinal": _Form(make=ordinal, required=frozenset({"name", "levels"}), optional=frozenset({"weight"})),
-    "boolean": _Form(make=boolean, required=frozenset({"name"}), optional=frozenset({"weight"})),
-    "product": _Form(make=product, required=frozenset({"left", "right"}), optional=frozenset({"weight"})),
-    "legendre": _Form(
-        make=legendre, required=frozenset({"column", "degree"}), optional=frozenset({"weight"})
-    ),
-}
+def _may_be_factor(kind: type[Column], derived: DerivedColumn) -> bool:
+    return issubclass(kind, SourceColumn) and kind.encoded_as in derived.made_from
 
 
 def _column_from_dict(entry: object) -> Column:
     if not isinstance(entry, Mapping):
         raise SchemaError("each entry of `columns` must be a table", got=f"a {type(entry).__name__}")
     kind = entry.get("kind")
-    form = _FORMS.get(kind) if isinstance(kind, str) else None
+    declared = KINDS.get(kind) if isinstance(kind, str) else None
     label = repr(entry.get("name", entry.get("column", entry.get("left", "?"))))[:100]
-    if form is None:
+    if declared is None:
         raise SchemaError(
             f"column {label} has an unknown kind",
             got=repr(kind),
-            limit=", ".join(_FORMS),
+            limit=", ".join(KINDS),
         )
-    keys = set(entry) - {"kind"}
-    absent, unknown = form.required - keys, keys - form.required - form.optional
+    keys, required, optional = set(entry) - {"kind"}, declared.form.required, declared.form.optional
+    absent, unknown = set(required) - keys, keys.difference(required, optional)
     if absent or unknown:
         raise SchemaError(
             f"column {label}: a {kind} column {'lacks' if absent else 'does not know'} "
             f"{min(map(str, absent or unknown))!r}",
-            limit=f"needs {', '.join(sorted(form.required))}; may have {', '.join(sorted(form.optional))}",
+            limit=f"needs {', '.join(sorted(required))}; may have {', '.join(sorted(optional))}",
         )
     if "levels" in keys and not isinstance(entry["levels"], list | tuple):
         raise SchemaError(f"column {label}: `levels` must be a list")
@@ -401,7 +352,7 @@ def _column_from_dict(entry: object) -> Column:
             got=f"{max(map(len, texts)):,} characters",
             limit=f"{LONGEST_TEXT:,} characters",
         )
-    return form.make(**{key: entry[key] for key in keys})
+    return declared.from_entries(**{key: entry[key] for key in keys})
 
 
 def _toml_table(form: Mapping[str, object]) -> str:
@@ -424,30 +375,11 @@ def _toml_escape(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-_STARTERS: Final[Mapping[str, tuple[str, str]]] = {
-    **dict.fromkeys(
-        ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        ("numeric", "# low = \n# high = \n"),
-    ),
-    **dict.fromkeys(
-        ("halffloat", "float", "double", "decimal32", "decimal64", "decimal128", "decimal256"),
-        ("numeric", "# low = \n# high = \n"),
-    ),
-    **dict.fromkeys(
-        ("date32", "date64", "timestamp"), ("numeric", '# low = "YYYY-MM-DD"\n# high = "YYYY-MM-DD"\n')
-    ),
-    **dict.fromkeys(
-        ("string", "large_string", "string_view", "dictionary"),
-        ("categorical", 'levels = []  # fill in\n# other = "other"\n'),
-    ),
-    "bool": ("boolean", ""),
-    # Text files: the type would have to come from the values, so a person says what it is.
-    "unknown": (
-        "numeric",
-        '# low = \n# high = \n# or kind = "categorical" and levels = [], or kind = "boolean"\n',
-    ),
-}
-"""First word of an Arrow type → the kind to start with, and the lines a person must fill in."""
+_UNKNOWN_STARTER: Final = (
+    "numeric",
+    '# low = \n# high = \n# or kind = "categorical" and levels = [], or kind = "boolean"\n',
+)
+"""For text files: the type would have to come from the values, so a person says what it is."""
 
 _STARTER_HEAD: Final = """\
 # A starter schema: names and types only; no value of the data was read.
@@ -465,7 +397,7 @@ def starter_toml(column_types: Mapping[str, str]) -> str:
     parts = [_STARTER_HEAD]
     for name, type_name in column_types.items():
         word = re.match(r"[a-z_0-9]*", type_name)
-        starter = _STARTERS.get(word.group() if word else "")
+        starter = _starter(word.group() if word else "")
         if starter is None:
             parts.append(
                 f"\n# left out: {_toml_value(name)} (type {json.dumps(type_name)} is not supported)\n"
@@ -477,3 +409,17 @@ def starter_toml(column_types: Mapping[str, str]) -> str:
             f"kind = {_toml_value(kind)}\nname = {_toml_value(name)}\n{lines}"
         )
     return "".join(parts)
+
+
+def _starter(type_word: str) -> tuple[str, str] | None:
+    """The kind to start with for the first word of an Arrow type, and the lines a person must fill in."""
+    if type_word == "unknown":
+        return _UNKNOWN_STARTER
+    return next(
+        (
+            (name, kind.starters[type_word])
+            for name, kind in KINDS.items()
+            if issubclass(kind, SourceColumn) and type_word in kind.starters
+        ),
+        None,
+    )

@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError
 from dpgram.schema import Schema
-from dpgram.schema.columns import Boolean, Categorical, Numeric
-from dpgram.schema.ordered import Ordinal
 from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet, remote, sql
 from dpgram.sources.base import Kind, Partition, Pieces, Request, Source
 
@@ -73,15 +71,7 @@ def column_types(data: object) -> dict[str, str]:
 
 def declared_kinds(schema: Schema) -> dict[str, Kind]:
     """How the schema means the cells of each column that is read: what `open_source` takes as `kinds`."""
-    kinds: dict[str, Kind] = {}
-    for column in schema.columns:
-        if isinstance(column, Numeric):
-            kinds[column.name] = "date" if column.dates else "number"
-        elif isinstance(column, Categorical | Ordinal):
-            kinds[column.name] = "text"
-        elif isinstance(column, Boolean):
-            kinds[column.name] = "boolean"
-    return kinds
+    return {column.name: column.cell_kind for column in schema.columns_read}
 
 
 @final

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -360,6 +361,38 @@ class TestDownloads:
         close([namespace["predict"](row) for row in self.ROWS], wanted)
         again = namespace["refit"](release.save(tmp_path / "r.json"))
         np.testing.assert_allclose(again.values, fit.values, rtol=1e-9)
+
+    def test_the_python_code_reads_every_kind_of_column(self) -> None:
+        rng = np.random.default_rng(4)
+        grades = ["low", 'so "so"', "day(high)\n\u202e", "3"]
+        days = np.datetime64("2020-01-01") + rng.integers(0, 900, 5000)
+        table = {
+            "since": days,
+            "grade": np.array(grades)[rng.integers(0, 4, 5000)],
+            "member": rng.uniform(size=5000) < 0.4,
+            "y": rng.uniform(0, 1, 5000),
+        }
+        schema = dg.Schema(
+            dg.numeric("since", "2020-01-01", "2022-12-31"),
+            dg.ordinal("grade", grades),
+            dg.boolean("member"),
+            dg.numeric("y", 0, 1),
+            dg.product("since", "grade"),
+            dg.legendre("grade", 3),
+        )
+        release = seeded(table, schema, epsilon=20.0, delta=1e-6)
+        on = ["since", "grade", "member", "since*grade", "grade^P3"]
+        (told,) = ask(release, {"ask": "python", "target": "y", "on": on, "method": "auto", "alpha": None})
+        assert set(told["python"]) <= set(map(chr, range(32, 127))) | {"\n"}
+        namespace: dict[str, object] = {}
+        exec(told["python"], namespace)
+        dates = [date(2021, 2, 3), date(2022, 3, 4), date(2020, 1, 1), date(2022, 12, 31)]
+        rows = [
+            {"since": day, "grade": grade, "member": member}
+            for day, grade, member in zip(dates, grades, (True, False, True, False), strict=True)
+        ]
+        wanted = release.regress("y", on).predict(rows)
+        close([namespace["predict"](row) for row in rows], wanted)
 
     def test_json_and_csv_hold_the_table(self, releases: dict[str, Release]) -> None:
         release = releases["gaussian"]

@@ -1,4 +1,4 @@
-"""One Arrow column and its declaration → one line of numbers: values, days, 0/1, or numbers of levels.
+"""Cells of an Arrow column → one line of numbers: values, days, 0/1, or numbers of levels.
 
 NaN stands for a missing cell and `UNKNOWN_CODE` for a value that is none of the declared ones. Which types
 are readable is decided by the type alone, which the file declares: no value can make reading fail.
@@ -7,7 +7,7 @@ are readable is decided by the type alone, which the file declares: no value can
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
-from dpgram.rows.kernel import UNKNOWN_CODE
-from dpgram.schema.columns import Categorical, Column, Numeric
-from dpgram.schema.ordered import Ordinal
+from dpgram.schema.encodings import UNKNOWN_CODE
+
+if TYPE_CHECKING:
+    from dpgram.schema.columns import Categorical, Column
 
 Line = npt.NDArray[Any]
 """Numbers of any width; the encoder copies them into its own 64-bit floats."""
@@ -39,38 +40,46 @@ _PER_DAY: Final[Mapping[str, int]] = {
 }
 
 
-def read_column(cells: pa.Array, declared: Column) -> Line:
-    """The cells of `declared` as numbers for the kernel."""
-    if isinstance(declared, Categorical):
-        read_levels = _LEVEL_READERS.get(cells.type.id)
-        if read_levels is not None:
-            return read_levels(cells, declared)
-        raise _unreadable(cells.type, declared, "text, dictionaries, integers, floats or booleans")
-    if isinstance(declared, Ordinal):
-        codes = read_column(cells, declared.choice)
-        return np.where(codes == UNKNOWN_CODE, np.nan, codes)
-    if cells.type.id == pa.lib.Type_DICTIONARY:
-        cells = cells.dictionary_decode()
-    dates = isinstance(declared, Numeric) and declared.dates
-    read = (_DAY_READERS if dates else _NUMBER_READERS).get(cells.type.id)
-    if read is not None:
-        return read(cells)
-    if dates:
-        raise _unreadable(cells.type, declared, "dates or timestamps, since its bounds are dates")
-    raise _unreadable(cells.type, declared, "integers, floats, decimals, booleans, or text that spells them")
+def read_numbers(cells: pa.Array, declared: Column, *, remedy_for_dates: str | None = None) -> Line:
+    """Numbers as they are, true and false as 1 and 0."""
+    cells = _decoded(cells)
+    read = _NUMBER_READERS.get(cells.type.id)
+    if read is None:
+        readable = "integers, floats, decimals, booleans, or text that spells them"
+        remedy = remedy_for_dates if cells.type.id in _DAY_READERS else None
+        raise _unreadable(cells.type, declared.name, declared.kind, readable, remedy)
+    return read(cells)
 
 
-def _unreadable(found: pa.DataType, declared: Column, readable: str) -> SourceError:
-    remedy = "Convert the column before, or declare it as another kind"
-    if isinstance(declared, Numeric) and declared.dates:
-        remedy = f"Give its bounds as numbers: numeric({declared.name!r}, low, high)"
-    elif isinstance(declared, Numeric) and found.id in _DAY_READERS:
-        remedy = f'Give its bounds as dates: numeric({declared.name!r}, "1900-01-01", "2020-12-31")'
+def read_days(cells: pa.Array, declared: Column, *, remedy: str) -> Line:
+    """Days since 1970-01-01 of dates and timestamps."""
+    cells = _decoded(cells)
+    read = _DAY_READERS.get(cells.type.id)
+    if read is None:
+        readable = "dates or timestamps, since its bounds are dates"
+        raise _unreadable(cells.type, declared.name, declared.kind, readable, remedy)
+    return read(cells)
+
+
+def read_levels(cells: pa.Array, declared: Categorical, *, kind: str) -> Line:
+    """The number of each cell's level; `kind` is what the schema calls the column."""
+    read = _LEVEL_READERS.get(cells.type.id)
+    if read is None:
+        readable = "text, dictionaries, integers, floats or booleans"
+        raise _unreadable(cells.type, declared.name, kind, readable, None)
+    return read(cells, declared)
+
+
+def _decoded(cells: pa.Array) -> pa.Array:
+    return cells.dictionary_decode() if cells.type.id == pa.lib.Type_DICTIONARY else cells
+
+
+def _unreadable(found: pa.DataType, name: str, kind: str, readable: str, remedy: str | None) -> SourceError:
     return SourceError(
-        f"column {declared.name!r} is declared {declared.kind} but the data has another type in it",
+        f"column {name!r} is declared {kind} but the data has another type in it",
         got=str(found),
         limit=readable,
-        remedy=remedy,
+        remedy=remedy or "Convert the column before, or declare it as another kind",
     )
 
 
@@ -140,7 +149,8 @@ def _levels_of_bits(cells: pa.Array, declared: Categorical) -> Line:
 
 def _levels_of_dictionary(cells: pa.DictionaryArray, declared: Categorical) -> Line:
     """The levels of the dictionary's few values, looked up for each row."""
-    table = np.append(read_column(cells.dictionary, declared), np.nan)  # the last entry serves the nulls
+    values = read_levels(cells.dictionary, declared, kind=declared.kind)
+    table = np.append(values, np.nan)  # the last entry serves the nulls
     # Widened first: an index type that is just large enough for the values has no number left for the nulls.
     indices = cells.indices.cast(pa.int64()).fill_null(len(table) - 1)
     rows: npt.NDArray[np.int64] = indices.to_numpy(zero_copy_only=False)

@@ -1,0 +1,94 @@
+"""Yes or no: true is +1, false is −1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from dpgram.schema.columns.base import (
+    TEXT_FORM,
+    CellKind,
+    Form,
+    SourceColumn,
+    as_float,
+    check_name,
+    check_weight,
+    weight_entry,
+)
+from dpgram.schema.encodings import SourceEncoding, TruthEncoding
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from dpgram.schema.columns.base import Line
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Boolean(SourceColumn):
+    """z = +1 for true, −1 for false."""
+
+    kind: ClassVar[str] = "boolean"
+    form: ClassVar[Form] = Form(keys={"name": TEXT_FORM}, required=("name",))
+    encoded_as: ClassVar[type[SourceEncoding]] = TruthEncoding
+    starters: ClassVar[Mapping[str, str]] = {"bool": ""}
+    name: str
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_weight(self.name, self.weight)
+
+    @classmethod
+    def from_entries(cls, **entries: Any) -> Boolean:
+        return boolean(**entries)
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "name": self.name, **weight_entry(self.weight)}
+
+    @property
+    def described(self) -> tuple[str, str]:
+        return "truth value", "false, true"
+
+    @property
+    def encoding(self) -> TruthEncoding:
+        return TruthEncoding()
+
+    @property
+    def cell_kind(self) -> CellKind:
+        return "boolean"
+
+    def read(self, cells: pa.Array) -> Line:
+        from dpgram.schema._cells import read_numbers
+
+        return read_numbers(cells, self)
+
+    @property
+    def reads_floats_as_they_are(self) -> bool:
+        return True
+
+    def new_values(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        from dpgram.schema._new_values import numbers
+
+        return numbers(given, self.name)
+
+    @property
+    def python_reader(self) -> tuple[str, str]:
+        return "float(", ")"
+
+    def cells_at(self, places: npt.NDArray[np.float64]) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array(places > 0.0)
+
+
+def boolean(name: str, *, weight: float = 1.0) -> Boolean:
+    """A yes/no column: true is +1, false is −1.
+
+    >>> boolean("smoker").encoded_names
+    ('smoker',)
+    """
+    return Boolean(name, as_float(name, "weight", weight))
