@@ -2,8 +2,8 @@
 
 Every function does the IEEE operations of its namesake in `dpgram.rows._compiled`, in the same order, and
 squares are added line after line as there. A change here is a change there; tests/unit/test_kernel.py holds
-both against each other, bit by bit. Where a loop says max(low, x), here is `np.where`: `np.maximum` would keep
-a NaN, and may choose either of 0.0 and −0.0.
+both against each other, bit by bit. Where a loop says max(low, x), here is `np.where`: `np.maximum` would
+keep a NaN, and may choose either of 0.0 and −0.0.
 """
 
 from __future__ import annotations
