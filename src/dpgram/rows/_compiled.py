@@ -286,6 +286,8 @@ def _settle(
 
     In the end |q|² ≤ limit, or ⌊limit/m⌋ for one of m rows of a unit. Rows must come in with |a|² within
     rounding errors of that.
+
+    Proof: proofs/adassp.md#adassp-lattice.
     """
     _set(norms, 0.0)
     for j in range(out.shape[0]):

@@ -186,6 +186,8 @@ def _settle(lines: Floats, factor: Floats, limits: Floats) -> None:
     """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long.
 
     In the end |q|² ≤ limit. Rows must come in with |a|² within rounding errors of that.
+
+    Proof: proofs/adassp.md#adassp-lattice.
     """
     if len(factor):
         lines *= factor
