@@ -19,6 +19,8 @@ from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 
+pytestmark = pytest.mark.usefixtures("kernel_form")
+
 SCHEMA = Schema(
     numeric("age", 18, 90),
     numeric("bmi", 10, 60),

@@ -19,6 +19,8 @@ from dpgram.schema import Schema, boolean, categorical, legendre, numeric, produ
 from . import slow_encoder
 from .tables import CLIPS, Table, tables
 
+pytestmark = pytest.mark.usefixtures("kernel_form")
+
 POLICIES = st.sampled_from(["drop", "midpoint"])
 
 

@@ -9,6 +9,8 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
 
+from dpgram.rows.kernel import compiling
+
 Progress = Literal[False] | Callable[[int], None] | None
 """None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
 that called `gram`, with the number of rows read so far."""
@@ -97,10 +99,18 @@ def display(progress: Progress, total: int | None) -> Iterator[Callable[[int], N
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (RenderableColumn(_Doing()), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda rows: bar.update(task, completed=rows)
+
+
+@final
+class _Doing:
+    """The word before the bar, asked for anew whenever it is drawn."""
+
+    def __rich__(self) -> str:
+        return compiling() or "rows"

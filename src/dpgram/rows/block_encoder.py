@@ -92,7 +92,7 @@ class BlockEncoder:
         """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
         plan = self._plan
         counts = np.zeros(4, np.int64)
-        kept = kernel.encode_block(
+        kept = kernel.kernel(size * len(self._out)).encode_block(
             rows,
             self._raw,
             size,
@@ -196,7 +196,7 @@ def _checked_weights(weights: Floats | None, rows: int) -> Floats:
 
 @final
 class _Plan:
-    """The schema as the arrays the compiled loops read (their rows and columns are named in `kernel`)."""
+    """The schema as the arrays the loops read (their rows and columns are named in `kernel`)."""
 
     def __init__(self, schema: Schema, radius: float) -> None:
         unit = ROW_NORM / radius

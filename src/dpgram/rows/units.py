@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
-from dpgram.rows.kernel import compiled
+from dpgram.rows._vectorised import mixed
+from dpgram.rows.kernel import GOLDEN, kernel
 from dpgram.sources.cells import plain
 from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, escaped, float_id, text_id
 
@@ -28,13 +29,6 @@ Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_FNV_START: Final = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME: Final = np.uint64(0x100000001B3)
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND: Final = np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
@@ -212,7 +206,7 @@ def id_hashes(ids: pa.LargeStringArray) -> Hashes:
     _, offsets, content = ids.buffers()
     places = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
     letters = np.frombuffer(content or b"", np.uint8)
-    return _text_hashes(places, letters)
+    return kernel(int(places[-1] - places[0])).text_hashes(places, letters)
 
 
 def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mask:
@@ -232,8 +226,8 @@ def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mas
     order = np.lexsort((second, first, owners))
     copies = np.empty(len(rows), np.int64)
     copies[order] = _places(owners[order], first[order], second[order])
-    numbered = copies.astype(np.uint64) * _GOLDEN
-    first, second = _mixed(first ^ _mixed(numbered)), _mixed(second + numbered)
+    numbered = copies.astype(np.uint64) * GOLDEN
+    first, second = mixed(first ^ mixed(numbered)), mixed(second + numbered)
     order = np.lexsort((second, first, owners))
     kept[rows[order]] = _places(owners[order]) < at_most
     return kept
@@ -249,46 +243,6 @@ def _places(*keys: npt.NDArray[Any]) -> Integers:
     return index - np.maximum.accumulate(np.where(starts, index, 0))
 
 
-def _mixed(values: Hashes) -> Hashes:
-    """A fixed permutation of 64 bits in which every input bit moves every output bit."""
-    with np.errstate(over="ignore"):
-        values = values + _GOLDEN
-        values = (values ^ (values >> _S30)) * _FIRST
-        values = (values ^ (values >> _S27)) * _SECOND
-    return values ^ (values >> _S31)
-
-
-@compiled
-def _mix(value: np.uint64) -> np.uint64:
-    value = value + _GOLDEN
-    value = (value ^ (value >> _S30)) * _FIRST
-    value = (value ^ (value >> _S27)) * _SECOND
-    return value ^ (value >> _S31)
-
-
-@compiled
-def _text_hashes(places: Integers, letters: npt.NDArray[np.uint8]) -> Hashes:
-    hashes = np.empty(len(places) - 1, np.uint64)
-    for i in range(len(hashes)):
-        value = _FNV_START
-        for j in range(places[i], places[i + 1]):
-            value = (value ^ np.uint64(letters[j])) * _FNV_PRIME
-        hashes[i] = _mix(value)
-    return hashes
-
-
-@compiled
-def _hash_rows(seeds: Hashes, bits: Hashes, first: Hashes, second: Hashes) -> None:
-    for i in range(bits.shape[0]):
-        one, two = seeds[i], _mix(seeds[i])
-        for j in range(bits.shape[1]):
-            one = _mix(one ^ bits[i, j])
-            two = _mix(two + bits[i, j])
-        first[i], second[i] = one, two
-
-
 def content_hashes(seeds: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
     """128 bits of each row: rows that differ in content differ here, as far as anybody will ever see."""
-    first, second = np.empty(len(seeds), np.uint64), np.empty(len(seeds), np.uint64)
-    _hash_rows(seeds, numbers.view(np.uint64), first, second)
-    return first, second
+    return kernel(numbers.size).row_hashes(seeds, numbers.view(np.uint64))

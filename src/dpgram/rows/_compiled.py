@@ -1,0 +1,508 @@
+"""The kernel as compiled loops: for tables with so many cells that compiling pays.
+
+A block holds its rows by columns (one contiguous line of numbers for each column), so that every loop below
+runs over neighbouring numbers and the compiler can use the whole width of the machine's registers. Each value
+depends on its own row only, by a fixed sequence of IEEE operations (no fast-math), so neither the block size
+nor the place of a row in it can change a bit. Why this form: docs/adr/0002-fused-kernel.md.
+`dpgram.rows._vectorised` does the same operations in the same order: a change here is a change there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+from numba.core import event
+
+from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.rows.kernel import (
+    CENTRE,
+    CLAMPED,
+    CLIPPED,
+    COMPILING,
+    DEGREE,
+    FNV_PRIME,
+    FNV_START,
+    GOLDEN,
+    HIGH,
+    INVERSE,
+    KIND,
+    LEFT,
+    LOW,
+    MISSING,
+    MIX_FIRST,
+    MIX_SECOND,
+    NUMBER,
+    RESULT,
+    RIGHT,
+    SIZE,
+    STEP,
+    TARGET,
+    TRUTH,
+    UNKNOWN,
+    Bytes,
+    Floats,
+    Hashes,
+    Integers,
+)
+from dpgram.schema.encodings import UNKNOWN_CODE
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_TILE: Final = (
+    1_000  # rows worked on at a time: a line of them, its source and its sums fit the nearest cache
+)
+_LIMIT: Final = float(ROW_NORM_SQUARED)
+_NORM: Final = float(ROW_NORM)
+
+
+def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile on first use, to run without the interpreter's lock; keep the code on disk where that works."""
+    try:
+        quick: Callable[_P, _R] = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
+        quick = numba.njit(nogil=True)(function)
+        COMPILING.kept = False
+    return quick
+
+
+class _Listener(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Tells while one of our functions is compiled; nothing is said where its code is found on disk."""
+
+    def on_start(self, event: Any) -> None:
+        COMPILING.started += _is_ours(event)
+
+    def on_end(self, event: Any) -> None:
+        COMPILING.ended += _is_ours(event)
+
+
+def _is_ours(event: Any) -> bool:
+    function = getattr(event.data.get("dispatcher"), "py_func", None)
+    return getattr(function, "__module__", None) == __name__
+
+
+event.register("numba:compile", _Listener())
+
+
+@compiled
+def _transpose(rows: Floats, raw: Floats) -> None:
+    """raw = rowsᵀ, eight rows at a time: reads go along the rows, each write fills a cache line."""
+    count, width = rows.shape
+    even = count - count % 8
+    for first in range(0, even, 8):
+        r0, r1, r2, r3 = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
+        r4, r5, r6, r7 = rows[first + 4], rows[first + 5], rows[first + 6], rows[first + 7]
+        for j in range(width):
+            line = raw[j, first : first + 8]
+            line[0], line[1], line[2], line[3] = r0[j], r1[j], r2[j], r3[j]
+            line[4], line[5], line[6], line[7] = r4[j], r5[j], r6[j], r7[j]
+    for i in range(even, count):
+        for j in range(width):
+            raw[j, i] = rows[i, j]
+
+
+@compiled
+def _set(line: Floats, value: float) -> None:
+    for i in range(line.shape[0]):
+        line[i] = value
+
+
+@compiled
+def _numbers(x: Floats, scale: Floats, missing: Bytes, counts: Integers, a: Floats) -> None:
+    """a = step · (clamp(x) − centre) / half_width; 0 where x is not finite."""
+    low, high, centre, inverse, step = scale[LOW], scale[HIGH], scale[CENTRE], scale[INVERSE], scale[STEP]
+    moved = 0
+    for i in range(x.shape[0]):
+        y = max(low, x[i])  # a NaN fails every comparison, so it is moved too
+        y = min(high, y)
+        moved += y != x[i]
+        a[i] = (y - centre) * inverse * step
+    if moved == 0:
+        return
+    lost = 0
+    for i in range(x.shape[0]):
+        lost += x[i] - x[i] != 0.0  # NaN or ±inf
+    counts[CLAMPED] += moved - lost
+    if lost == 0:
+        return
+    counts[MISSING] += lost
+    for i in range(x.shape[0]):
+        if x[i] - x[i] != 0.0:
+            a[i] = 0.0
+            missing[i] = 1
+
+
+@compiled
+def _truths(x: Floats, step: float, missing: Bytes, counts: Integers, a: Floats) -> None:
+    """a = +step for 1, −step for 0, and 0 for anything else."""
+    for i in range(x.shape[0]):
+        if x[i] == 1.0:
+            a[i] = step
+        elif x[i] == 0.0:
+            a[i] = -step
+        else:
+            a[i] = 0.0
+            missing[i] = 1
+            counts[MISSING if x[i] - x[i] != 0.0 else UNKNOWN] += 1
+
+
+@compiled
+def _levels(
+    x: Floats,
+    step: float,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+    target: int,
+    levels: int,
+    first: int,
+) -> None:
+    """a[level] = step where the row has the level, else 0; step/levels everywhere where it has none."""
+    for level in range(target, target + levels):
+        _set(out[level, first : first + x.shape[0]], 0.0)
+    for i in range(x.shape[0]):
+        if x[i] >= 0.0:
+            out[target + int(x[i]), first + i] = step
+        else:
+            missing[i] = 1
+            counts[UNKNOWN if x[i] == UNKNOWN_CODE else MISSING] += 1
+            for level in range(target, target + levels):
+                out[level, first + i] = step / levels
+
+
+@compiled
+def _product(
+    left: Floats, right: Floats, unit_left: float, unit_right: float, step: float, a: Floats
+) -> None:
+    """a = step · z_left · z_right."""
+    for i in range(a.shape[0]):
+        z = (left[i] * unit_left) * (right[i] * unit_right)
+        z = max(-1.0, z)
+        z = min(1.0, z)
+        a[i] = step * z
+
+
+@compiled
+def _legendre(factor: Floats, unit: float, degree: int, step: float, a: Floats) -> None:
+    """a = step · P_degree(z) by (m+1) P_{m+1} = (2m+1) z P_m − m P_{m−1}."""
+    for i in range(a.shape[0]):
+        z = factor[i] * unit
+        before, now = 1.0, z
+        for m in range(1, degree):
+            before, now = now, ((2 * m + 1) * z * now - m * before) / (m + 1)
+        now = max(-1.0, now)
+        now = min(1.0, now)
+        a[i] = step * now
+
+
+@compiled
+def _add_squares(a: Floats, total: Floats) -> None:
+    for i in range(a.shape[0]):
+        total[i] += a[i] * a[i]
+
+
+@compiled
+def _scale(a: Floats, factor: Floats) -> None:
+    for i in range(a.shape[0]):
+        a[i] *= factor[i]
+
+
+@compiled
+def _add_rounded_squares(a: Floats, total: Floats) -> None:
+    for i in range(a.shape[0]):
+        q = np.rint(a[i])
+        total[i] += q * q
+
+
+@compiled
+def _round(a: Floats) -> None:
+    for i in range(a.shape[0]):
+        a[i] = np.rint(a[i])
+
+
+@compiled
+def _round_or_truncate(a: Floats, over: Bytes) -> None:
+    for i in range(a.shape[0]):
+        rounded, truncated = np.rint(a[i]), np.trunc(a[i])
+        a[i] = truncated if over[i] else rounded
+
+
+@compiled
+def _shorten(out: Floats, row: int, limit: float) -> None:
+    """Take single units off the largest cells until |q|² ≤ limit: needed after rounding errors only."""
+    width = out.shape[0]
+    total = 0.0
+    for j in range(width):
+        total += out[j, row] * out[j, row]
+    while total > limit:
+        largest = 0
+        for j in range(1, width):
+            if abs(out[j, row]) > abs(out[largest, row]):
+                largest = j
+        total -= 2.0 * abs(out[largest, row]) - 1.0
+        out[largest, row] -= np.sign(out[largest, row])
+
+
+@compiled
+def _factors(
+    norms: Floats, clip: bool, units: Integers, weights: Floats, left_out: Bytes, counts: Integers
+) -> None:
+    """|a|² → min(1, 2^15/|a|) for each row where `clip`, times 1/√m for one of m rows, times its weight."""
+    for i in range(norms.shape[0]):
+        over = clip and norms[i] > _LIMIT
+        counts[CLIPPED] += over and not left_out[i]
+        norms[i] = _NORM / np.sqrt(norms[i]) if over else 1.0
+    for i in range(units.shape[0]):
+        norms[i] /= np.sqrt(np.float64(units[i]))
+    for i in range(weights.shape[0]):
+        norms[i] *= weights[i]
+
+
+@compiled
+def _flag(norms: Floats, units: Integers, limit: int, over: Bytes) -> int:
+    """Flag the rows whose squared norm passes their limit; gives how many they are."""
+    count = 0
+    for i in range(norms.shape[0]):
+        over[i] = norms[i] > (float(limit // units[i]) if units.shape[0] else float(limit))
+        count += over[i]
+    return count
+
+
+@compiled
+def _settle(
+    out: Floats,
+    first: int,
+    last: int,
+    factor: Floats,
+    units: Integers,
+    limit: int,
+    norms: Floats,
+    over: Bytes,
+) -> None:
+    """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long.
+
+    In the end |q|² ≤ limit, or ⌊limit/m⌋ for one of m rows of a unit. Rows must come in with |a|² within
+    rounding errors of that.
+
+    Proof: proofs/adassp.md#adassp-lattice.
+    """
+    _set(norms, 0.0)
+    for j in range(out.shape[0]):
+        a = out[j, first:last]
+        if factor.shape[0]:
+            _scale(a, factor)
+        _add_rounded_squares(a, norms)
+    if _flag(norms, units, limit, over) == 0:
+        for j in range(out.shape[0]):
+            _round(out[j, first:last])
+        return
+    _set(norms, 0.0)
+    for j in range(out.shape[0]):
+        a = out[j, first:last]
+        _round_or_truncate(a, over)
+        _add_squares(a, norms)
+    if _flag(norms, units, limit, over) == 0:
+        return
+    for i in range(norms.shape[0]):
+        if over[i]:
+            _shorten(out, first + i, float(limit // units[i]) if units.shape[0] else float(limit))
+
+
+@compiled
+def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
+    """See `Kernel.settle_lines`.
+
+    Proof: proofs/adassp.md#adassp-lattice.
+    """
+    norms, over, no_units = np.empty(_TILE), np.empty(_TILE, np.uint8), np.empty(0, np.int64)
+    for first in range(0, lines.shape[1], _TILE):
+        last = min(first + _TILE, lines.shape[1])
+        size = last - first
+        _settle(lines, first, last, factor[first:last], no_units, limit, norms[:size], over[:size])
+
+
+@compiled
+def _fits(total: Floats) -> bool:
+    largest = 0.0
+    for i in range(total.shape[0]):
+        largest = max(largest, total[i])
+    return largest <= _LIMIT
+
+
+@compiled
+def _count(flags: Bytes) -> int:
+    count = 0
+    for i in range(flags.shape[0]):
+        count += flags[i]
+    return count
+
+
+@compiled
+def _keep(out: Floats, left_out: Bytes, first: int, kept: int) -> int:
+    """Move the rows of a tile that begins at `first` to `kept`, without those left out; gives the new end."""
+    end = kept
+    for j in range(out.shape[0]):
+        end = kept
+        line = out[j]
+        for i in range(left_out.shape[0]):
+            if left_out[i] == 0:
+                line[end] = line[first + i]
+                end += 1
+    return end
+
+
+@compiled
+def _fill(
+    raw: Floats,
+    start: int,
+    sources: Integers,
+    scales: Floats,
+    constant: float,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+    first: int,
+    last: int,
+    quick: bool,
+    norms: Floats,
+) -> None:
+    """a into places first … last−1 of the lines of `out`, from places start, start+1, … of those of `raw`.
+
+    Squares are added to `norms` line by line, while each is near; if `quick`, lines are rounded before that.
+    """
+    if constant > 0.0:
+        _set(out[0, first:last], constant)
+        _note(out[0, first:last], quick, norms)
+    for s in range(raw.shape[0]):
+        x = raw[s, start : start + last - first]
+        kind, target, size = sources[KIND, s], sources[TARGET, s], sources[SIZE, s]
+        if kind == NUMBER:
+            _numbers(x, scales[s], missing, counts, out[target, first:last])
+        elif kind == TRUTH:
+            _truths(x, scales[s, STEP], missing, counts, out[target, first:last])
+        else:
+            _levels(x, scales[s, STEP], missing, counts, out, target, size, first)
+        for j in range(target, target + size):
+            _note(out[j, first:last], quick, norms)
+
+
+@compiled
+def _note(a: Floats, quick: bool, norms: Floats) -> None:
+    if quick:
+        _round(a)
+    _add_squares(a, norms)
+
+
+@compiled
+def _derive(
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    out: Floats,
+    first: int,
+    last: int,
+    norms: Floats,
+) -> None:
+    """Products and polynomials of lines that are filled; squares are added after those of all other lines."""
+    for k in range(derived.shape[1]):
+        left, right = derived[LEFT, k], derived[RIGHT, k]
+        z_left, unit_left = out[sources[TARGET, left], first:last], 1.0 / scales[left, STEP]
+        a = out[derived[RESULT, k], first:last]
+        if right < 0:
+            _legendre(z_left, unit_left, derived[DEGREE, k], steps[k], a)
+        else:
+            z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, STEP]
+            _product(z_left, z_right, unit_left, unit_right, steps[k], a)
+        _add_squares(a, norms)
+
+
+@compiled
+def encode_block(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    clip: bool,
+    drop: bool,
+    units: Integers,
+    weights: Floats,
+    counts: Integers,
+    out: Floats,
+) -> int:
+    """See `Kernel.encode_block`."""
+    missing, over, nothing = np.empty(_TILE, np.uint8), np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
+    first_norms, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
+    uncounted = np.zeros_like(counts)
+    scaled = clip or units.shape[0] > 0 or weights.shape[0] > 0
+    # Where no row is scaled and no column needs another's value before rounding, one pass can do, unless a
+    # row turns out too long; then it is likely that more will.
+    quick = not scaled and derived.shape[1] == 0
+    kept = 0
+    for first in range(0, count, _TILE):
+        last = min(first + _TILE, count)
+        size = last - first
+        absent, norms = missing[:size], first_norms[:size]
+        for i in range(size):
+            absent[i] = 0
+            norms[i] = 0.0
+        start = first
+        if rows.shape[0]:
+            _transpose(rows[first:last], raw)
+            start = 0
+        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, quick, norms)
+        if quick and not _fits(norms):
+            quick = False
+            _fill(raw, start, sources, scales, constant, absent, uncounted, out, first, last, quick, norms)
+        left_out = absent if drop else nothing[:size]
+        if not quick:
+            own = units[first:last]
+            _derive(sources, scales, derived, steps, out, first, last, norms)
+            if scaled:
+                _factors(norms, clip, own, weights[first:last], left_out, counts)
+            factor = norms[: size if scaled else 0]
+            _settle(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
+        # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
+        whole = kept == first and _count(left_out) == 0
+        kept = last if whole else _keep(out, left_out, first, kept)
+    return kept
+
+
+@compiled
+def _mix(value: np.uint64) -> np.uint64:
+    value = value + GOLDEN
+    value = (value ^ (value >> np.uint64(30))) * MIX_FIRST
+    value = (value ^ (value >> np.uint64(27))) * MIX_SECOND
+    return value ^ (value >> np.uint64(31))
+
+
+@compiled
+def text_hashes(places: Integers, letters: Bytes) -> Hashes:
+    """See `Kernel.text_hashes`."""
+    hashes = np.empty(len(places) - 1, np.uint64)
+    for i in range(len(hashes)):
+        value = FNV_START
+        for j in range(places[i], places[i + 1]):
+            value = (value ^ np.uint64(letters[j])) * FNV_PRIME
+        hashes[i] = _mix(value)
+    return hashes
+
+
+@compiled
+def row_hashes(seeds: Hashes, bits: Hashes) -> tuple[Hashes, Hashes]:
+    """See `Kernel.row_hashes`."""
+    first, second = np.empty(len(seeds), np.uint64), np.empty(len(seeds), np.uint64)
+    for i in range(bits.shape[0]):
+        one, two = seeds[i], _mix(seeds[i])
+        for j in range(bits.shape[1]):
+            one = _mix(one ^ bits[i, j])
+            two = _mix(two + bits[i, j])
+        first[i], second[i] = one, two
+    return first, second

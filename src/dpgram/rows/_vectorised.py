@@ -1,0 +1,306 @@
+"""The kernel in plain numpy: whole lines at a time, nothing to compile or to load.
+
+Every function does the IEEE operations of its namesake in `dpgram.rows._compiled`, in the same order, and
+squares are added line after line as there. A change here is a change there; tests/unit/test_kernel.py holds
+both against each other, bit by bit. Where a loop says max(low, x), here is `np.where`: `np.maximum` would
+keep a NaN, and may choose either of 0.0 and −0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.rows.kernel import (
+    CENTRE,
+    CLAMPED,
+    CLIPPED,
+    DEGREE,
+    FNV_PRIME,
+    FNV_START,
+    GOLDEN,
+    HIGH,
+    INVERSE,
+    KIND,
+    LEFT,
+    LOW,
+    MISSING,
+    MIX_FIRST,
+    MIX_SECOND,
+    NUMBER,
+    RESULT,
+    RIGHT,
+    SIZE,
+    STEP,
+    TARGET,
+    TRUTH,
+    UNKNOWN,
+    Bytes,
+    Floats,
+    Hashes,
+    Integers,
+)
+from dpgram.schema.encodings import UNKNOWN_CODE
+
+Mask = npt.NDArray[np.bool_]
+
+_PIECE: Final = 4_000  # columns of lines settled at a time: temporary lines stay near the processor
+_FEW: Final = 32  # texts so few that Python's integers are faster than lines of one letter of each
+_BITS: Final = (1 << 64) - 1
+
+
+def _numbers(x: Floats, scale: Floats, missing: Mask, counts: Integers, a: Floats) -> None:
+    """a = step · (clamp(x) − centre) / half_width; 0 where x is not finite."""
+    low, high = scale[LOW], scale[HIGH]
+    y = np.where(x > low, x, low)
+    y = np.where(y < high, y, high)
+    moved = np.count_nonzero(y != x)
+    np.multiply((y - scale[CENTRE]) * scale[INVERSE], scale[STEP], out=a)
+    if moved == 0:
+        return
+    lost = ~np.isfinite(x)
+    counts[CLAMPED] += moved - np.count_nonzero(lost)
+    counts[MISSING] += np.count_nonzero(lost)
+    a[lost] = 0.0
+    missing |= lost
+
+
+def _truths(x: Floats, step: float, missing: Mask, counts: Integers, a: Floats) -> None:
+    """a = +step for 1, −step for 0, and 0 for anything else."""
+    yes, no = x == 1.0, x == 0.0
+    a[:] = np.where(yes, step, np.where(no, -step, 0.0))
+    neither = ~(yes | no)
+    lost = ~np.isfinite(x)
+    counts[MISSING] += np.count_nonzero(lost)
+    counts[UNKNOWN] += np.count_nonzero(neither) - np.count_nonzero(lost)
+    missing |= neither
+
+
+def _levels(x: Floats, step: float, missing: Mask, counts: Integers, lines: Floats) -> None:
+    """a[level] = step where the row has the level, else 0; step/levels everywhere where it has none."""
+    lines[:] = 0.0
+    there = x >= 0.0
+    (places,) = np.nonzero(there)
+    lines[x[places].astype(np.int64), places] = step
+    if len(places) == len(x):
+        return
+    absent = ~there
+    unknown = np.count_nonzero(x == UNKNOWN_CODE)
+    counts[UNKNOWN] += unknown
+    counts[MISSING] += np.count_nonzero(absent) - unknown
+    lines[:, absent] = step / len(lines)
+    missing |= absent
+
+
+def _within_one(z: Floats) -> Floats:
+    z = np.where(z > -1.0, z, -1.0)
+    return np.where(z < 1.0, z, 1.0)
+
+
+def _product(
+    left: Floats, right: Floats, unit_left: float, unit_right: float, step: float, a: Floats
+) -> None:
+    """a = step · z_left · z_right."""
+    np.multiply(step, _within_one((left * unit_left) * (right * unit_right)), out=a)
+
+
+def _legendre(factor: Floats, unit: float, degree: int, step: float, a: Floats) -> None:
+    """a = step · P_degree(z) by (m+1) P_{m+1} = (2m+1) z P_m − m P_{m−1}."""
+    z = factor * unit
+    before, now = np.ones_like(z), z
+    for m in range(1, degree):
+        before, now = now, ((2 * m + 1) * z * now - m * before) / (m + 1)
+    np.multiply(step, _within_one(now), out=a)
+
+
+def _squares(lines: Floats) -> Floats:
+    """Σ a² of each row, added up line after line."""
+    total = np.zeros(lines.shape[1])
+    for line in lines:
+        total += line * line
+    return total
+
+
+def _fill(
+    raw: Floats,
+    sources: Integers,
+    scales: Floats,
+    constant: float,
+    missing: Mask,
+    counts: Integers,
+    out: Floats,
+) -> Iterator[int]:
+    """The lines that come from source cells; gives the places of those filled, one after the other."""
+    if constant > 0.0:
+        out[0] = constant
+        yield 0
+    for x, scale, kind, target, size in zip(
+        raw, scales, sources[KIND], sources[TARGET].tolist(), sources[SIZE].tolist(), strict=True
+    ):
+        if kind == NUMBER:
+            _numbers(x, scale, missing, counts, out[target])
+        elif kind == TRUTH:
+            _truths(x, scale[STEP], missing, counts, out[target])
+        else:
+            _levels(x, scale[STEP], missing, counts, out[target : target + size])
+        yield from range(target, target + size)
+
+
+def _derive(
+    sources: Integers, scales: Floats, derived: Integers, steps: Floats, out: Floats
+) -> Iterator[int]:
+    """Products and polynomials of lines that are filled; gives the places of those filled now."""
+    for (left, right, degree, result), step in zip(
+        derived[[LEFT, RIGHT, DEGREE, RESULT]].T.tolist(), steps, strict=True
+    ):
+        z_left, unit_left = out[sources[TARGET, left]], 1.0 / scales[left, STEP]
+        if right < 0:
+            _legendre(z_left, unit_left, degree, step, out[result])
+        else:
+            z_right, unit_right = out[sources[TARGET, right]], 1.0 / scales[right, STEP]
+            _product(z_left, z_right, unit_left, unit_right, step, out[result])
+        yield result
+
+
+def _factors(
+    norms: Floats, clip: bool, units: Integers, weights: Floats, left_out: Mask, counts: Integers
+) -> Floats:
+    """min(1, 2^15/|a|) for each row where `clip`, times 1/√m for one of m rows, times its weight."""
+    factor = np.ones(len(norms))
+    if clip:
+        over = norms > float(ROW_NORM_SQUARED)
+        counts[CLIPPED] += np.count_nonzero(over & ~left_out)
+        np.divide(float(ROW_NORM), np.sqrt(norms), out=factor, where=over)
+    if len(units):
+        factor /= np.sqrt(units.astype(np.float64))
+    if len(weights):
+        factor *= weights
+    return factor
+
+
+def _settle(lines: Floats, factor: Floats, limits: Floats) -> None:
+    """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long.
+
+    In the end |q|² ≤ limit. Rows must come in with |a|² within rounding errors of that.
+
+    Proof: proofs/adassp.md#adassp-lattice.
+    """
+    if len(factor):
+        lines *= factor
+    rounded = np.rint(lines)
+    (over,) = np.nonzero(_squares(rounded) > limits)
+    if len(over):
+        truncated = np.trunc(lines[:, over])
+        for place in np.flatnonzero(_squares(truncated) > limits[over]):
+            _shorten(truncated[:, place], limits[over[place]])
+        rounded[:, over] = truncated
+    lines[:] = rounded
+
+
+def _shorten(row: Floats, limit: float) -> None:
+    """Take single units off the largest cells until |q|² ≤ limit: needed after rounding errors only."""
+    total = float((row * row).sum())
+    while total > limit:
+        largest = np.argmax(np.abs(row))
+        total -= 2.0 * abs(row[largest]) - 1.0
+        row[largest] -= np.sign(row[largest])
+
+
+def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
+    """See `Kernel.settle_lines`.
+
+    Proof: proofs/adassp.md#adassp-lattice.
+    """
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        for first in range(0, lines.shape[1], _PIECE):
+            piece = lines[:, first : first + _PIECE]
+            _settle(piece, factor[first : first + _PIECE], np.full(piece.shape[1], float(limit)))
+
+
+def encode_block(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    clip: bool,
+    drop: bool,
+    units: Integers,
+    weights: Floats,
+    counts: Integers,
+    out: Floats,
+) -> int:
+    """See `Kernel.encode_block`."""
+    cells, lines = raw[:, :count], out[:, :count]
+    if len(rows):
+        cells[:] = rows[:count].T
+    missing = np.zeros(count, np.bool_)
+    norms = np.zeros(count)
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        for place in _fill(cells, sources, scales, constant, missing, counts, lines):
+            norms += lines[place] * lines[place]
+        for place in _derive(sources, scales, derived, steps, lines):
+            norms += lines[place] * lines[place]
+        left_out = missing if drop else np.zeros(count, np.bool_)
+        scaled = clip or len(units) > 0 or len(weights) > 0
+        factor = _factors(norms, clip, units, weights, left_out, counts) if scaled else norms[:0]
+        limits = ROW_NORM_SQUARED // units if len(units) else np.full(count, ROW_NORM_SQUARED)
+        _settle(lines, factor, limits.astype(np.float64))
+    if not left_out.any():
+        return count
+    kept = count - int(np.count_nonzero(left_out))
+    out[:, :kept] = lines[:, ~left_out]
+    return kept
+
+
+def mixed(values: Hashes) -> Hashes:
+    """A fixed permutation of 64 bits in which every input bit moves every output bit."""
+    with np.errstate(over="ignore"):
+        values = values + GOLDEN
+        values = (values ^ (values >> np.uint64(30))) * MIX_FIRST
+        values = (values ^ (values >> np.uint64(27))) * MIX_SECOND
+    return values ^ (values >> np.uint64(31))
+
+
+def text_hashes(places: Integers, letters: Bytes) -> Hashes:
+    """See `Kernel.text_hashes`."""
+    lengths = np.diff(places)
+    order = np.argsort(-lengths, kind="stable")
+    starts, lengths = places[:-1][order], lengths[order]
+    values, shorter = np.full(len(order), FNV_START), -lengths
+    place = 0
+    # The longest texts come first: those that have a letter at this place are the first `longer` ones.
+    while (longer := int(np.searchsorted(shorter, -place))) > _FEW:
+        values[:longer] = (values[:longer] ^ letters[starts[:longer] + place]) * FNV_PRIME
+        place += 1
+    for text in range(longer):
+        rest = letters[starts[text] + place : starts[text] + lengths[text]].tobytes()
+        values[text] = _fnv(int(values[text]), rest)
+    hashes = np.empty_like(values)
+    hashes[order] = mixed(values)
+    return hashes
+
+
+def _fnv(value: int, letters: bytes) -> int:
+    prime = int(FNV_PRIME)
+    for letter in letters:
+        value = ((value ^ letter) * prime) & _BITS
+    return value
+
+
+def row_hashes(seeds: Hashes, bits: Hashes) -> tuple[Hashes, Hashes]:
+    """See `Kernel.row_hashes`."""
+    one, two = seeds.copy(), mixed(seeds)
+    with np.errstate(over="ignore"):
+        for place in range(bits.shape[1]):
+            line = np.ascontiguousarray(bits[:, place])
+            one = mixed(one ^ line)
+            two = mixed(two + line)
+    return one, two
