@@ -32,12 +32,12 @@ from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
-from dpgram.papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
-from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.bingham import draw_direction, draw_frame, envelope_parameter
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
+from dpgram_papers.variant import Variant
 
 Matrix = npt.NDArray[np.float64]
 Draw = Callable[[SeededEntropy], Matrix]

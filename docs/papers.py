@@ -16,12 +16,12 @@ from typing import get_args
 
 import numpy as np
 
-from dpgram.papers.experiments.claims import table, verdict_lines
-from dpgram.papers.experiments.grid import Found, run
-from dpgram.papers.experiments.reproduce import PAPERS, Reproduction, data_folder, reproduce, studies_of
-from dpgram.papers.experiments.sheffet_single import GAUSS_EQUAL, OURS, OWN
-from dpgram.papers.experiments.study import SEED, Size
-from dpgram.papers.experiments.surpassed import AT_THE_FLOOR, summary
+from dpgram_papers.experiments.claims import table, verdict_lines
+from dpgram_papers.experiments.grid import Found, run
+from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, data_folder, reproduce, studies_of
+from dpgram_papers.experiments.sheffet_single import GAUSS_EQUAL, OURS, OWN
+from dpgram_papers.experiments.study import SEED, Size
+from dpgram_papers.experiments.surpassed import AT_THE_FLOOR, summary
 
 HOME = Path(__file__).parent.parent
 PAGE = HOME / "docs" / "explanation" / "papers.md"

@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, reproduce, sign
+from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, sign
 from dpgram.cli.console import say
+from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
 
 USER_ERROR: Final = 2
@@ -22,6 +23,7 @@ _COMMAND_LINE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="dpgram",
+    cls=Commands,
     help="Publish one differentially private Gram matrix; run every regression on it.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
@@ -44,7 +46,6 @@ app.command("report")(pages.report)
 app.add_typer(budget.app, name="ledger")
 app.command("audit")(audit.audit)
 app.command("demo")(demonstrate.demo)
-app.command("reproduce")(reproduce.reproduce)
 
 
 def _print_version(asked: bool) -> None:

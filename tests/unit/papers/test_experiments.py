@@ -14,17 +14,17 @@ import pytest
 from dpgram import cli
 from dpgram.errors import DpgramError
 from dpgram.estimators import OutputPerturbation
-from dpgram.papers.experiments import amin_regression, sheffet_multiple, sheffet_single
-from dpgram.papers.experiments.clipped_rows import ClippedRows
-from dpgram.papers.experiments.kalaja_mapping import MAPPINGS
-from dpgram.papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
-from dpgram.papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
-from dpgram.papers.experiments.surpassed import Surpassed, summary
-from dpgram.papers.sheffet_grown import PrintedGrown
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
+from dpgram_papers.experiments import amin_regression, sheffet_multiple, sheffet_single
+from dpgram_papers.experiments.clipped_rows import ClippedRows
+from dpgram_papers.experiments.kalaja_mapping import MAPPINGS
+from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
+from dpgram_papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
+from dpgram_papers.experiments.surpassed import Surpassed, summary
+from dpgram_papers.sheffet_grown import PrintedGrown
 
 pytest.importorskip("matplotlib")
 

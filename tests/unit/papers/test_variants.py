@@ -21,17 +21,17 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts, InverseNoise, MatrixLaplace, Mechanism
 from dpgram.mechanisms.base import Drawn, rounded
 from dpgram.noise import SymmetricGaussian
-from dpgram.papers import errata
-from dpgram.papers.amin_sampler import PrintedSampler
-from dpgram.papers.analyze_gauss import AnalyzeGauss
-from dpgram.papers.kalaja import SufficientStatistics
-from dpgram.papers.park_welling import OneSidedWishart
-from dpgram.papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedWishart
-from dpgram.papers.sheffet_inverse import PrintedInverseNoise
-from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram_papers import errata
+from dpgram_papers.amin_sampler import PrintedSampler
+from dpgram_papers.analyze_gauss import AnalyzeGauss
+from dpgram_papers.kalaja import SufficientStatistics
+from dpgram_papers.park_welling import OneSidedWishart
+from dpgram_papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedWishart
+from dpgram_papers.sheffet_inverse import PrintedInverseNoise
+from dpgram_papers.variant import Variant
 
 PROJECT = Path(__file__).resolve().parents[3]
 VARIANTS = errata.variants()
@@ -146,9 +146,9 @@ def test_publish_cannot_reach_the_variants() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            assert not any(name.startswith("dpgram.papers") for name in names), path
+            assert not any(name.startswith("dpgram_papers") for name in names), path
     code = (
-        "import sys, dpgram; dpgram.publish; print(any(m.startswith('dpgram.papers') for m in sys.modules))"
+        "import sys, dpgram; dpgram.publish; print(any(m.startswith('dpgram_papers') for m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
