@@ -1,8 +1,7 @@
 """One path: who may charge a ledger and who may draw noise, as rules on the folders of src/dpgram.
 
 `dpgram.publishing` charges, in one place, and draws what was charged; mechanisms and the privacy core hold
-laws and samplers; an audit wraps a source of noise and has no secret to charge for; papers hold baselines in
-floats, for which no ledger pays.
+laws and samplers; an audit wraps a source of noise and has no secret to charge for.
 """
 
 from __future__ import annotations
@@ -19,12 +18,10 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "dpgram"
 
 CHARGES = {"publishing"}
 DRAWS = {"publishing", "mechanisms", "privacy"}
-BASELINES = {"papers"}
-"""Printed variants with a `draw` of their own, in floats."""
 WRAPPERS = {"audit"}
 """Sources of noise around sources of noise."""
-FLOATS = {"papers", "estimators", "privacy", *WRAPPERS}
-"""Where printed baselines are drawn in floats: not private, and said to be so."""
+FLOATS = {"privacy", *WRAPPERS}
+"""Who may ask for noise in floats: nobody draws with it."""
 
 SAMPLERS = {
     name
@@ -70,7 +67,7 @@ def breaches(path: Path, text: str) -> list[str]:
         if name == "charge":
             allowed = CHARGES
         elif name == "draw":
-            allowed = DRAWS | BASELINES
+            allowed = DRAWS
         elif name in SAMPLERS:
             allowed = DRAWS | WRAPPERS
         elif name == "generator":
@@ -118,7 +115,7 @@ def test_every_sampler_is_watched() -> None:
         ("audit/x.py", "mechanism.draw(gram, entropy)"),
         ("federated.py", "entropy.discrete_gaussian(1.0, 3)"),
         ("sums/x.py", "def f(e):\n    return e.norm_laplace(3, 1.0)"),
-        ("papers/x.py", "entropy.matrix_laplace(3, 1.0)"),
+        ("estimators/x.py", "entropy.generator().normal()"),
         ("publishing.py", "law.draw(sums, entropy)"),
         ("analysis/x.py", "entropy.generator()"),
         ("estimators/x.py", "frame_matrix(gram, entropy.random_bytes)"),
@@ -135,7 +132,6 @@ def test_the_rules_catch(path: str, text: str) -> None:
         ("publishing/x.py", "ledger.charge(event)\nmeasurement.draw(sums, entropy)"),
         ("mechanisms/x.py", "entropy.discrete_gaussian(1.0, 3)"),
         ("audit/x.py", "self._inner.discrete_gaussian(1.0, 3)"),
-        ("papers/x.py", "variant.draw(gram, entropy)"),
         ("signing.py", "SystemEntropy().random_bytes(32)"),
         ("noise/x.py", "wishart(gram, 3, generator)"),
     ],

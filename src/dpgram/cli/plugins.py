@@ -83,7 +83,7 @@ def _added(name: str) -> Any:
 def _loaded(entry: EntryPoint) -> Any:
     try:
         return _command(entry.name, entry.load())
-    except Exception as problem:  # noqa: BLE001 (another package may fail in any way, and it is one line)
+    except Exception as problem:
         raise DpgramError(
             f"the command {entry.name} cannot be loaded",
             got=f"{type(problem).__name__}: {problem}",

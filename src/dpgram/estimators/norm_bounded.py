@@ -139,14 +139,7 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         rows, _ = self._array(X)
         target = self._target_numbers(rows, y)
         source = self._noise_source()
-        agreed = Agreed.checked(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            x_norm=self.x_norm,
-            y_bound=self.y_bound,
-            width=rows.shape[1],
-        )
+        agreed = self._agreed(rows.shape[1])
         deal = self._deal(agreed)
         self._count_fit()
         found = paid(
@@ -168,6 +161,16 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         self.event_ = deal.event
         self.entropy_ = source.label
         return self
+
+    def _agreed(self, width: int) -> Agreed:
+        return Agreed.checked(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            x_norm=self.x_norm,
+            y_bound=self.y_bound,
+            width=width,
+        )
 
 
 def public_bound(name: str, value: object) -> float:

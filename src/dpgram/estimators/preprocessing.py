@@ -132,6 +132,7 @@ class MaxNormMapping(CostedTransformer):
         self.max_norm = max_norm
 
     def _learn(self, X: Floats) -> None:
+        del X
         if self.max_norm is None:
             raise _unset("max_norm")
         self.max_norm_ = _positive("max_norm", self.max_norm)

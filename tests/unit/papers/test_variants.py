@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import subprocess
-import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +29,6 @@ from dpgram_papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedW
 from dpgram_papers.sheffet_inverse import PrintedInverseNoise
 from dpgram_papers.variant import Variant
 
-PROJECT = Path(__file__).resolve().parents[3]
 VARIANTS = errata.variants()
 USUAL = Guarantee(1.0, 1e-6)
 Floats = npt.NDArray[np.float64]
@@ -126,32 +121,6 @@ def test_the_printed_sampler_gives_up() -> None:
     variant = PrintedSampler(claimed=Guarantee(4.0), width=60)
     with pytest.raises(MechanismError, match="accepted nothing"):
         variant.draw(some_gram(60, rows=200_000 // 60) * 100.0, SeededEntropy(1))
-
-
-MAY_KNOW_THE_PAPERS = {
-    "cli/reproduce.py",  # runs the papers' experiments, publishes nothing
-    "estimators/adassp.py",  # variants by their papers' names: they warn, and state what they are worth
-    "estimators/ssp.py",
-    "estimators/iteration_noise.py",  # the printed mean-CDP accounting, marked likewise
-}
-
-
-def test_publish_cannot_reach_the_variants() -> None:
-    source = PROJECT / "src" / "dpgram"
-    for path in source.rglob("*.py"):
-        place = path.relative_to(source)
-        if "papers" in place.parts or place.as_posix() in MAY_KNOW_THE_PAPERS:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-            assert not any(name.startswith("dpgram_papers") for name in names), path
-    code = (
-        "import sys, dpgram; dpgram.publish; print(any(m.startswith('dpgram_papers') for m in sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 def as_drawn(matrix: Floats) -> Drawn:
