@@ -48,7 +48,7 @@ def reproduce(
     Example:
       dpgram reproduce sheffet --quick --output reproduced
     """
-    from dpgram_papers.experiments.reproduce import data_folder
+    from dpgram_papers.data import data_folder
     from dpgram_papers.experiments.reproduce import reproduce as run
 
     if quick + full + tiny > 1:

@@ -95,7 +95,7 @@ def _command(name: str, loaded: object) -> Any:
     if isinstance(loaded, typer.Typer):
         return typer.main.get_command(loaded)
     if not callable(loaded):
-        raise TypeError(f"a command is a function or a Typer app, not a {type(loaded).__name__}")
+        raise TypeError(f"a command is a function or a Typer app, not of type {type(loaded).__name__}")
     # As for dpgram's own: a pretty traceback prints local variables, and those may hold rows.
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     app.command(name)(loaded)

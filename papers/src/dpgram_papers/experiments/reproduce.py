@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,20 +52,6 @@ def studies_of(paper: str) -> tuple[Study, ...]:
         raise DpgramError("unknown paper", got=paper, limit=", ".join(PAPERS))
     module: _Paper = import_module(f"dpgram_papers.experiments.{paper.replace('-', '_')}_studies")
     return module.studies()
-
-
-def data_folder(named: Path | None = None) -> Path | None:
-    """The folder of public data sets that was named, by an argument or by DPGRAM_DATA; None: by nobody."""
-    from_environment = os.environ.get("DPGRAM_DATA")
-    if named is None and from_environment:
-        named = Path(from_environment)
-    if named is not None and not named.is_dir():
-        raise DpgramError(
-            "there is no folder of data sets",
-            got=named,
-            remedy="Name one with --data or in the environment variable DPGRAM_DATA",
-        )
-    return named
 
 
 def reproduce(
