@@ -98,6 +98,7 @@ class TestBuild:
             names = archive.namelist()
         folder = f"dpgram-{METADATA['version']}.dist-info"
         assert {name.split("/")[0] for name in names} == {"dpgram", folder}
+        assert not [name for name in names if "papers" in name]
         endings = {Path(name).suffix for name in names if name.startswith("dpgram/")}
         assert endings == {".py", ".typed", ".json", ".html", ".css", ".js"}
         assert {"dpgram/py.typed", "dpgram/release/release_schema.json", "dpgram/explorer/page.html"} <= set(
@@ -114,6 +115,7 @@ class TestBuild:
             "src", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "MANIFEST.in",
             "PKG-INFO", "setup.cfg",
         }  # fmt: skip
+        assert not [member.name for member in members if "papers" in member.name]
         assert {(member.uid, member.gid, member.uname) for member in members} == {(0, 0, "")}
         assert len({member.mtime for member in members}) == 1
 
