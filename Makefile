@@ -81,10 +81,10 @@ locked:                 ## an environment with exactly the versions and files of
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable ./papers
 	touch $(STAMP)
 
-build: $(STAMP)         ## sdist and wheel, built twice to the same bytes and tried in empty environments
+build: $(STAMP)         ## sdists and wheels, built twice to the same bytes; dpgram's tried in empty environments
 	rm -rf dist
 	$(BIN)/python -m distribution.build --output dist --twice
-	$(BIN)/python -m distribution.clean_install dist/*
+	$(BIN)/python -m distribution.clean_install dist/dpgram-[0-9]*
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-lock docs/_build build dist demo-output

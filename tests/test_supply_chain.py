@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from distribution.build import Built, build
+from distribution.build import PAPERS, Built, build
 from distribution.clean_install import try_out
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -130,6 +130,20 @@ class TestBuild:
         assert len(tracked) > 100
         with zipfile.ZipFile(built.wheel) as archive:
             assert {name.removeprefix("src/") for name in tracked} <= set(archive.namelist())
+
+    def test_the_papers_are_a_wheel_of_their_own(self, built: Built, tmp_path: Path) -> None:
+        research = build(tmp_path, of=PAPERS, commit=built.commit)
+        with zipfile.ZipFile(research.wheel) as archive:
+            names = archive.namelist()
+            (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
+            assert "reproduce = dpgram_papers.command:reproduce" in archive.read(entry_points).decode()
+            (about,) = (name for name in names if name.endswith("METADATA"))
+            needs = re.findall(r"^Requires-Dist: (.+)$", archive.read(about).decode(), re.MULTILINE)
+        assert {name.split("/")[0].split("-")[0] for name in names} == {"dpgram_papers"}
+        assert "dpgram_papers/experiments/reproduce.py" in names
+        (only,) = map(Requirement, needs)
+        assert only.name == "dpgram"
+        assert only.specifier.contains(METADATA["version"]), "both are released together"
 
     @pytest.mark.full
     def test_a_second_build_gives_the_same_bytes(self, built: Built, tmp_path: Path) -> None:
