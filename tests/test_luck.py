@@ -36,9 +36,14 @@ def sources_of_bits(path: Path) -> set[str]:
 
 def test_there_is_one_door_to_the_systems_bits() -> None:
     found = {path.relative_to(SOURCE).as_posix(): sources_of_bits(path) for path in SOURCE.rglob("*.py")}
-    assert {name: what for name, what in found.items() if what} == {
-        "privacy/sampling/entropy.py": {"secrets"}
-    }
+    assert {name: what for name, what in found.items() if what} == {"privacy/sampling/entropy.py": {"secrets"}}
+
+
+def test_research_has_no_door_of_its_own() -> None:
+    research = SOURCE.parents[1] / "papers" / "src"
+    found = {path.name: sources_of_bits(path) for path in research.rglob("*.py")}
+    assert len(found) > 30
+    assert not any(found.values()), found
 
 
 def test_no_test_makes_bits_of_its_own_without_a_seed() -> None:
