@@ -7,10 +7,10 @@ WORKERS ?= 2
 
 .PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz docs lock locked build clean
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml papers/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[test,docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,docs]" --editable ./papers
 	touch $@
 
 demo: $(STAMP)          ## the main job, end to end, on bundled data
@@ -38,12 +38,13 @@ ENDS   := tests/golden tests/unit tests/contracts
 
 test-oldest:            ## the oldest dependencies that pyproject.toml allows, in an environment of its own
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --editable ".[test]" --constraint constraints-oldest.txt
+	.venv-oldest/bin/python -m pip install --quiet --editable ".[test]" --editable ./papers --constraint constraints-oldest.txt
 	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ENDS)
 
 test-newest:            ## the newest dependencies there are, in an environment of its own
 	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable ".[test]"
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable ".[test]" \
+	    --editable ./papers
 	.venv-newest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ENDS)
 
 lint: $(STAMP)          ## ruff and mypy --strict
@@ -77,13 +78,13 @@ lock:                   ## pin everything development uses, with hashes
 locked:                 ## an environment with exactly the versions and files of the lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable ./papers
 	touch $(STAMP)
 
-build: $(STAMP)         ## sdist and wheel, built twice to the same bytes and tried in empty environments
+build: $(STAMP)         ## sdists and wheels, built twice to the same bytes; dpgram's tried in empty environments
 	rm -rf dist
 	$(BIN)/python -m distribution.build --output dist --twice
-	$(BIN)/python -m distribution.clean_install dist/*
+	$(BIN)/python -m distribution.clean_install dist/dpgram-[0-9]*
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-lock docs/_build build dist demo-output

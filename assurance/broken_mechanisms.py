@@ -26,15 +26,15 @@ from dpgram.mechanisms import (
     Sketch,
 )
 from dpgram.noise import Law
-from dpgram.papers.analyze_gauss import AnalyzeGauss
-from dpgram.papers.kalaja import SufficientStatistics
-from dpgram.papers.park_welling import OneSidedWishart
-from dpgram.papers.sheffet_inverse import PrintedInverseNoise
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import ReplaceOne, adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram_papers.analyze_gauss import AnalyzeGauss
+from dpgram_papers.kalaja import SufficientStatistics
+from dpgram_papers.park_welling import OneSidedWishart
+from dpgram_papers.sheffet_inverse import PrintedInverseNoise
 
 Floats = npt.NDArray[np.float64]
 LOOSE: Final = Guarantee(8.0, 1e-4)

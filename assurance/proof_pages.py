@@ -22,6 +22,8 @@ from typing import Final, final
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 PROOFS: Final = PROJECT / "proofs"
+SOURCES: Final = (PROJECT / "src", PROJECT / "papers" / "src")
+"""Of dpgram, and of dpgram-papers."""
 HEADING: Final = "## Used and tested"
 _HEAD: Final = "| statement | code | digest | test |\n|---|---|---|---|\n"
 _ROW: Final = re.compile(
@@ -135,7 +137,7 @@ def references(code: str) -> set[str]:
 
 def all_references() -> Iterator[tuple[Path, str, str]]:
     """Every proofs/PAGE.md#ANCHOR in the sources: the file, the page, the anchor."""
-    for path in sorted((PROJECT / "src").rglob("*.py")):
+    for path in sorted(path for source in SOURCES for path in source.rglob("*.py")):
         for name, anchor in re.findall(
             r"proofs/([a-z0-9-]+)\.md#([a-z0-9-]+)", path.read_text(encoding="utf-8")
         ):
@@ -165,10 +167,10 @@ def test_exists(test: str) -> bool:
 def _split(code: str) -> tuple[Path, list[str]]:
     parts = code.split(".")
     for length in range(len(parts) - 1, 0, -1):
-        base = PROJECT / "src" / Path(*parts[:length])
-        for path in (base.with_suffix(".py"), base / "__init__.py"):
-            if path.is_file():
-                return path, parts[length:]
+        for base in (source / Path(*parts[:length]) for source in SOURCES):
+            for path in (base.with_suffix(".py"), base / "__init__.py"):
+                if path.is_file():
+                    return path, parts[length:]
     raise LookupError(f"{code}: there is no such module")
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from candidates import CANDIDATES, Candidate, Noisy, library, ridge
+from data_sets import data_sets
 from designs import Law, Table, development, held_out, law_of, losses, synthetic
 from dpgram import Schema, numeric
 from dpgram.analysis.moments import Moments
@@ -50,7 +50,6 @@ Estimate = Callable[[Fold, Noisy], Array]
 Oracle = Callable[[Fold, Noisy, float], Array]
 
 RESULT = Path(__file__).parent / "results" / "accuracy.md"
-DATA = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SENSITIVITY = 2.0
 """Squared radius of a row [x, y] with |x| ≤ 1 and |y| ≤ 1."""
 SEED = 20261115
@@ -353,11 +352,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=100, help="noise draws a fold in parts 1 and 3")
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
+    parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
-    folder, draws = arguments.data, arguments.draws
-    if not folder.is_dir():
-        parser.exit(0, f"skipped: no data sets in {folder} (set DPGRAM_DATA)\n")
+    folder, draws = data_sets(arguments.data), arguments.draws
     tasks = tuple(load_task(folder, name) for name in SETS)
     rivals = {
         (task.name, epsilon): adassp(

@@ -1,42 +1,49 @@
-"""AdaSSP as published against the published table, and `AdaSSP("exact")` against AdaSSP as published.
+"""AdaSSP as published against the published table, and ours, "exact", against AdaSSP as published.
 
     python -m benchmarks.adassp_agreement [--draws 20] [--data FOLDER]      # a few minutes on one core
 
-Every number comes from `dpgram.estimators.AdaSSP` fitted on the rows of Wang's ten published folds
-(benchmarks/wang_protocol.py), with seeded noise. Writes results/adassp-agreement.md.
+Every number comes from `dpgram.estimators.AdaSSP` or `dpgram_papers.regressions.PrintedAdaSSP`, fitted on
+the rows of Wang's ten published folds (benchmarks/wang_protocol.py), with seeded noise.
+Writes results/adassp-agreement.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.data_sets import data_sets
 from benchmarks.held_out import held_out_arrays
 from benchmarks.wang_protocol import DELTA, SETS, Task, load_task, make_task, published, random_folds
 
 from dpgram.errors import DpgramWarning
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.ssp import VariantName
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers.regressions import PrintedAdaSSP
 
 Array = npt.NDArray[np.float64]
 
 RESULT = Path(__file__).parent / "results" / "adassp-agreement.md"
-DATA = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SEED = 7
 
 
-def errors(task: Task, variant: VariantName, epsilon: float, draws: int, seed: int = SEED) -> Array:
+def estimator(variant: str, epsilon: float) -> AdaSSP | PrintedAdaSSP:
+    """dpgram's own, "exact", or one that was printed."""
+    if variant == "exact":
+        return AdaSSP(epsilon, DELTA, x_norm=1.0, y_bound=1.0)
+    return PrintedAdaSSP(epsilon, DELTA, x_norm=1.0, y_bound=1.0, variant=variant)
+
+
+def errors(task: Task, variant: str, epsilon: float, draws: int, seed: int = SEED) -> Array:
     """Test MSE, folds × draws, each of one fit on the training rows of a fold."""
     found = np.empty((len(task.folds), draws))
-    model = AdaSSP(epsilon, DELTA, x_norm=1.0, y_bound=1.0, variant=variant)
+    model = estimator(variant, epsilon)
     seeds = np.random.SeedSequence([seed, round(1000 * epsilon), *task.name.encode()]).spawn(found.size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)  # baselines warn at every fit
@@ -68,7 +75,7 @@ def excess_ratio(ours: Array, rival: Array, nonprivate: float) -> tuple[float, f
 def agreement(
     tasks: tuple[Task, ...], table: dict[tuple[str, str, float], float], draws: int
 ) -> Iterator[str]:
-    yield '## 1. `AdaSSP(variant="wang2018")` against the published table\n'
+    yield '## 1. `PrintedAdaSSP(variant="wang2018")` against the published table\n'
     yield (
         "z: standard deviations between the published ten-fold mean (one draw a fold) and the mean of ours. "
         "In brackets ours / published test MSE at ε = 0.1 and 1.\n"
@@ -137,16 +144,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=20, help="fits a fold and cell")
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
+    parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
-    if not arguments.data.is_dir():
-        parser.exit(0, f"skipped: no data sets in {arguments.data} (set DPGRAM_DATA)\n")
-    tasks = tuple(load_task(arguments.data, name) for name in SETS)
+    folder = data_sets(arguments.data)
+    tasks = tuple(load_task(folder, name) for name in SETS)
     lines = [
         f"# AdaSSP\n\nMade by `benchmarks/adassp_agreement.py`, {arguments.draws} fits a fold and cell.\n"
     ]
     for part in (
-        agreement(tasks, published(arguments.data), arguments.draws),
+        agreement(tasks, published(folder), arguments.draws),
         comparison(tasks, arguments.draws),
         unseen(arguments.draws),
     ):

@@ -9,12 +9,12 @@ and region, under public bounds: schooling 0 to 18 years, experience −5 to 65 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from data_sets import data_sets
 from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
@@ -83,8 +83,7 @@ def measured(second: np.ndarray, rows: int, epsilon: float) -> tuple[str, float,
 
 
 def main() -> None:
-    folder = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    exact = gram(table(folder), SCHEMA)
+    exact = gram(table(data_sets()), SCHEMA)
     rows = exact.rows
     second = exact.cells * cell_unit(SCHEMA.max_norm_squared**0.5) / rows
     clamped = exact.counts.cells_clamped

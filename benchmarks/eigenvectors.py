@@ -4,7 +4,7 @@
     python benchmarks/eigenvectors.py --full           # 50 runs each, and the sampler at d = 500
     python benchmarks/eigenvectors.py --diffprivlib    # with diffprivlib, in a throw-away environment
 
-Writes results/eigenvectors.md. The tables are read from DPGRAM_DATA (or ../shared/data beside the project).
+Writes results/eigenvectors.md. The tables are read from the folder that DPGRAM_DATA names.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
-import sys
 import tempfile
 import time
 import venv
@@ -27,23 +25,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from data_sets import data_sets
 from dpgram.analysis.denoise import NOTHING, denoised
 from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
-from dpgram.papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
-from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.bingham import draw_direction, draw_frame, envelope_parameter
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
+from dpgram_papers.variant import Variant
 
 Matrix = npt.NDArray[np.float64]
 Draw = Callable[[SeededEntropy], Matrix]
 Answer = Callable[[Matrix], Matrix]
 Answers = dict[str, Answer]
-DATA = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RESULT = Path(__file__).parent / "results" / "eigenvectors.md"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 TABLES = {"wine_recognition": "data", "airfoil": "raw", "adult": "data"}
@@ -85,7 +83,7 @@ def encoded(name: str) -> Matrix:
 
     The maxima are taken from the data, as in the paper, and stand for bounds that would be public.
     """
-    table = pq.read_table(DATA / name / f"{TABLES[name]}.parquet")
+    table = pq.read_table(data_sets() / name / f"{TABLES[name]}.parquet")
     table = table.drop_columns([c for c in ("cultivar", "income_gt_50k") if c in table.column_names])
     parts: list[Matrix] = []
     for column in table.columns:
@@ -307,8 +305,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--diffprivlib", action="store_true")
     arguments = parser.parse_args()
-    if not DATA.is_dir():
-        sys.exit(f"skipped: no data sets in {DATA} (set DPGRAM_DATA)")
+    data_sets()  # ends here where there are none
     with tempfile.TemporaryDirectory() as folder:
         python = environment(folder) if arguments.diffprivlib else None
         lines = [*comparison(arguments.full, python), *sampler(arguments.full, python)]

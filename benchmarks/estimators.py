@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from accuracy import DATA, SEED, Ratio, geometric, honest, law_for, library, ratio, table, test_errors
+from accuracy import SEED, Ratio, geometric, honest, law_for, library, ratio, table, test_errors
+from data_sets import data_sets
 from dpgram import Schema, numeric
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.estimators import AdaSSP, PrivateRidge
@@ -127,9 +128,7 @@ def measured(task: Task, epsilon: float, draws: int, fits: int) -> dict[str, Rat
         "PrivateRidge, fitted": fitted_errors(task, lambda seed: estimator(epsilon, seed), fits),
         "AdaSSP exact, fitted": fitted_errors(
             task,
-            lambda seed: AdaSSP(
-                epsilon, DELTA, variant="exact", x_norm=1.0, y_bound=1.0, entropy=SeededEntropy(seed)
-            ),
+            lambda seed: AdaSSP(epsilon, DELTA, x_norm=1.0, y_bound=1.0, entropy=SeededEntropy(seed)),
             fits,
         ),
         "PrivateRidge": auto,
@@ -198,10 +197,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--fits", type=int, default=2)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     parser.add_argument("--output", type=Path, default=RESULT)
     given = parser.parse_args()
-    tasks = [load_task(given.data, name) for name in SETS]
+    folder = data_sets(given.data)
+    tasks = [load_task(folder, name) for name in SETS]
     given.output.write_text("\n".join(report(tasks, given.draws, given.fits)) + "\n")
     print(given.output.read_text())
 

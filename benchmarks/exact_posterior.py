@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from candidates import Noisy, posterior
+from data_sets import data_sets
 from dpgram.noise import SymmetricGaussian
 from wang_protocol import SETS, Task, adassp, load_task, symmetric_noise
 
 Array = npt.NDArray[np.float64]
 
 RESULT = Path(__file__).parent / "results" / "exact_posterior.md"
-DATA = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 EPSILON, SIGMA = 0.1, 2.0 * 36.305
 """Gaussian noise of one release of [x, y] with |x|, |y| ≤ 1 at (0.1, 10⁻⁶)."""
 WARM_UP, KEPT, LEAPS = 250, 400, 24
@@ -131,10 +130,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=3, help="releases a fold")
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
+    parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
-    if not arguments.data.is_dir():
-        parser.exit(0, f"skipped: no data sets in {arguments.data} (set DPGRAM_DATA)\n")
+    folder = data_sets(arguments.data)
     head = (
         f"Made by `benchmarks/exact_posterior.py`, {arguments.draws} releases a fold, Gaussian, (0.1, 10⁻⁶)."
     )
@@ -147,7 +145,7 @@ def main() -> None:
     ]
     found = []
     for name in SETS:
-        task = load_task(arguments.data, name)
+        task = load_task(folder, name)
         found.append([ratio for m in (1.0, 2.0) for ratio in compare(task, m, arguments.draws)])
         lines.append(f"| {name} | " + " | ".join(f"{ratio:.3f}" for ratio in found[-1]) + " |")
         print(lines[-1], flush=True)

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from accuracy import DATA, DELTA
+from accuracy import DELTA
+from data_sets import data_sets
 from designs import Law, law_of
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.analysis.problem import COUNT_TO_NOISE, complement_of
@@ -42,9 +43,9 @@ MORE = (
 
 
 def tables() -> Iterator[Scaled]:
-    yield from (load(DATA, name) for name in SETS)
+    yield from (load(data_sets(), name) for name in SETS)
     for folder, file, target, without in MORE:
-        frame = pl.read_parquet(DATA / folder / f"{file}.parquet").drop(without).drop_nulls()
+        frame = pl.read_parquet(data_sets() / folder / f"{file}.parquet").drop(without).drop_nulls()
         texts = [column for column in frame.columns if frame[column].dtype == pl.String]
         frame = frame.to_dummies(texts, drop_first=True)
         columns = tuple(column for column in frame.columns if column != target)

@@ -22,17 +22,17 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.noise import NoiseLaw
 from dpgram.noise.sampled import gram_of_inverse
-from dpgram.papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
-from dpgram.papers.analyze_gauss import AnalyzeGauss
-from dpgram.papers.kalaja import SufficientStatistics
-from dpgram.papers.park_welling import OneSidedWishart
-from dpgram.papers.sheffet import PrintedAdaptive, PrintedInverseWishart, PrintedSketch, PrintedWishart
-from dpgram.papers.sheffet_inverse import PrintedInverseNoise
-from dpgram.papers.variant import Variant
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
+from dpgram_papers.analyze_gauss import AnalyzeGauss
+from dpgram_papers.kalaja import SufficientStatistics
+from dpgram_papers.park_welling import OneSidedWishart
+from dpgram_papers.sheffet import PrintedAdaptive, PrintedInverseWishart, PrintedSketch, PrintedWishart
+from dpgram_papers.sheffet_inverse import PrintedInverseNoise
+from dpgram_papers.variant import Variant
 
 Matrix = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parent / "results"

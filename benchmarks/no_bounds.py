@@ -6,13 +6,12 @@ R² of OLS above 0.05, and no silent disaster: wherever the test R² is negative
 there was a refusal, a warning or a caution.
 
 Run: python benchmarks/no_bounds.py [seeds] [set, ...]. Writes benchmarks/results/no-bounds.md. The data
-folder is DPGRAM_DATA, or shared/data beside the project.
+folder is the one that DPGRAM_DATA names.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import sys
 import warnings
 from dataclasses import dataclass
@@ -24,13 +23,13 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 import dpgram as dg
+from data_sets import data_sets
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import LearningError
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 
 PROJECT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("DPGRAM_DATA", PROJECT.parent / "shared" / "data"))
 RESULTS = Path(__file__).parent / "results" / "no-bounds.md"
 EPSILON, DELTA, BOUNDS = math.log(3.0), 1e-5, 0.2
 SEEDS = 50
@@ -93,7 +92,7 @@ class Outcome:
 
 
 def load(task: Task) -> Columns:
-    table = pq.read_table(DATA / task.folder / task.file)
+    table = pq.read_table(data_sets() / task.folder / task.file)
     columns: Columns = {}
     for name in table.column_names:
         if name in task.without:

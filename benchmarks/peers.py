@@ -4,7 +4,7 @@
     python benchmarks/peers.py --quick     # two sets, three runs: about two minutes
 
 Installs diffprivlib and OpenDP into throw-away environments. Writes results/peers.md. The tables are read
-from DPGRAM_DATA (or ../shared/data beside the project).
+from the folder given with --data or named in DPGRAM_DATA.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from accuracy import DATA, table
+from accuracy import table
+from data_sets import data_sets
 from designs import RAW
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.estimators import SSP, AdaSSP, PrivatePCA, PrivateRidge
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers.regressions import PrintedAdaSSP
 from packages import PATIENCE, Answer, Job, Package, installed
 from rivals import GRID, MODELS, UNTUNED, Descent, chunk_models, tukey
 
@@ -164,7 +166,7 @@ def ridge(
 
 
 def moments(
-    x: Array, y: Array, epsilon: float, seed: int, *, estimator: type[SSP | AdaSSP], variant: str
+    x: Array, y: Array, epsilon: float, seed: int, *, estimator: type[SSP | AdaSSP | PrintedAdaSSP]
 ) -> Array:
     design = with_constant(x)
     return np.asarray(
@@ -173,7 +175,6 @@ def moments(
             DELTA,
             x_norm=float(np.sqrt(design.shape[1])),
             y_bound=1.0,
-            variant=variant,
             entropy=SeededEntropy(seed),
         )
         .fit(design, y)
@@ -204,9 +205,9 @@ METHODS: Mapping[str, Sequence[Fit]] = {
     TUNED: tuple(partial(ridge, clip=clip) for clip in CLIPS),
     "PrivateRidge, δ = 0": (partial(ridge, delta=0.0),),
     "PrivateRidge, δ = 0, replace-one": (partial(ridge, delta=0.0, adjacency="replace-one"),),
-    'AdaSSP("exact")': (partial(moments, estimator=AdaSSP, variant="exact"),),
-    "AdaSSP as published": (partial(moments, estimator=AdaSSP, variant="wang2018"),),
-    "SSP": (partial(moments, estimator=SSP, variant="exact"),),
+    'AdaSSP("exact")': (partial(moments, estimator=AdaSSP),),
+    "AdaSSP as published": (partial(moments, estimator=PrintedAdaSSP),),
+    "SSP": (partial(moments, estimator=SSP),),
     "TukeyEM, 1,000 models": (partial(depth, models=1000),),
     "TukeyEM, tuned": tuple(partial(depth, models=models) for models in MODELS),
     "DP-GD": (partial(descent, form=UNTUNED),),
@@ -440,15 +441,14 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="airfoil and cps1988 only, three runs")
     parser.add_argument("--seeds", type=int, default=11, help="splits and noise draws a cell")
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder of data sets")
+    parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
-    if not arguments.data.is_dir():
-        parser.exit(0, f"skipped: no data sets in {arguments.data} (set DPGRAM_DATA)\n")
+    folder = data_sets(arguments.data)
     warnings.simplefilter("ignore", DpgramWarning)  # baselines warn at every fit
     seeds = 3 if arguments.quick else arguments.seeds
     names = ("airfoil", "cps1988") if arguments.quick else SETS
-    sets = [load(arguments.data, name) for name in names]
-    adult = [] if arguments.quick else [load_all(arguments.data)]
+    sets = [load(folder, name) for name in names]
+    adult = [] if arguments.quick else [load_all(folder)]
     with installed() as packages:
         start = sum(os.times()[:4])
         regression = regressions(sets, packages, seeds)

@@ -13,7 +13,6 @@ widened by a tenth: fine for comparing, not a way to publish. Writes results/pla
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
 from dpgram.rows import Rows
 from dpgram.schema import Schema, numeric
+from dpgram_papers.data import data_folder
 
 Array = npt.NDArray[np.float64]
 DELTA = 1e-6
@@ -236,10 +236,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=200)
     draws = parser.parse_args().draws
-    folder = Path(os.environ.get("DPGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = data_folder()
     refused: list[str] = []
     made = list(synthetic(draws))
-    taken = list(real(folder, draws, refused)) if folder.is_dir() else []
+    taken = list(real(folder, draws, refused)) if folder is not None else []
     text = [
         "# Forecasts of the planner against simulated releases",
         "",

@@ -24,7 +24,10 @@ import numpy.typing as npt
 
 from dpgram.errors import DpgramWarning
 from dpgram.estimators.iteration_noise import Plan, calibrated
-from dpgram.papers.experiments.park_welling_setting import (
+from dpgram.privacy.accountant import PureEvent
+from dpgram.privacy.adjacency import ReplaceOne
+from dpgram.privacy.guarantee import Guarantee
+from dpgram_papers.experiments.park_welling_setting import (
     DELTA,
     EPSILON,
     ITERATIONS,
@@ -36,9 +39,6 @@ from dpgram.papers.experiments.park_welling_setting import (
     non_private,
     simulated,
 )
-from dpgram.privacy.accountant import PureEvent
-from dpgram.privacy.adjacency import ReplaceOne
-from dpgram.privacy.guarantee import Guarantee
 
 Array = npt.NDArray[np.float64]
 

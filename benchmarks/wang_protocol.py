@@ -1,6 +1,6 @@
-"""Wang's protocol, for the benchmarks beside this file; it lives in dpgram.papers.experiments."""
+"""Wang's protocol, for the benchmarks beside this file; it lives in dpgram_papers.experiments."""
 
-from dpgram.papers.experiments.wang_protocol import (
+from dpgram_papers.experiments.wang_protocol import (
     DELTA,
     FAILURE,
     SETS,

@@ -1,11 +1,12 @@
-"""Build the sdist and the wheel so that whoever has the same sources gets the same bytes.
+"""Build sdists and wheels so that whoever has the same sources gets the same bytes.
 
     python -m distribution.build            # into dist/
     python -m distribution.build --twice    # twice, in different folders, and compare
 
-What is built is the last commit, not what lies around in the working tree. The sdist is packed
-anew in one order, with one date and no names of users; the wheel is built from the unpacked sdist, which
-shows that the sdist is complete. The same bytes need the same build tools: those of requirements-dev.lock.
+What is built is the last commit, not what lies around in the working tree: dpgram, and dpgram-papers from the
+folder papers/. Each sdist is packed anew in one order, with one date and no names of users; the wheel is
+built from the unpacked sdist, which shows that the sdist is complete. The same bytes need the same build
+tools: those of requirements-dev.lock.
 """
 
 from __future__ import annotations
@@ -25,16 +26,26 @@ from pathlib import Path
 from typing import Final, final
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
-SHIPPED: Final = (
-    "src",
-    "pyproject.toml",
-    "MANIFEST.in",
-    "README.md",
-    "LICENSE",
-    "CHANGELOG.md",
-    "SECURITY.md",
-)
-"""What the sdist is made of; tests, benchmarks and documentation stay in the repository."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """One project of this repository, and what its sdist is made of."""
+
+    home: Path
+    """Where its pyproject.toml is, from the top of the repository."""
+    shipped: tuple[str, ...]
+    """Files and folders there; tests, benchmarks and documentation stay in the repository."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple((self.home / name).as_posix() for name in self.shipped)
+
+
+_EVERY: Final = ("src", "pyproject.toml", "README.md", "LICENSE")
+DPGRAM: Final = Distribution(home=Path(), shipped=(*_EVERY, "MANIFEST.in", "CHANGELOG.md", "SECURITY.md"))
+PAPERS: Final = Distribution(home=Path("papers"), shipped=_EVERY)
 
 
 @final
@@ -51,7 +62,9 @@ class Built:
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (self.sdist, self.wheel)}
 
 
-def build(target: Path, *, commit: str = "HEAD", epoch: int | None = None) -> Built:
+def build(
+    target: Path, *, of: Distribution = DPGRAM, commit: str = "HEAD", epoch: int | None = None
+) -> Built:
     """Build both into `target`; `epoch` dates every file inside, by default as the commit is dated."""
     source = _git("rev-parse", commit).decode().strip()
     date = _date(source) if epoch is None else epoch
@@ -59,10 +72,10 @@ def build(target: Path, *, commit: str = "HEAD", epoch: int | None = None) -> Bu
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         with tarfile.open(
-            fileobj=io.BytesIO(_git("archive", "--format=tar", source, "--", *SHIPPED))
+            fileobj=io.BytesIO(_git("archive", "--format=tar", source, "--", *of.paths))
         ) as all_of:
             all_of.extractall(work / "sources", filter="data")
-        raw = _run_backend("sdist", work / "sources", work / "raw", date)
+        raw = _run_backend("sdist", work / "sources" / of.home, work / "raw", date)
         sdist = target / raw.name
         sdist.write_bytes(_packed_anew(raw, date))
         with tarfile.open(sdist) as archive:
@@ -119,18 +132,21 @@ def _packed_anew(sdist: Path, epoch: int) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m distribution.build", description="Build dpgram.")
+    parser = argparse.ArgumentParser(
+        prog="python -m distribution.build", description="Build dpgram and dpgram-papers."
+    )
     parser.add_argument("--output", type=Path, default=PROJECT / "dist")
     parser.add_argument("--twice", action="store_true", help="build again and compare the bytes")
     asked = parser.parse_args()
-    built = build(asked.output)
-    for name, digest in built.digests.items():
-        print(f"{digest}  {name}")
-    if asked.twice:
-        with tempfile.TemporaryDirectory() as folder:
-            if build(Path(folder), commit=built.commit).digests != built.digests:
-                sys.exit("the second build differs from the first")
-        print("a second build gave the same bytes")
+    for one in (DPGRAM, PAPERS):
+        built = build(asked.output, of=one)
+        for name, digest in built.digests.items():
+            print(f"{digest}  {name}")
+        if asked.twice:
+            with tempfile.TemporaryDirectory() as folder:
+                if build(Path(folder), of=one, commit=built.commit).digests != built.digests:
+                    sys.exit("the second build differs from the first")
+            print("a second build gave the same bytes")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ from typing import get_args
 
 import numpy as np
 
-from dpgram.papers.experiments.claims import table, verdict_lines
-from dpgram.papers.experiments.grid import Found, run
-from dpgram.papers.experiments.reproduce import PAPERS, Reproduction, data_folder, reproduce, studies_of
-from dpgram.papers.experiments.sheffet_single import GAUSS_EQUAL, OURS, OWN
-from dpgram.papers.experiments.study import SEED, Size
-from dpgram.papers.experiments.surpassed import AT_THE_FLOOR, summary
+from dpgram_papers.data import data_folder
+from dpgram_papers.experiments.claims import table, verdict_lines
+from dpgram_papers.experiments.grid import Found, run
+from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
+from dpgram_papers.experiments.sheffet_single import GAUSS_EQUAL, OURS, OWN
+from dpgram_papers.experiments.study import SEED, Size
+from dpgram_papers.experiments.surpassed import AT_THE_FLOOR, summary
 
 HOME = Path(__file__).parent.parent
 PAGE = HOME / "docs" / "explanation" / "papers.md"
@@ -87,8 +88,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=get_args(Size), default="full")
+    parser.add_argument("--data", type=Path, help="folder of the data sets; by default that of DPGRAM_DATA")
     asked = parser.parse_args()
-    data = data_folder()
+    data = data_folder(asked.data)
     made = []
     for paper in PAPERS:
         print(f"{PAPERS[paper]} ...", flush=True)

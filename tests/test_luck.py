@@ -41,6 +41,13 @@ def test_there_is_one_door_to_the_systems_bits() -> None:
     }
 
 
+def test_research_has_no_door_of_its_own() -> None:
+    research = SOURCE.parents[1] / "papers" / "src"
+    found = {path.name: sources_of_bits(path) for path in research.rglob("*.py")}
+    assert len(found) > 30
+    assert not any(found.values()), found
+
+
 def test_no_test_makes_bits_of_its_own_without_a_seed() -> None:
     tests = Path(__file__).parent
     allowed = {"luck.py", "test_luck.py", "fuzz/test_targets.py", "audit/test_neighbours.py"}

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from distribution.build import Built, build
+from distribution.build import PAPERS, Built, build
 from distribution.clean_install import try_out
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -98,6 +98,7 @@ class TestBuild:
             names = archive.namelist()
         folder = f"dpgram-{METADATA['version']}.dist-info"
         assert {name.split("/")[0] for name in names} == {"dpgram", folder}
+        assert not [name for name in names if "papers" in name]
         endings = {Path(name).suffix for name in names if name.startswith("dpgram/")}
         assert endings == {".py", ".typed", ".json", ".html", ".css", ".js"}
         assert {"dpgram/py.typed", "dpgram/release/release_schema.json", "dpgram/explorer/page.html"} <= set(
@@ -114,6 +115,7 @@ class TestBuild:
             "src", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "MANIFEST.in",
             "PKG-INFO", "setup.cfg",
         }  # fmt: skip
+        assert not [member.name for member in members if "papers" in member.name]
         assert {(member.uid, member.gid, member.uname) for member in members} == {(0, 0, "")}
         assert len({member.mtime for member in members}) == 1
 
@@ -128,6 +130,20 @@ class TestBuild:
         assert len(tracked) > 100
         with zipfile.ZipFile(built.wheel) as archive:
             assert {name.removeprefix("src/") for name in tracked} <= set(archive.namelist())
+
+    def test_the_papers_are_a_wheel_of_their_own(self, built: Built, tmp_path: Path) -> None:
+        research = build(tmp_path, of=PAPERS, commit=built.commit)
+        with zipfile.ZipFile(research.wheel) as archive:
+            names = archive.namelist()
+            (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
+            assert "reproduce = dpgram_papers.command:reproduce" in archive.read(entry_points).decode()
+            (about,) = (name for name in names if name.endswith("METADATA"))
+            needs = re.findall(r"^Requires-Dist: (.+)$", archive.read(about).decode(), re.MULTILINE)
+        assert {name.split("/")[0].split("-")[0] for name in names} == {"dpgram_papers"}
+        assert "dpgram_papers/experiments/reproduce.py" in names
+        (only,) = map(Requirement, needs)
+        assert only.name == "dpgram"
+        assert only.specifier.contains(METADATA["version"]), "both are released together"
 
     @pytest.mark.full
     def test_a_second_build_gives_the_same_bytes(self, built: Built, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""The rooms of the house: few modules at the root, and no two folders that need each other."""
+"""The rooms of the house: few modules at the root, no two folders that need each other, no research."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -87,3 +89,53 @@ def test_few_parameters(function: str) -> None:
 
     parameters = list(inspect.signature(getattr(dpgram, function)).parameters)
     assert len(parameters) <= MOST_PARAMETERS, parameters
+
+
+def test_the_product_names_nothing_of_the_papers() -> None:
+    """Not by an import of any kind, nor by a string that one could be made of."""
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if "dpgram_papers" in line
+    ]
+    assert found == []
+
+
+def test_no_module_of_the_product_loads_the_papers() -> None:
+    modules = [
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.name != "__main__.py"  # it runs the command line
+    ]
+    program = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    importlib.import_module(name)\n"
+        "print(len([name for name in sys.modules if name.split('.')[0] == 'dpgram']))\n"
+        "print([name for name in sys.modules if name.split('.')[0] == 'dpgram_papers'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *modules], capture_output=True, text=True, check=True
+    )
+    loaded, research = done.stdout.splitlines()
+    assert int(loaded) >= len(modules) > 150
+    assert research == "[]"
+
+
+def test_no_option_of_an_estimator_names_a_variant_that_is_not_private() -> None:
+    import dpgram.estimators
+
+    words = set()
+    for name in dpgram.estimators.__all__:
+        parameters = getattr(getattr(dpgram.estimators, name), "_get_param_names", list)()
+        assert "variant" not in parameters, name
+        words |= set(parameters)
+    assert {"epsilon", "accounting", "mechanism"} <= words
+    for path in sorted((SOURCE / "estimators").glob("*.py")):
+        constants = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        assert not constants & {"wang2018", "kalaja2020", "mean-cdp", "non-private", "as printed"}, path

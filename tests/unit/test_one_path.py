@@ -1,8 +1,8 @@
 """One path: who may charge a ledger and who may draw noise, as rules on the folders of src/dpgram.
 
 `dpgram.publishing` charges, in one place, and draws what was charged; mechanisms and the privacy core hold
-laws and samplers; an audit wraps a source of noise and has no secret to charge for; papers hold baselines in
-floats, for which no ledger pays.
+laws and samplers; an audit wraps a source of noise and has no secret to charge for. dpgram-papers holds
+baselines in floats, for which no ledger pays.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ import pytest
 
 from dpgram.privacy.sampling.entropy import Entropy
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "dpgram"
+PROJECT = Path(__file__).resolve().parents[2]
+SOURCE = PROJECT / "src" / "dpgram"
+RESEARCH = PROJECT / "papers" / "src" / "dpgram_papers"
 
 CHARGES = {"publishing"}
 DRAWS = {"publishing", "mechanisms", "privacy"}
-BASELINES = {"papers"}
+BASELINES = {"dpgram_papers"}
 """Printed variants with a `draw` of their own, in floats."""
 WRAPPERS = {"audit"}
 """Sources of noise around sources of noise."""
-FLOATS = {"papers", "estimators", "privacy", *WRAPPERS}
-"""Where printed baselines are drawn in floats: not private, and said to be so."""
+FLOATS = {"privacy", *WRAPPERS, *BASELINES}
+"""Who may ask for noise in floats: in dpgram nobody draws with it."""
 
 SAMPLERS = {
     name
@@ -91,6 +93,13 @@ def test_nothing_else_charges_or_draws() -> None:
     assert [each for path in FILES for each in breaches(path.relative_to(SOURCE), path.read_text())] == []
 
 
+def test_research_charges_nothing_and_draws_in_floats_only() -> None:
+    files = sorted(RESEARCH.rglob("*.py"))
+    assert len(files) > 30
+    inside = [(path.relative_to(RESEARCH.parent), path.read_text(encoding="utf-8")) for path in files]
+    assert [each for path, text in inside for each in breaches(path, text)] == []
+
+
 def test_a_ledger_is_charged_in_one_line() -> None:
     charging = [
         (folder(path.relative_to(SOURCE)), line)
@@ -118,7 +127,9 @@ def test_every_sampler_is_watched() -> None:
         ("audit/x.py", "mechanism.draw(gram, entropy)"),
         ("federated.py", "entropy.discrete_gaussian(1.0, 3)"),
         ("sums/x.py", "def f(e):\n    return e.norm_laplace(3, 1.0)"),
-        ("papers/x.py", "entropy.matrix_laplace(3, 1.0)"),
+        ("estimators/x.py", "entropy.generator().normal()"),
+        ("dpgram_papers/x.py", "entropy.matrix_laplace(3, 1.0)"),
+        ("dpgram_papers/x.py", "ledger.charge(event)"),
         ("publishing.py", "law.draw(sums, entropy)"),
         ("analysis/x.py", "entropy.generator()"),
         ("estimators/x.py", "frame_matrix(gram, entropy.random_bytes)"),
@@ -135,7 +146,7 @@ def test_the_rules_catch(path: str, text: str) -> None:
         ("publishing/x.py", "ledger.charge(event)\nmeasurement.draw(sums, entropy)"),
         ("mechanisms/x.py", "entropy.discrete_gaussian(1.0, 3)"),
         ("audit/x.py", "self._inner.discrete_gaussian(1.0, 3)"),
-        ("papers/x.py", "variant.draw(gram, entropy)"),
+        ("dpgram_papers/x.py", "variant.draw(gram, entropy)"),
         ("signing.py", "SystemEntropy().random_bytes(32)"),
         ("noise/x.py", "wishart(gram, 3, generator)"),
     ],

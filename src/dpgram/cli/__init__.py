@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, reproduce, sign
+from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, sign
 from dpgram.cli.console import say
+from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
 
 USER_ERROR: Final = 2
@@ -26,6 +27,7 @@ OTHERS: Final = "To see for yourself"
 
 app = typer.Typer(
     name="dpgram",
+    cls=Commands,
     help="Publish one differentially private Gram matrix; run every regression on it.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
@@ -48,7 +50,6 @@ app.command("report", rich_help_panel=ANALYSTS)(pages.report)
 app.add_typer(budget.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
 app.command("demo", rich_help_panel=OTHERS)(demonstrate.demo)
-app.command("reproduce", rich_help_panel=OTHERS)(reproduce.reproduce)
 
 
 def _print_version(asked: bool) -> None:

@@ -1,8 +1,8 @@
 """The noise of the 2J steps of private reweighted least squares, and what each way of accounting allows.
 
 Each of J iterations perturbs a second moment (matrix) and a first moment (vector). All parameters are fixed
-before the first iteration, so the whole fit is one composed event with an exact guarantee, whatever rule was
-used to set them: the rule decides how much noise there is, the accountant what it is worth.
+before the first iteration, so the whole fit is one composed event with an exact guarantee: the rule decides
+how much noise there is, the accountant what it is worth.
 proofs/robust.md
 """
 
@@ -17,7 +17,6 @@ from typing import Final, Literal, TypeAlias, final
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
-from dpgram.papers.park_welling import step_epsilon
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import (
@@ -31,7 +30,7 @@ from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.guarantee import Guarantee, pure_rho_at_least, rho_at_most
 from dpgram.publishing.measurements.moments import First, JointGaussian, MomentNoise, VectorNoise
 
-Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic", "mean-cdp"]
+Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic"]
 Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
 SECOND: Final[Mapping[str, type[Mechanism]]] = {
@@ -61,18 +60,23 @@ class Plan:
 
     @property
     def first_l2(self) -> float:
-        """|Δ Σ q t| in lattice units: one row, or one there and another back."""
-        return float(self.adjacency.gram_trace_steps * ROW_NORM_SQUARED)
-
-    @property
-    def first_l1(self) -> float:
-        """√d times that."""
-        return up(math.sqrt(self.width) * self.first_l2)
+        """How far one row can move the first moment."""
+        return first_l2(self.adjacency)
 
     @property
     def approximate_steps(self) -> int:
         """Steps that are (ε', δ')-DP and not pure."""
         return self.iterations * ((self.first == "gaussian") + (self.second != "matrix-laplace"))
+
+
+def first_l2(adjacency: Adjacency) -> float:
+    """|Δ Σ q t| in lattice units: one row, or one there and another back."""
+    return float(adjacency.gram_trace_steps * ROW_NORM_SQUARED)
+
+
+def first_l1(adjacency: Adjacency, width: int) -> float:
+    """√d times that."""
+    return up(math.sqrt(width) * first_l2(adjacency))
 
 
 @lru_cache(maxsize=256)
@@ -106,13 +110,15 @@ def worth(plan: Plan) -> Guarantee:
 
     Proof: proofs/robust.md#robust-claim.
     """
-    event, delta = event_of(plan), plan.guarantee.delta
-    if plan.guarantee.pure:
-        return Guarantee(min(guarantee_of(event, 0.0).epsilon, plan.guarantee.epsilon), 0.0)
-    found = guarantee_of(event, delta * (1.0 - DISCRETE_SLACK)).epsilon + DISCRETE_SLACK
-    # Where the rule itself is a theorem, its own (ε, δ) holds too.
-    proven = math.inf if plan.accounting == "mean-cdp" else plan.guarantee.epsilon
-    return Guarantee(min(found, proven), delta)
+    event, asked = event_of(plan), plan.guarantee
+    exact = guarantee_of(event, 0.0).epsilon if asked.pure else discrete_epsilon(event, asked.delta)
+    # The rule itself is a theorem, so its own (ε, δ) holds too.
+    return Guarantee(min(exact, asked.epsilon), asked.delta)
+
+
+def discrete_epsilon(event: Event, delta: float) -> float:
+    """ε of the event at δ > 0, discreteness of the noise included."""
+    return guarantee_of(event, delta * (1.0 - DISCRETE_SLACK)).epsilon + DISCRETE_SLACK
 
 
 def event_of(plan: Plan) -> Event:
@@ -129,16 +135,26 @@ def _by_steps(plan: Plan, epsilon: float, delta: float) -> MomentNoise:
     return _with_laplace_vector(plan, mechanism, epsilon)
 
 
+def gaussian_vector(reach: float, sigma: float) -> tuple[VectorNoise, Event]:
+    """Noise of deviation σ on a vector that one row moves by `reach` (L2), and what it costs."""
+    return VectorNoise(law="gaussian", scale=_proven(sigma)), GaussianEvent(mu=up(reach / sigma))
+
+
+def laplace_vector(reach: float, epsilon: float) -> tuple[VectorNoise, Event]:
+    """ε-DP noise on a vector that one row moves by `reach` (L1), and what it costs."""
+    scale = up(reach / epsilon * (1.0 + 4.0 * SLACK))
+    return VectorNoise(law="laplace", scale=scale), PureEvent(epsilon=up(reach / scale))
+
+
 def _with_gaussian_vector(plan: Plan, mechanism: Mechanism, sigma: float) -> MomentNoise:
-    noise = VectorNoise(law="gaussian", scale=_proven(sigma))
-    event = GaussianEvent(mu=up(plan.first_l2 / sigma))
-    return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
+    return _apart(plan, mechanism, *gaussian_vector(plan.first_l2, sigma))
 
 
 def _with_laplace_vector(plan: Plan, mechanism: Mechanism, epsilon: float) -> MomentNoise:
-    scale = up(plan.first_l1 / epsilon * (1.0 + 4.0 * SLACK))
-    event = PureEvent(epsilon=up(plan.first_l1 / scale))
-    noise = VectorNoise(law="laplace", scale=scale)
+    return _apart(plan, mechanism, *laplace_vector(first_l1(plan.adjacency, plan.width), epsilon))
+
+
+def _apart(plan: Plan, mechanism: Mechanism, noise: VectorNoise, event: Event) -> MomentNoise:
     return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
 
 
@@ -215,26 +231,9 @@ def _gdp(plan: Plan) -> MomentNoise:
     return _jointly(plan, down(mu / math.sqrt(plan.iterations)))
 
 
-def _mean_cdp(plan: Plan) -> MomentNoise:
-    """ε' = √(ε/J), as printed: bounds the expected loss by ε, and is worth far less than (ε, δ)."""
-    if plan.second != "matrix-laplace":
-        raise GuaranteeError(
-            "accounting='mean-cdp' is printed for a pure second moment",
-            got=f"second={plan.second!r}",
-            limit="second='matrix-laplace'",
-        )
-    share = step_epsilon(plan.guarantee.epsilon, plan.iterations)
-    mechanism = MatrixLaplace.calibrated(Guarantee(share), plan.facts)
-    if plan.first == "gaussian":
-        multiplier = math.sqrt(2.0 * math.log(1.25 / plan.guarantee.delta)) / share
-        return _with_gaussian_vector(plan, mechanism, up(multiplier * plan.first_l2))
-    return _with_laplace_vector(plan, mechanism, share)
-
-
 _RULES: Final[Mapping[str, Callable[[Plan], MomentNoise]]] = {
     "zcdp": _zcdp,
     "gdp": _gdp,
     "advanced": _advanced,
     "basic": _basic,
-    "mean-cdp": _mean_cdp,
 }

@@ -1,23 +1,20 @@
 """What the estimators with public bounds |x| ≤ x_norm and |y| ≤ y_bound share: θ in the units of the data.
 
 They follow the literature: no intercept, one radius for all columns. A fit is a publication of one or more
-stages; a baseline, as a paper printed it, is drawn in floats and published by nobody.
+stages.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, Self, final
 
 import numpy as np
-from msgspec.structs import replace
 
-from dpgram.document.fields import StatedGuarantee
 from dpgram.engines.passes import Pass
-from dpgram.errors import DpgramWarning, GuaranteeError, LedgerError
+from dpgram.errors import GuaranteeError
 from dpgram.estimators.base import PrivateRegressor
 from dpgram.estimators.paying import delta_inspected, paid
 from dpgram.lattice import ROW_NORM
@@ -25,7 +22,6 @@ from dpgram.privacy.accountant import Event, GaussianEvent
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.publication import Program, Stage
 from dpgram.rows.encoder import LEAST_RADIUS
@@ -46,6 +42,26 @@ class Agreed:
     x_norm: float
     y_bound: float
     width: int
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        epsilon: object,
+        delta: object,
+        adjacency: Any,
+        x_norm: object,
+        y_bound: object,
+        width: int,
+    ) -> Self:
+        """From the parameters of an estimator, as its user wrote them."""
+        return cls(
+            guarantee=Guarantee.checked(number("epsilon", epsilon), number("delta", delta)),
+            adjacency=adjacency_named(adjacency),
+            x_norm=public_bound("x_norm", x_norm),
+            y_bound=public_bound("y_bound", y_bound),
+            width=width,
+        )
 
     def rows(self, reweighting: Reweighting | None = None) -> MomentsOf:
         """The moments of the rows, weighted by what is published already."""
@@ -89,19 +105,17 @@ class Agreed:
 class Deal:
     """What a fit will do, settled before a row is looked at."""
 
-    event: Event | None
-    """What a ledger is charged; None for a baseline, which no ledger pays for."""
+    event: Event
+    """What a ledger is charged."""
     guarantee: Guarantee
-    """What is truly guaranteed."""
-    caution: str | None = None
-    """Why it must not be used on data that need protection."""
+    """What is truly guaranteed: what was asked for, or a little less."""
 
 
 class NormBoundedRegressor(PrivateRegressor, ABC):
     """θ from rows with |x| ≤ x_norm and |y| ≤ y_bound; longer rows and targets are shortened.
 
     After `fit`: `coef_`, `intercept_` (0), `guarantee_` (what truly holds), `claimed_` (what was asked for),
-    `meets_claim_`, `private_` (False for a baseline as printed), `event_`, `receipt_`, `entropy_`.
+    `event_`, `receipt_`, `entropy_`.
     """
 
     x_norm: float | None
@@ -115,10 +129,6 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
     def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
         """θ, by stages that are charged `price` together."""
 
-    def _baseline(self, x: Floats, y: Floats, agreed: Agreed, entropy: Entropy) -> Floats:
-        """θ as a paper printed it, in floats: for those whose deal has no event."""
-        raise NotImplementedError(f"{type(self).__name__} has no baseline")
-
     @final
     def fit(self, X: Any, y: Any) -> Self:
         """Spend the budget on one private θ."""
@@ -131,58 +141,34 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         source = self._noise_source()
         agreed = self._agreed(rows.shape[1])
         deal = self._deal(agreed)
-        if deal.event is None:
-            self._refuse_ledger()
-        if deal.caution is not None:
-            warnings.warn(deal.caution, DpgramWarning, stacklevel=2)
         self._count_fit()
-        if deal.event is None:
-            self.coef_, self.receipt_ = self._baseline(rows, target, agreed, source), None
-        else:
-            found = paid(
-                self._program(agreed, deal.event),
-                model=self,
-                data=np.column_stack([rows, target]),
-                adjacency=agreed.adjacency,
-                price=deal.event,
-                entropy=source,
-                facts={"width": agreed.width},
-            )
-            self.coef_, self.receipt_ = found.result, found.receipt
-        self.intercept_ = 0.0
+        found = paid(
+            self._program(agreed, deal.event),
+            model=self,
+            data=np.column_stack([rows, target]),
+            adjacency=agreed.adjacency,
+            price=deal.event,
+            entropy=source,
+            facts={"width": agreed.width},
+        )
+        self.coef_, self.intercept_, self.receipt_ = found.result, 0.0, found.receipt
         self.claimed_ = agreed.guarantee
-        self.guarantee_ = self._truth(deal)
-        self.meets_claim_ = deal.guarantee.epsilon <= agreed.guarantee.epsilon
-        self.private_ = deal.event is not None
-        self.event_ = deal.event
-        self.entropy_ = source.label
-        return self
-
-    def _truth(self, deal: Deal) -> StatedGuarantee:
-        stated = self._stated(
+        self.guarantee_ = self._stated(
             epsilon=deal.guarantee.epsilon,
             delta=deal.guarantee.delta,
             mu=deal.event.mu if isinstance(deal.event, GaussianEvent) else None,
         )
-        if deal.event is not None:
-            return stated
-        words = f"A BASELINE drawn in floats; in real arithmetic: {stated.statement}"
-        return replace(stated, statement=words)
-
-    def _refuse_ledger(self) -> None:
-        if self.ledger is not None:
-            raise LedgerError(
-                "no ledger pays for a baseline as printed",
-                remedy="Use what is exact, or leave the ledger out and the data unprotected",
-            )
+        self.event_ = deal.event
+        self.entropy_ = source.label
+        return self
 
     def _agreed(self, width: int) -> Agreed:
-        epsilon, delta = number("epsilon", self.epsilon), number("delta", self.delta)
-        return Agreed(
-            guarantee=Guarantee.checked(epsilon, delta),
-            adjacency=adjacency_named(self.adjacency),
-            x_norm=public_bound("x_norm", self.x_norm),
-            y_bound=public_bound("y_bound", self.y_bound),
+        return Agreed.checked(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            x_norm=self.x_norm,
+            y_bound=self.y_bound,
             width=width,
         )
 

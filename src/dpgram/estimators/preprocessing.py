@@ -1,17 +1,15 @@
-"""x ↦ x', row by row; parameters are public, paid for, or openly not private (Kalaja 2020, §3.3–3.4).
+"""x ↦ x', row by row; parameters are public or paid for (Kalaja 2020, §3.3–3.4).
 
 A transformer whose parameters were read off the data releases them: whatever is fitted afterwards is no
-more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`,
-`entropy_` ("seeded": whoever knows the seed can remove the noise; None: nothing was drawn) and `private_`,
-which is False where the data's own parameters were used, as the thesis does.
+more private than they are. So every one says what it cost: `guarantee_` (None: nothing was spent), `event_`
+and `entropy_` ("seeded": whoever knows the seed can remove the noise; None: nothing was drawn).
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Final, Literal, Self, TypeAlias, final
+from typing import Any, Literal, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +17,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.engines.passes import Pass
-from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.errors import GuaranteeError
 from dpgram.estimators.paying import checked_entropy, delta_inspected, paid
 from dpgram.estimators.table import readable, unquoted
 from dpgram.privacy.accountant import Event
@@ -36,16 +34,14 @@ from dpgram.schema import Schema, numeric
 from dpgram.sums.column_moments import ColumnMomentsOf
 from dpgram.sums.moments import Floats, clipped
 
-Parameter: TypeAlias = float | npt.ArrayLike | Literal["non-private"] | None
-"""A public number (or one for each column), the data's own, or None where a budget pays for an estimate."""
-NON_PRIVATE: Final = "non-private"
+Parameter: TypeAlias = float | npt.ArrayLike | None
+"""A public number (or one for each column), or None where a budget pays for an estimate."""
 
 
 class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     """A transformer that says what its parameters cost."""
 
     n_features_in_: int
-    private_: bool
     guarantee_: Guarantee | None
     event_: Event | None
     receipt_: Receipt | None
@@ -64,7 +60,6 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
         """Settle the parameters; looks at the rows only where it says so."""
         del y
         rows = self._rows(X, reset=True)
-        self.private_ = True
         self.guarantee_, self.event_, self.receipt_, self.entropy_ = None, None, None, None
         self._learn(rows)
         return self
@@ -72,7 +67,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
     @final
     def transform(self, X: Any) -> Floats:
         """The same map for any row, in training or later."""
-        check_is_fitted(self, "private_")
+        check_is_fitted(self, "n_features_in_")
         return self._apply(self._rows(X, reset=False))
 
     def __sklearn_tags__(self) -> Any:
@@ -95,16 +90,6 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
             ),
         )
         return np.where(np.isfinite(array), array, np.nan)
-
-    def _not_private(self, what: str) -> None:
-        """Mark the result and say it loudly."""
-        self.private_ = False
-        warnings.warn(
-            f"{type(self).__name__} took {what} from the data WITHOUT PRIVACY: nothing fitted afterwards is "
-            "differentially private. For experiments on public data only",
-            DpgramWarning,
-            stacklevel=4,
-        )
 
 
 @final
@@ -139,23 +124,18 @@ class RowNormMapping(CostedTransformer):
 class MaxNormMapping(CostedTransformer):
     """x ↦ x·min(1, m/‖x‖)/m: into the unit ball by one length m for all rows (§3.3.2).
 
-    `max_norm` is public (rows beyond it are shortened: free), or "non-private": the longest row of the data,
-    as in the thesis. A maximum has no private estimate worth its noise: clip at a public or paid-for scale.
+    `max_norm` is public; rows beyond it are shortened: free. The thesis takes the longest row of the data: a
+    maximum has no private estimate worth its noise, so clip at a public or paid-for scale.
     """
 
-    def __init__(self, max_norm: float | Literal["non-private"] | None = None) -> None:
+    def __init__(self, max_norm: float | None = None) -> None:
         self.max_norm = max_norm
 
     def _learn(self, X: Floats) -> None:
+        del X
         if self.max_norm is None:
             raise _unset("max_norm")
-        if isinstance(self.max_norm, str):
-            _check_word("max_norm", self.max_norm)
-            self._not_private("the length of its longest row")
-            longest = float(np.nanmax(np.linalg.norm(X, axis=1), initial=0.0))
-            self.max_norm_ = max(longest, LEAST_RADIUS)
-        else:
-            self.max_norm_ = _positive("max_norm", self.max_norm)
+        self.max_norm_ = _positive("max_norm", self.max_norm)
 
     def _apply(self, X: Floats) -> Floats:
         return clipped(X.T, self.max_norm_).T / self.max_norm_
@@ -182,11 +162,11 @@ class Intercept(CostedTransformer):
 
 
 class MomentTransformer(CostedTransformer, ABC):
-    """Needs a mean and a standard deviation of each column: public, paid for, or the data's own.
+    """Needs a mean and a standard deviation of each column: public, or paid for.
 
     Public: `mean` and `scale`, one number or one for each column. Paid for: `epsilon`, `delta` and public
     `bounds` = (low, high): one Gaussian release of Σ(1, z, z²) of all columns, z in [−1, 1] by the bounds, on
-    integers. "non-private": both from the data, with a loud warning.
+    integers.
     """
 
     mean: Parameter
@@ -199,12 +179,7 @@ class MomentTransformer(CostedTransformer, ABC):
     entropy: Entropy | None
 
     def _learn(self, X: Floats) -> None:
-        if isinstance(self.mean, str) or isinstance(self.scale, str):
-            for name in ("mean", "scale"):
-                _check_word(name, getattr(self, name))
-            self._not_private("means and standard deviations")
-            self.mean_, self.scale_ = _own_moments(X)
-        elif self.epsilon is not None:
+        if self.epsilon is not None:
             if self.mean is not None or self.scale is not None:
                 raise GuaranteeError("mean and scale were given as well as a budget to estimate them")
             self._estimate(X)
@@ -332,15 +307,9 @@ def _column_moments(measurement: ColumnMoments, delta: float) -> Program[Measure
     return found
 
 
-def _own_moments(X: Floats) -> tuple[Floats, Floats]:
-    """Mean and deviation (ddof 1) of the data; a constant or empty column gets scale 1."""
-    count = np.maximum(np.isfinite(X).sum(axis=0), 1)
-    mean = np.nansum(X, axis=0) / count
-    spread = np.sqrt(np.nansum((X - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
-    return mean, np.where(spread > 0.0, spread, 1.0)
-
-
 def _each(name: str, value: object, width: int) -> Floats:
+    if isinstance(value, str):
+        raise GuaranteeError(f"{name} must be a number, or one for each column", got=repr(value))
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.shape not in ((), (width,)) or not np.isfinite(numbers).all():
         raise GuaranteeError(
@@ -355,17 +324,8 @@ def _positive(name: str, value: float) -> float:
     return float(value)
 
 
-def _check_word(name: str, value: object) -> None:
-    if value not in (NON_PRIVATE, None):
-        raise GuaranteeError(
-            f"{name} is neither public nor openly taken from the data",
-            got=repr(value),
-            limit=f"numbers, or {NON_PRIVATE!r}",
-        )
-
-
 def _unset(what: str) -> GuaranteeError:
     return GuaranteeError(
-        f"{what} is needed: public, paid for, or openly not private",
-        remedy=f"Give public values; or epsilon= and bounds= where an estimate exists; or {NON_PRIVATE!r}.",
+        f"{what} is needed: public, or paid for",
+        remedy="Give public values; or epsilon= and bounds= where an estimate exists",
     )

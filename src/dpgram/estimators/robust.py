@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import final
 
 import numpy as np
@@ -14,25 +15,67 @@ from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.events import Event
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
-from dpgram.publishing.measurements.moments import First, MeasuredMoments, Moments
+from dpgram.publishing.measurements.moments import First, MeasuredMoments, MomentNoise, Moments
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats, Reweighting
 
 
-@final
-class RobustRegression(NormBoundedRegressor):
-    """L_p regression, 1 ≤ p < 2, by J iterations of private reweighted least squares (Park and Welling 2016).
+class ReweightedRegression(NormBoundedRegressor, ABC):
+    """J iterations of private reweighted least squares, each of the moments of rows weighted by the last.
 
     Weights lie in (0, 1] by construction: `floor` is the public size f of a residual (default y_bound/10)
     below which all count alike, and the first iteration weighs every row 1. So one row moves XᵀSX and XᵀSy by
     no more than x_norm² and x_norm·y_bound, on the integer lattice. Inverting is post-processing; λ = E‖N₁‖,
-    the known size of the noise.
+    the known size of the noise. proofs/robust.md#robust-lattice
+    """
 
+    p: float
+    floor: float | None
+    iterations: int
+
+    @abstractmethod
+    def _noise(self, agreed: Agreed) -> MomentNoise:
+        """Of each iteration, from public facts alone."""
+
+    @final
+    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
+        power, floor = _power(self.p), _floor(self.floor, agreed)
+        noise = self._noise(agreed)
+        charge: Event | None = price
+        weights: Reweighting | None = None
+        theta = np.zeros(agreed.width)
+        for _ in range(self._count()):
+            answer = yield agreed.stage(Moments(rows=agreed.rows(weights), noise=noise), charge)
+            theta = _solved(answer.published[0]) * (agreed.y_bound / agreed.x_norm)
+            weights = Reweighting(theta=tuple(theta.tolist()), floor=floor, power=power)
+            charge = None  # all iterations were charged before the first draw
+        return theta
+
+    @final
+    def _check(self, agreed: Agreed) -> None:
+        """Refuse what cannot be iterated, before anything is priced."""
+        _power(self.p)
+        _floor(self.floor, agreed)
+        self._count()
+
+    @final
+    def _count(self) -> int:
+        count = number("iterations", self.iterations)
+        if not (1 <= count <= 1000 and count.is_integer()):
+            raise GuaranteeError(
+                "iterations must be a whole number", got=self.iterations, limit="1 ≤ iterations ≤ 1000"
+            )
+        return int(count)
+
+
+@final
+class RobustRegression(ReweightedRegression):
+    """L_p regression, 1 ≤ p < 2, by J iterations of private reweighted least squares (Park and Welling 2016).
+
+    `floor`: the size of a residual below which all count alike, a public number (default y_bound/10).
     `accounting`: "zcdp" (default), "gdp" (exact, for Gaussian noise only), "advanced", "basic"; all meet
-    (ε, δ). "mean-cdp" is the paper's: it bounds the *expected* loss, `fit` warns, and `guarantee_` holds what
-    it is worth. `first`: "gaussian" or "laplace"; `second`: "gaussian", "matrix-laplace" (pure) or "wishart"
-    (exactly calibrated). The paper's own one-sided Wishart noise is not private at all and stays in
-    `dpgram.papers`. proofs/robust.md#robust-lattice
+    (ε, δ). `first`: "gaussian" or "laplace"; `second`: "gaussian", "matrix-laplace" (pure) or "wishart"
+    (exactly calibrated). proofs/robust.md#robust-rules
     """
 
     def __init__(
@@ -67,43 +110,19 @@ class RobustRegression(NormBoundedRegressor):
         self.entropy = entropy
 
     def _deal(self, agreed: Agreed) -> Deal:
-        _power(self.p)
-        _floor(self.floor, agreed)
+        self._check(agreed)
         plan = self._plan(agreed)
-        true, claimed = worth(plan), agreed.guarantee
-        caution = None
-        if true.epsilon > claimed.epsilon:
-            caution = (
-                f"accounting={self.accounting!r} bounds the EXPECTED privacy loss by {claimed.epsilon:g} and "
-                f"DOES NOT MEET {claimed}: it is worth ε = {true.epsilon:.3g} at δ = {claimed.delta:g}. "
-                "Use accounting='zcdp'"
-            )
-        return Deal(event=event_of(plan), guarantee=true, caution=caution)
+        return Deal(event=event_of(plan), guarantee=worth(plan))
 
-    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
-        power, floor = _power(self.p), _floor(self.floor, agreed)
-        noise = calibrated(self._plan(agreed))
-        charge: Event | None = price
-        weights: Reweighting | None = None
-        theta = np.zeros(agreed.width)
-        for _ in range(int(self.iterations)):
-            answer = yield agreed.stage(Moments(rows=agreed.rows(weights), noise=noise), charge)
-            theta = _solved(answer.published[0]) * (agreed.y_bound / agreed.x_norm)
-            weights = Reweighting(theta=tuple(theta.tolist()), floor=floor, power=power)
-            charge = None  # all iterations were charged before the first draw
-        return theta
+    def _noise(self, agreed: Agreed) -> MomentNoise:
+        return calibrated(self._plan(agreed))
 
     def _plan(self, agreed: Agreed) -> Plan:
-        count = number("iterations", self.iterations)
-        if not (1 <= count <= 1000 and count.is_integer()):
-            raise GuaranteeError(
-                "iterations must be a whole number", got=self.iterations, limit="1 ≤ iterations ≤ 1000"
-            )
         return Plan(
             guarantee=agreed.guarantee,
             adjacency=agreed.adjacency,
             width=agreed.width,
-            iterations=int(count),
+            iterations=self._count(),
             accounting=self.accounting,
             first=self.first,
             second=self.second,

@@ -20,10 +20,10 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Facts
 from dpgram.noise import EigenvectorSampling, EntrywiseLaplace, Law, MatrixLaplace, SymmetricGaussian
 from dpgram.noise.shrinkage import shrunken, within_trace
-from dpgram.papers.amin import PrintedEigenvectors
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
+from dpgram_papers.amin import PrintedEigenvectors
 
 Matrix = npt.NDArray[np.float64]
 spectra = arrays(np.float64, st.integers(1, 12), elements=st.floats(-1e6, 1e6))

@@ -46,7 +46,6 @@ def supervised():
         PrivateLinearRegression(1.0, 1e-6, **BOUNDED),
         PrivateLasso(1.0, 1e-6, **BOUNDED),
         AdaSSP(1.0, 1e-6, **NORMED),
-        AdaSSP(1.0, 1e-6, variant="wang2018", **NORMED),
         SSP(1.0, 1e-6, **NORMED),
         RobustRegression(1.0, 1e-6, **NORMED),
         OutputPerturbation(1.0, 1e-6, **NORMED),

@@ -17,7 +17,6 @@ COMMON = {"epsilon": 10.0, "delta": 1e-5, "x_norm": 20.0, "y_bound": 100.0, "ent
 ESTIMATORS = [
     SSP(**COMMON),
     AdaSSP(**COMMON),
-    AdaSSP(**COMMON, variant="wang2018"),
     RobustRegression(**COMMON, iterations=2),
     OutputPerturbation(**COMMON),
 ]

@@ -95,7 +95,6 @@ def test_finds_the_coefficients(noise: str) -> None:
     )
     exact = np.linalg.solve(x.T @ x + 300.0 * np.eye(3), x.T @ y)
     assert fit.coef_ == pytest.approx(exact, abs=0.15)
-    assert fit.private_
 
 
 def test_gamma_noise_has_its_law_and_is_pure() -> None:

@@ -9,7 +9,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.errors import GuaranteeError
 from dpgram.estimators import (
     AdaSSP,
     ColumnStandardizer,
@@ -61,12 +61,7 @@ def test_max_norm_mapping() -> None:
     x = table(50)
     public = MaxNormMapping(2.0).fit(x)
     assert np.linalg.norm(public.transform(x), axis=1).max() <= 1.0 + 1e-12
-    assert public.private_
     assert public.guarantee_ is None
-    with pytest.warns(DpgramWarning, match="WITHOUT PRIVACY"):
-        own = MaxNormMapping("non-private").fit(x)
-    assert own.transform(x) == pytest.approx(x / np.linalg.norm(x, axis=1).max())
-    assert not own.private_
 
 
 def test_intercept() -> None:
@@ -78,20 +73,22 @@ def test_intercept() -> None:
 @pytest.mark.parametrize("sides", ["one", "two"])
 def test_clipping(sides: str) -> None:
     x = table(500)
-    with pytest.warns(DpgramWarning, match="WITHOUT PRIVACY"):
-        clipper = SigmaClipper(1.3, "non-private", "non-private", sides=sides).fit(x)
-    mean, scale = x.mean(axis=0), x.std(axis=0, ddof=1)
+    mean, scale = np.array([1.0, 0.0, -1.0]), np.array([1.0, 0.5, 2.0])
+    clipper = SigmaClipper(1.3, mean, scale, sides=sides).fit(x)
     low = mean - 1.3 * scale if sides == "two" else -np.inf
     assert clipper.transform(x) == pytest.approx(np.clip(x, low, mean + 1.3 * scale))
 
 
-def test_standardising_with_public_and_with_own_numbers() -> None:
+def test_standardising_with_public_numbers() -> None:
     x = table(500)
     assert ColumnStandardizer(1.0, 2.0).fit_transform(x) == pytest.approx((x - 1.0) / 2.0)
-    with pytest.warns(DpgramWarning, match="WITHOUT PRIVACY"):
-        z = ColumnStandardizer("non-private", "non-private").fit_transform(x)
-    assert z.mean(axis=0) == pytest.approx(0.0, abs=1e-12)
-    assert z.std(axis=0, ddof=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("word", ["non-private", "data"])
+def test_no_word_takes_parameters_from_the_data(word: str) -> None:
+    for model in (MaxNormMapping(word), ColumnStandardizer(word, word), SigmaClipper(1.3, word, 1.0)):
+        with pytest.raises(GuaranteeError, match="must be a"):
+            model.fit(table(20))
 
 
 def test_paid_for_moments_are_close_and_charged(tmp_path) -> None:
@@ -100,7 +97,6 @@ def test_paid_for_moments_are_close_and_charged(tmp_path) -> None:
     model = ColumnStandardizer(epsilon=1.0, delta=1e-6, bounds=(-10.0, 10.0), entropy=SeededEntropy(1)).fit(x)
     assert model.mean_ == pytest.approx([1.0, 0.0, -1.0], abs=0.02)
     assert model.scale_ == pytest.approx([1.0, 0.5, 2.0], abs=0.1)
-    assert model.private_
     assert model.guarantee_.epsilon == 1.0
     book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-5)
     charged = ColumnStandardizer(epsilon=1.0, delta=1e-6, bounds=(-10.0, 10.0), ledger=book).fit(x)

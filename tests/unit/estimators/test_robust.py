@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpgram.audit import audit
-from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.errors import GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
 from dpgram.estimators.iteration_noise import SECOND, Plan, calibrated, event_of, worth
 from dpgram.estimators.robust import RobustRegression
@@ -72,23 +72,6 @@ def test_replace_one_meets_it_too(accounting: str, first: str, second: str) -> N
     )
 
 
-@pytest.mark.parametrize(("first", "second"), [("gaussian", "matrix-laplace"), ("laplace", "matrix-laplace")])
-def test_mean_cdp_bounds_the_mean_and_not_epsilon(first: str, second: str) -> None:
-    one = plan("mean-cdp", first, second)
-    assert worth(one).epsilon > 2.5
-    assert delta_of(event_of(one), 0.9) > 1e-3
-    step = math.sqrt(0.9 / 5)
-    assert 10 * step * math.tanh(step / 2) <= 0.9  # the expected loss of pure steps, as printed
-
-
-def test_the_truth_of_mean_cdp_is_close_to_its_zcdp_conversion() -> None:
-    """2J pure steps of ε' are Jε'²-zCDP, whose ε is above the exact one, and not far above."""
-    exact = worth(plan("mean-cdp", "laplace", "matrix-laplace")).epsilon
-    rho = 0.9
-    assert exact < rho + 2.0 * math.sqrt(rho * math.log(1e6))
-    assert exact > 0.4 * (rho + 2.0 * math.sqrt(rho * math.log(1e6)))
-
-
 def test_gdp_is_tight_and_zcdp_close() -> None:
     assert worth(plan("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
     noise = {
@@ -140,8 +123,7 @@ def test_finds_the_coefficients(second: str) -> None:
     x, y, theta = table()
     fit = RobustRegression(3.0, 1e-6, **BOUNDS, second=second, entropy=SeededEntropy(4)).fit(x, y)
     assert fit.coef_ == pytest.approx(theta, abs=0.02)
-    assert fit.meets_claim_
-    assert fit.private_
+    assert fit.guarantee_.epsilon <= fit.claimed_.epsilon == 3.0
 
 
 def test_outliers_pull_least_squares_and_not_this() -> None:
@@ -160,19 +142,6 @@ def test_units_do_not_matter() -> None:
     one = RobustRegression(1.0, 1e-6, **BOUNDS, floor=0.1, entropy=SeededEntropy(5)).fit(x, y)
     two = RobustRegression(1.0, 1e-6, x_norm=4.0, y_bound=8.0, floor=0.8, entropy=SeededEntropy(5))
     assert two.fit(4.0 * x, 8.0 * y).coef_ == pytest.approx(2.0 * one.coef_, rel=1e-12)
-
-
-def test_mean_cdp_warns_and_says_what_it_is_worth() -> None:
-    x, y, _ = table(2000)
-    model = RobustRegression(
-        0.9, 1e-6, **BOUNDS, accounting="mean-cdp", second="matrix-laplace", entropy=SeededEntropy(1)
-    )
-    with pytest.warns(DpgramWarning, match="EXPECTED"):
-        model.fit(x, y)
-    assert not model.meets_claim_
-    assert model.guarantee_.epsilon == pytest.approx(
-        worth(plan("mean-cdp", "gaussian", "matrix-laplace", width=3)).epsilon
-    )
 
 
 @pytest.mark.parametrize(

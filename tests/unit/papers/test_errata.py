@@ -10,25 +10,25 @@ import pytest
 
 from dpgram.audit import clopper_pearson_lower, clopper_pearson_upper
 from dpgram.errors import MechanismError
-from dpgram.papers import errata
-from dpgram.papers.amin import PrintedEigenvectors, PrintedLaplace
-from dpgram.papers.amin_sampler import PrintedSampler
-from dpgram.papers.analyze_gauss import AnalyzeGauss
-from dpgram.papers.kalaja import SufficientStatistics
-from dpgram.papers.park_welling import OneSidedWishart, concentrated_overshoot, divergence_ratio
-from dpgram.papers.sheffet import (
+from dpgram.privacy.adjacency import AddRemove, ReplaceOne
+from dpgram.privacy.curves.wishart import AdditiveWishartCurve
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
+from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers import errata
+from dpgram_papers.amin import PrintedEigenvectors, PrintedLaplace
+from dpgram_papers.amin_sampler import PrintedSampler
+from dpgram_papers.analyze_gauss import AnalyzeGauss
+from dpgram_papers.kalaja import SufficientStatistics
+from dpgram_papers.park_welling import OneSidedWishart, concentrated_overshoot, divergence_ratio
+from dpgram_papers.sheffet import (
     PrintedAdaptive,
     PrintedInverseWishart,
     PrintedSketch,
     PrintedWishart,
     corollary_rows,
 )
-from dpgram.papers.sheffet_inverse import PrintedInverseNoise
-from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.curves.wishart import AdditiveWishartCurve
-from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
-from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
-from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers.sheffet_inverse import PrintedInverseNoise
 
 PROJECT = Path(__file__).resolve().parents[3]
 USUAL = Guarantee(1.0, 1e-6)
@@ -37,7 +37,7 @@ SMALL = Guarantee(0.1, math.exp(-9.0))
 
 def test_the_page_is_current() -> None:
     committed = (PROJECT / "docs" / "reference" / "errata.md").read_text(encoding="utf-8")
-    assert committed == errata.page(), "run: python -m dpgram.papers.errata > docs/reference/errata.md"
+    assert committed == errata.page(), "run: python -m dpgram_papers.errata > docs/reference/errata.md"
 
 
 def test_the_page_marks_what_is_broken_and_nothing_else() -> None:

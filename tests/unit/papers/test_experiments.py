@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
+import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +15,24 @@ import numpy as np
 import pytest
 
 from dpgram import cli
+from dpgram.cli.plugins import GROUP
 from dpgram.errors import DpgramError
 from dpgram.estimators import OutputPerturbation
-from dpgram.papers.experiments import amin_regression, sheffet_multiple, sheffet_single
-from dpgram.papers.experiments.clipped_rows import ClippedRows
-from dpgram.papers.experiments.kalaja_mapping import MAPPINGS
-from dpgram.papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
-from dpgram.papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
-from dpgram.papers.experiments.surpassed import Surpassed, summary
-from dpgram.papers.sheffet_grown import PrintedGrown
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
+from dpgram_papers.experiments import amin_regression, sheffet_multiple, sheffet_single
+from dpgram_papers.experiments.clipped_rows import ClippedRows
+from dpgram_papers.experiments.kalaja_mapping import MAPPINGS
+from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
+from dpgram_papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
+from dpgram_papers.experiments.surpassed import Surpassed, summary
+from dpgram_papers.sheffet_grown import PrintedGrown
 
 pytest.importorskip("matplotlib")
 
+PROJECT = Path(__file__).resolve().parents[3]
 DESIGNS = {"one target": sheffet_single.design(1), "many targets": sheffet_multiple.design(1)}
 
 
@@ -186,6 +191,73 @@ def test_summary_leaves_out_what_has_arrived() -> None:
     assert row(1.0, -0.1).ratio == math.inf
 
 
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command as papers/pyproject.toml declares it, whether the package is installed or not."""
+    project = tomllib.loads((PROJECT / "papers" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    entries = [
+        metadata.EntryPoint(name, value, GROUP) for name, value in project["entry-points"][GROUP].items()
+    ]
+    monkeypatch.setattr(metadata, "entry_points", lambda *, group: metadata.EntryPoints(entries))
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_command_and_its_options_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (PROJECT / "docs" / "how-to" / "reproduce.md").read_text(encoding="utf-8")
+    assert cli.run(["reproduce", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "dpgram reproduce sheffet" in shown
+    options = set(re.findall(r"--[a-z]+", shown)) - {"--help"}
+    assert {"--data", "--figure", "--tiny", "--json"} <= options
+    assert options <= set(re.findall(r"`(--[a-z]+)`", page))
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("by", ["--data", "DPGRAM_DATA"])
+def test_a_folder_of_data_that_is_not_there_is_one_line(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = str(tmp_path / "absent")
+    monkeypatch.delenv("DPGRAM_DATA", raising=False)
+    named = ["--data", absent] if by == "--data" else []
+    if not named:
+        monkeypatch.setenv("DPGRAM_DATA", absent)
+    output = tmp_path / "out"
+    assert cli.run(["reproduce", "sheffet", "--tiny", "-o", str(output), *named]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert f"no such folder of data sets; got {absent}" in told
+    assert not output.exists()
+
+
+@pytest.mark.usefixtures("installed")
+def test_data_that_nobody_named_is_looked_for_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("DPGRAM_DATA", raising=False)
+    assert cli.run(["reproduce", "wang", "--tiny", "-o", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert "give --data, or set DPGRAM_DATA" in told
+
+
+@pytest.mark.usefixtures("installed")
+def test_data_by_option_and_by_environment(
+    tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpgram_papers.data import data_folder
+
+    monkeypatch.setenv("DPGRAM_DATA", str(shared_data))
+    assert data_folder() == shared_data
+    assert data_folder(tmp_path) == tmp_path
+    monkeypatch.delenv("DPGRAM_DATA")
+    assert data_folder() is None
+    folder = ["--data", str(shared_data), "-o", str(tmp_path)]
+    assert cli.run(["reproduce", "wang", "--tiny", "--processes", "1", *folder]) == 0
+    assert (tmp_path / "wang-table.csv").is_file()
+
+
+@pytest.mark.usefixtures("installed")
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["reproduce", "sheffet", "--tiny", "--figure", "5", "--processes", "1", "-o", str(tmp_path)]
     assert cli.run([*arguments, "--json"]) == 0

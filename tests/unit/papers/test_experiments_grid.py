@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dpgram.errors import DpgramError
-from dpgram.papers.experiments import grid as grids
-from dpgram.papers.experiments.claims import judged, write_verdicts
-from dpgram.papers.experiments.drawing import Line, Panel, Plate, draw
-from dpgram.papers.experiments.grid import Grid, Key, generator_of, run
+from dpgram_papers.experiments import grid as grids
+from dpgram_papers.experiments.claims import judged, write_verdicts
+from dpgram_papers.experiments.drawing import Line, Panel, Plate, draw
+from dpgram_papers.experiments.grid import Grid, Key, generator_of, run
 
 CALLS: list[Key] = []
 
@@ -76,7 +76,7 @@ SHARED = Grid(
     keys=("log2_rows", "run", "log2_direct", "m"),
     columns=("non-private",),
     cells=((12, 0, 12, 0), (12, 1, 12, 0)),
-    measure=__import__("dpgram.papers.experiments.sheffet_multiple", fromlist=["measure"]).measure,
+    measure=__import__("dpgram_papers.experiments.sheffet_multiple", fromlist=["measure"]).measure,
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docs import papers
 
-from dpgram.papers.experiments.reproduce import PAPERS
+from dpgram_papers.experiments.reproduce import PAPERS
 
 NAMES = ("surpassed", "each of Sheffet's", "counts", *(f"claims of {paper}" for paper in PAPERS))
 

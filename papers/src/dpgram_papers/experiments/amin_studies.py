@@ -1,0 +1,47 @@
+"""The four experiments of Amin et al."""
+
+from __future__ import annotations
+
+from dpgram_papers.experiments import amin_covariance, amin_regression
+from dpgram_papers.experiments.amin_tables import FILES
+from dpgram_papers.experiments.study import Study
+
+
+def studies() -> tuple[Study, ...]:
+    """Covariance on real and synthetic tables, then regression on both."""
+    return (
+        Study(
+            name="amin-covariance-real",
+            figures=("1",),
+            grid=amin_covariance.real_grid,
+            plates=amin_covariance.real_plates,
+            verdicts=amin_covariance.real_verdicts,
+            surpassed=amin_covariance.surpassed,
+            needs=FILES,
+        ),
+        Study(
+            name="amin-covariance-synthetic",
+            figures=("2",),
+            grid=amin_covariance.synthetic_grid,
+            plates=amin_covariance.synthetic_plates,
+            verdicts=amin_covariance.synthetic_verdicts,
+            surpassed=amin_covariance.surpassed,
+        ),
+        Study(
+            name="amin-regression-synthetic",
+            figures=("3", "4"),
+            grid=amin_regression.synthetic_grid,
+            plates=amin_regression.synthetic_plates,
+            verdicts=amin_regression.synthetic_verdicts,
+            surpassed=amin_regression.surpassed,
+        ),
+        Study(
+            name="amin-regression-real",
+            figures=("5",),
+            grid=amin_regression.real_grid,
+            plates=amin_regression.real_plates,
+            verdicts=amin_regression.real_verdicts,
+            surpassed=amin_regression.surpassed,
+            needs=FILES,
+        ),
+    )

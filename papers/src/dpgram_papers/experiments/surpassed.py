@@ -1,0 +1,81 @@
+"""dpgram's default against the best of a paper's methods, at the paper's settings and equal guarantee."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+
+from dpgram_papers.experiments.claims import table
+
+AT_THE_FLOOR: Final = 1.5
+"""Below this many times the non-private error an answer counts as having arrived there."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surpassed:
+    """At one setting and equal guarantee: the best of the paper's methods against dpgram's default."""
+
+    figure: str
+    setting: str
+    rival: str
+    theirs: float
+    ours: float
+    floor: float
+    """The error without privacy."""
+
+    @property
+    def ratio(self) -> float:
+        """Their error over ours; infinite where ours is no worse than without privacy."""
+        return self.theirs / self.ours if self.ours > 0.0 else math.inf
+
+    @property
+    def arrived(self) -> bool:
+        """Whether ours is at the non-private error, where nothing is left to gain."""
+        return self.ours <= AT_THE_FLOOR * self.floor
+
+
+def summary(rows: Sequence[Surpassed]) -> list[str]:
+    """One line a figure: how often ours is ahead where something is left to gain, and by how much."""
+    lines = []
+    for figure in dict.fromkeys(row.figure for row in rows):
+        open_ = [row for row in rows if row.figure == figure and not row.arrived]
+        if not open_:
+            continue
+        ratios = [row.ratio for row in open_]
+        behind = [row for row in open_ if row.ratio < 1.0]
+        worst = min(open_, key=lambda row: row.ratio)
+        lines.append(
+            (
+                figure,
+                f"{len(open_) - len(behind)} of {len(open_)}",
+                f"{min(ratios):.2f}",
+                f"{np.median(ratios):.2f}",
+                f"{max(ratios):.3g}",
+                f"{worst.setting} ({worst.rival})",
+            )
+        )
+    head = ("figure", "smaller error", "least ratio", "median", "largest", "the least is at")
+    return table(head, lines)
+
+
+def write_surpassed(rows: Sequence[Surpassed], stem: Path, title: str) -> None:
+    """The summary and every setting in Markdown; every setting in CSV."""
+    head = ("figure", "setting", "best of the paper", "its error", "dpgram", "non-private", "ratio")
+    with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(_cells(row, 6) for row in rows)
+    lines = [f"# {title}", "", *summary(rows), "", *table(head, (_cells(row, 3) for row in rows))]
+    stem.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cells(row: Surpassed, digits: int) -> list[str]:
+    numbers = (row.theirs, row.ours, row.floor, row.ratio)
+    return [row.figure, row.setting, row.rival, *(f"{number:.{digits}g}" for number in numbers)]
