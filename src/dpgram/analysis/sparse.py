@@ -41,7 +41,7 @@ def elastic_net(gram_xx: Matrix, gram_xy: Vector, *, rows: float, alpha: float, 
         for candidate in (together, theta):
             if problem.is_minimum(candidate):
                 return candidate
-        # Where more are not zero than the matrix has rank, there may be no such minimum: then descent goes on.
+        # Where more are not zero than the matrix has rank there may be no such minimum: descent goes on.
         theta = together if problem.value(together) < problem.value(theta) else theta
         for _ in range(SWEEPS):
             problem.sweep(theta)

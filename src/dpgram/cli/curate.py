@@ -26,7 +26,7 @@ from dpgram.cli.console import (
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
-from dpgram.errors import DpgramError, ReleaseError
+from dpgram.errors import DpgramError, ReleaseError, require_publish
 from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def schema(
     Example:
       dpgram schema insurance.parquet -o insurance.toml
     """
+    require_publish()
     from dpgram.schema import starter_toml
     from dpgram.sources import column_types
 
@@ -99,6 +100,7 @@ def check(
     Example:
       dpgram check insurance.parquet --schema insurance.toml
     """
+    require_publish()
     from dpgram.engines.local import gram
     from dpgram.rows.encoder import Encoder
     from dpgram.schema import Schema

@@ -1,4 +1,4 @@
-"""Lasso and elastic net from a Gram matrix: scikit-learn's numbers, and what must hold whatever the numbers."""
+"""Lasso and elastic net from a Gram matrix: scikit-learn's numbers, and what must hold for any table."""
 
 from __future__ import annotations
 
