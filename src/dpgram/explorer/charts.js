@@ -97,7 +97,7 @@
         const place = `${x(i)} ${box.bottom + 12}`;
         sheet.append(shape("text", { transform: `translate(${place}) rotate(-45)`, "text-anchor": "end" }, label(name, 16)));
       }
-      if (count <= 12) {
+      if (count <= 12 && wide / count >= 36) {
         values.forEach((row, i) => row.forEach((value, j) => {
           if (Number.isNaN(value)) return;
           const dark = tone(value).reduce((sum, channel, k) => sum + channel * [0.299, 0.587, 0.114][k], 0) < 140;

@@ -118,7 +118,7 @@
   }
 
   // Numbers below a plot, with lines through it.
-  function bottomAxis(sheet, box, [low, high], title, values = ticks(low, high, (box.right - box.left) / 90)) {
+  function bottomAxis(sheet, box, [low, high], title, values = ticks(low, high, Math.max((box.right - box.left) / 90, 3))) {
     const x = linear(low, high, box.left, box.right);
     for (const value of values) {
       sheet.append(
