@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Final
 
 _LONGEST_PART: Final = 4_000
@@ -133,8 +135,8 @@ class AnalysisError(DpgramError):
     """The question cannot be answered from this release."""
 
 
-class MissingExtra(DpgramError):
-    """An optional dependency is needed for this call."""
+class MissingExtra(DpgramError, ImportError):
+    """A package is needed that `pip install dpgram` does not bring: the message names the extra that does."""
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
@@ -143,6 +145,22 @@ class MissingExtra(DpgramError):
             f"this needs the package {package!r}, which is not installed",
             remedy=f"Install it with: pip install 'dpgram[{extra}]'",
         )
+
+
+PUBLISHING: Final = ("pyarrow", "polars", "numba", "opendp", "flint", "threadpoolctl")
+"""The modules that reading, adding up and drawing need between them."""
+_PACKAGES: Final[Mapping[str, str]] = {"flint": "python-flint", "sklearn": "scikit-learn"}
+"""Where the package of a module has another name."""
+
+
+def require_publish(*modules: str) -> None:
+    """Refuse unless these modules of the extra `publish` are there (without any named: all for publishing).
+
+    Asked before anything is read: a package that turned out to be missing after the charge would cost budget.
+    """
+    for module in modules or PUBLISHING:
+        if find_spec(module) is None:
+            raise MissingExtra(_PACKAGES.get(module, module), "publish")
 
 
 class DpgramWarning(UserWarning):

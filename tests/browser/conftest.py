@@ -16,7 +16,6 @@ from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-pytest.importorskip("plotly", reason="plotly is not installed")
 
 ARTEFACTS = Path(__file__).resolve().parents[2] / "test-artefacts" / "browser"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

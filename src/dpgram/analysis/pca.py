@@ -28,9 +28,9 @@ from dpgram.analysis.problem import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.figure import Figure
 
+    from dpgram.analysis.frames import Frame
     from dpgram.document.document import Document
 
 Matrix = npt.NDArray[np.float64]
@@ -80,11 +80,11 @@ class Components:
         )
         return np.minimum(shares, 1.0)
 
-    def to_frame(self) -> pl.DataFrame:
-        """A Polars frame with a row for each component."""
-        import polars as pl
+    def to_frame(self) -> Frame:
+        """A frame with a row for each component: of Polars where that is installed, else of pandas."""
+        from dpgram.analysis.frames import frame_of
 
-        return pl.DataFrame(
+        return frame_of(
             {
                 "component": np.arange(1, len(self.variances) + 1),
                 "variance": self.variances,

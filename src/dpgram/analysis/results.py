@@ -18,10 +18,9 @@ from dpgram.analysis.quality import Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from dpgram.analysis.bootstrap import Bootstrap
     from dpgram.analysis.bounds import ErrorBound
+    from dpgram.analysis.frames import Frame
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -148,11 +147,17 @@ class Regression:
     def __str__(self) -> str:
         return self.summary()
 
-    def to_frame(self, level: float = 0.95, kind: Kind = "population") -> pl.DataFrame:
-        """A Polars frame with a row for each coefficient; interval columns are null where refused."""
-        from dpgram.analysis.summary import as_frame
+    def to_frame(self, level: float = 0.95, kind: Kind = "population") -> Frame:
+        """A frame with a row for each coefficient; interval columns are null where refused.
 
-        return as_frame(self, level=level, kind=kind)
+        A Polars frame where Polars is installed, else one of pandas.
+        """
+        from dpgram.analysis.frames import frame_of
+        from dpgram.analysis.summary import as_rows
+
+        rows = as_rows(self, level=level, kind=kind)
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        return frame_of(columns, numbers=[name for name in columns if name != "name"])
 
     def plot(
         self, path: str | None = None, level: float = 0.95, kind: Kind = "population", *, dark: bool = False

@@ -1,4 +1,4 @@
-"""A regression for human eyes: text for a terminal, HTML for a notebook, a Polars frame for programs."""
+"""A regression for human eyes: text for a terminal, HTML for a notebook; plain rows for programs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from dpgram.analysis.inference import Inference
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
 
@@ -74,10 +72,8 @@ def as_html(fit: Regression, *, level: float = 0.95, kind: Kind = "population") 
     )
 
 
-def as_frame(fit: Regression, *, level: float, kind: Kind) -> pl.DataFrame:
-    """name, fitted, estimate, std_error, low, high, p_value; nulls where the noise forbids an interval."""
-    import polars as pl
-
+def as_rows(fit: Regression, *, level: float, kind: Kind) -> list[dict[str, str | float | None]]:
+    """name, fitted, estimate, std_error, low, high, p_value; None where the noise forbids an interval."""
     inference = fit.inference(kind)
     told = ("estimate", "std_error", "low", "high", "p_value")
     numbers: list[dict[str, float | None]] = [dict.fromkeys(told) for _ in fit.names]
@@ -87,13 +83,10 @@ def as_frame(fit: Regression, *, level: float, kind: Kind) -> pl.DataFrame:
         for i, row in enumerate(columns.tolist()):
             if inference.trusted[i]:
                 numbers[i] = dict(zip(told, row, strict=True))
-    rows = [
+    return [
         {"name": name, "fitted": float(value), **number}
         for name, value, number in zip(fit.names, fit.values, numbers, strict=True)
     ]
-    return pl.DataFrame(
-        rows, schema={"name": pl.String, "fitted": pl.Float64, **dict.fromkeys(told, pl.Float64)}
-    )
 
 
 def _report(fit: Regression, level: float, kind: Kind) -> _Report:

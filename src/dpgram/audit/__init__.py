@@ -7,6 +7,10 @@ finds what statistics show badly: noise used twice, facts that leak beside the c
 
 from __future__ import annotations
 
+from dpgram.errors import require_publish
+
+require_publish()
+
 from dpgram.audit.bounds import (
     AuditResult,
     Claim,

@@ -183,7 +183,9 @@ def pca(
 
 def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
     """Coefficients with intervals, null where an interval would be meaningless; what they are for."""
-    frame, inference = fit.to_frame(level, kind), fit.inference(kind)
+    from dpgram.analysis.summary import as_rows
+
+    inference = fit.inference(kind)
     return {
         "target": fit.target,
         "method": fit.method,
@@ -195,6 +197,6 @@ def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
             "assumption": inference.assumption,
             "refusal": inference.refusal,
         },
-        "coefficients": frame.to_dicts(),
+        "coefficients": as_rows(fit, level=level, kind=kind),
         "cautions": [*fit.cautions, *inference.cautions],
     }

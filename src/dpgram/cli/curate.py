@@ -27,7 +27,7 @@ from dpgram.cli.console import (
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
-from dpgram.errors import ReleaseError
+from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
@@ -72,6 +72,7 @@ def schema(
     Example:
       dpgram schema insurance.parquet -o insurance.toml
     """
+    require_publish()
     from dpgram.schema import starter_toml
     from dpgram.sources import column_types
 
@@ -105,6 +106,7 @@ def check(
     Example:
       dpgram check insurance.parquet --schema insurance.toml
     """
+    require_publish()
     from dpgram.engines.local import gram
     from dpgram.rows.encoder import Encoder
     from dpgram.schema import Schema

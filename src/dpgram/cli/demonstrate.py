@@ -37,7 +37,7 @@ def demo(
                 "release": str(outcome.release),
                 "ledger": str(outcome.ledger),
                 "figure": None if outcome.figure is None else str(outcome.figure),
-                "page": None if outcome.page is None else str(outcome.page),
+                "page": str(outcome.page),
                 "answers": [asdict(answer) for answer in outcome.answers],
                 "patients": [asdict(answer) for answer in outcome.patients],
                 "refusal": outcome.refusal,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dpgram.errors import require_publish
 from dpgram.privacy.sampling.entropy import simulation
 from dpgram.schema import Schema, categorical, numeric
 
@@ -48,6 +49,7 @@ def schema() -> Schema:
 
 def table(people: int = PEOPLE, seed: int = 2024) -> pa.Table:
     """The table, the same for the same arguments."""
+    require_publish("pyarrow")
     import pyarrow as pa
 
     draw = simulation(seed)

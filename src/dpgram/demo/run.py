@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.demo import insurance
-from dpgram.errors import AnalysisError, BudgetExceeded, MissingExtra
+from dpgram.errors import AnalysisError, BudgetExceeded, require_publish
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing import publish
 from dpgram.release import Release, load
@@ -70,7 +70,7 @@ class Outcome:
     release: Path
     ledger: Path
     figure: Path | None
-    page: Path | None
+    page: Path
     """The explorer, to be opened in a browser."""
     answers: tuple[Answer, ...]
     patients: tuple[Answer, ...]
@@ -80,6 +80,7 @@ class Outcome:
 
 def run(folder: Path, *, people: int = insurance.PEOPLE, say: Say = print) -> Outcome:
     """Tell the whole story into `say`, and leave its files in `folder`."""
+    require_publish("sklearn")  # the table of patients is scikit-learn's
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     table = insurance.table(people)
@@ -295,12 +296,8 @@ def _figure(answers: Sequence[Answer], path: Path, say: Say) -> Path | None:
     return path
 
 
-def _page(release: Release, path: Path, say: Say) -> Path | None:
-    try:
-        written = release.explore(path)
-    except MissingExtra:
-        say(_text("No page to explore: plotly is not installed (pip install 'dpgram[explore]')."))
-        return None
+def _page(release: Release, path: Path, say: Say) -> Path:
+    written = release.explore(path)
     say(_text(f"Ask your own questions by clicking: open {written} in a browser. It needs no network."))
     return written
 

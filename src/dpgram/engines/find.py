@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
 from dpgram.engines.base import Engine
-from dpgram.errors import DpgramError
+from dpgram.errors import DpgramError, require_publish
 
 GROUP: Final = "dpgram.engines"
 """Entry points in this group name engines of other packages: what is called without arguments to get one."""
@@ -27,6 +27,7 @@ def find_engine(engine: object, data: object, *, threads: int | None = None) -> 
 
     `threads` is an option of the local engine: any other engine refuses it.
     """
+    require_publish()
     if isinstance(engine, str):
         found = _detected(data) if engine == "auto" else _named(engine)
     elif all(callable(getattr(engine, method, None)) for method in ("add_up", "accepts")):

@@ -9,6 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from dpgram.errors import require_publish
+
+require_publish()
+require_publish("sklearn")
+
 if TYPE_CHECKING:
     from dpgram.estimators.adassp import AdaSSP
     from dpgram.estimators.base import RepeatedFit, UnprotectedScore

@@ -1,8 +1,7 @@
 """The explorer: one HTML file in which an analyst asks a release questions, without a server or a network.
 
-Everything is inside the file: the release, our own arithmetic in plain JavaScript, and plotly.js, taken from
-the package `plotly` when the page is written (the extra `explore`). A content security policy lets only these
-very scripts run, by their hashes, and forbids every connection.
+Everything is inside the file: the release, and our own arithmetic and drawing in plain JavaScript. A content
+security policy lets only these very scripts run, by their hashes, and forbids every connection.
 """
 
 from __future__ import annotations
@@ -12,11 +11,8 @@ import hashlib
 import json
 import re
 from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dpgram.errors import MissingExtra
 from dpgram.explorer.facts import page_facts
 
 if TYPE_CHECKING:
@@ -31,19 +27,20 @@ SCRIPTS: Final = (
     "inference.js",
     "structure.js",
     "downloads.js",
+    "sheet.js",
     "charts.js",
     "panels.js",
     "view.js",
 )
 """In the order in which they build on each other; `view.js` starts the page."""
 
-ARITHMETIC: Final = SCRIPTS[: SCRIPTS.index("charts.js")]
+ARITHMETIC: Final = SCRIPTS[: SCRIPTS.index("sheet.js")]
 """What needs no browser."""
 
 
 def page(release: Document) -> str:
     """The whole page as text."""
-    scripts = [_plotly(), *(source(name) for name in SCRIPTS)]
+    scripts = [source(name) for name in SCRIPTS]
     parts = {
         "policy": _policy(scripts),
         "style": source("style.css"),
@@ -57,19 +54,6 @@ def page(release: Document) -> str:
 def source(name: str) -> str:
     """One file of the page."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    """plotly.js as its package ships it; found without importing the package, which is slow."""
-    spec = find_spec("plotly")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingExtra("plotly", "explore")
-    bundle = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
-    try:
-        text = bundle.read_text(encoding="utf-8")
-    except OSError:
-        raise MissingExtra("plotly", "explore") from None
-    return text.replace("</script", "<\\/script")
 
 
 def _policy(scripts: list[str]) -> str:

@@ -1,132 +1,155 @@
-// The four pictures, drawn by plotly. Names reach it as escaped text: plotly reads a little HTML in labels.
+// The four pictures.
 (function (dpgram) {
   "use strict";
 
-  const LONGEST = 26;
-  const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true, showTips: false, doubleClick: "reset" };
+  const { draw, clear, shape, tell, label, number, linear, range, rowNames, bottomAxis, leftAxis, legend } = dpgram.sheet;
+  // Purple to orange: told apart with any colour vision; the middle is the ground, so dark stays dark.
+  const TONES = [[-1, "#5b3c99"], [-0.5, "#a99ccb"], [0, null], [0.5, "#f0a558"], [1, "#b35806"]];
+  const RIGHT = 12;
+  const AXIS = 44;  // height of the numbers below a plot, and of their title
 
-  // One line, short, isolated from the writing direction of its surroundings, and without markup.
-  function label(name) {
-    const line = name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
-    const characters = Array.from(line);
-    const short = characters.length > LONGEST ? characters.slice(0, LONGEST - 1).join("") + "…" : line;
-    const plain = short.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-    return `\u2068${plain}\u2069`;
-  }
-
-  function colour(name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  }
-
-  function layout(extra) {
-    const axis = {
-      gridcolor: colour("grid"), zerolinecolor: colour("quiet"), linecolor: colour("line"), automargin: true,
-      fixedrange: true,
-    };
-    const { xaxis, yaxis, ...others } = extra;
-    return {
-      paper_bgcolor: colour("ground"), plot_bgcolor: colour("ground"),
-      font: { color: colour("ink"), family: "system-ui, sans-serif", size: 13 },
-      margin: { l: 10, r: 10, t: 10, b: 40 },
-      hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("line"), font: { color: colour("ink") } },
-      legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom" },
-      dragmode: false,
-      xaxis: { ...axis, ...xaxis },
-      yaxis: { ...axis, ...yaxis },
-      ...others,
-    };
-  }
-
-  function draw(id, traces, extra, words) {
-    const place = document.getElementById(id);
-    place.setAttribute("aria-label", words);
-    globalThis.Plotly.react(place, traces, layout(extra), CONFIG);
-  }
-
-  function clear(id) {
-    const place = document.getElementById(id);
-    globalThis.Plotly.purge(place);
-    place.replaceChildren();
-    place.removeAttribute("aria-label");
-  }
+  const dot = (x, y, radius = 4.5) => shape("circle", { cx: x, cy: y, r: radius, class: "estimate" });
+  const diamond = (x, y) => shape("path", { d: `M${x - 6},${y}l6,-6l6,6l-6,6z`, class: "fitted" });
 
   // Effects over each column's public range, so that one axis serves all: { name, fitted, estimate, low, high }.
   function coefficients(effects, target, level) {
-    const places = effects.map((_, i) => i);
-    const told = effects.filter((e) => e.low !== null && Number.isFinite(e.low) && Number.isFinite(e.high));
-    const at = told.map((e) => effects.indexOf(e));
-    const traces = [
-      {
-        type: "scatter", mode: "markers", name: `un-shrunken, ${level * 100}% interval`,
-        x: told.map((e) => e.estimate), y: at,
-        error_x: {
-          type: "data", symmetric: false, array: told.map((e) => e.high - e.estimate),
-          arrayminus: told.map((e) => e.estimate - e.low), color: colour("estimate"), thickness: 2.4, width: 0,
-        },
-        marker: { color: colour("estimate"), size: 9 },
-        text: told.map((e) => label(e.name)), hovertemplate: "%{text}: %{x:.5g}<extra></extra>",
-      },
-      {
-        type: "scatter", mode: "markers", name: "fitted", x: effects.map((e) => e.fitted), y: places,
-        marker: { color: colour("fitted"), size: 11, symbol: "diamond-open", line: { width: 2 } },
-        text: effects.map((e) => label(e.name)), hovertemplate: "%{text}, fitted: %{x:.5g}<extra></extra>",
-      },
-    ];
     const every = Math.ceil(effects.length / 60);
-    const shown = places.filter((i) => i % every === 0);
-    draw("coefficient-chart", traces, {
-      height: 130 + Math.max(2, Math.min(effects.length, 60)) * 26,
-      xaxis: { title: { text: `change of ${label(target)}` }, zeroline: true },
-      yaxis: {
-        tickvals: shown, ticktext: shown.map((i) => label(effects[i].name)), range: [effects.length - 0.4, -0.6],
-        zeroline: false,
-      },
-    }, `Chart of ${effects.length} coefficients with intervals; the table below holds the same numbers.`);
+    const height = 110 + Math.max(2, Math.min(effects.length, 60)) * 26;
+    const words = `Chart of ${effects.length} coefficients with intervals; the table below holds the same numbers.`;
+    draw("coefficient-chart", words, height, (sheet, width) => {
+      const top = legend(sheet, width, [
+        { mark: (x, y) => dot(x, y), name: `un-shrunken, ${level * 100}% interval` },
+        { mark: diamond, name: "fitted" },
+      ]);
+      const box = { top, bottom: height - AXIS, right: width - RIGHT };
+      const y = linear(-0.6, effects.length - 0.4, box.top, box.bottom);
+      const named = effects.map(({ name }, i) => ({ name, y: y(i) })).filter((_, i) => i % every === 0);
+      box.left = rowNames(sheet, width, named);
+      const told = (e) => e.low !== null && Number.isFinite(e.low) && Number.isFinite(e.high);
+      const values = effects.flatMap((e) => (told(e) ? [e.fitted, e.estimate, e.low, e.high] : [e.fitted]));
+      const x = bottomAxis(sheet, box, range(values), `change of ${label(target)}`);
+      effects.forEach((e, i) => {
+        if (told(e)) {
+          const words = `${label(e.name)}: ${number(e.estimate)} (${number(e.low)} to ${number(e.high)})`;
+          sheet.append(
+            tell(shape("line", { x1: x(e.low), x2: x(e.high), y1: y(i), y2: y(i), class: "interval" }), words),
+            tell(dot(x(e.estimate), y(i)), words),
+          );
+        }
+        sheet.append(tell(diamond(x(e.fitted), y(i)), `${label(e.name)}, fitted: ${number(e.fitted)}`));
+      });
+    });
+  }
+
+  function channels(colour) {
+    return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  }
+
+  // The colour of a correlation; what is not known has one of its own.
+  function tones() {
+    const style = getComputedStyle(document.documentElement);
+    const [ground, empty] = ["panel", "empty"].map((name) => channels(style.getPropertyValue(`--${name}`).trim()));
+    const stops = TONES.map(([value, colour]) => [value, colour === null ? ground : channels(colour)]);
+    return (value) => {
+      if (Number.isNaN(value)) return empty;
+      const next = stops.findIndex(([place]) => place >= Math.min(value, 1));
+      if (next <= 0) return stops[0][1];
+      const [[from, before], [to, after]] = [stops[next - 1], stops[next]];
+      return before.map((channel, i) => Math.round(channel + ((value - from) / (to - from)) * (after[i] - channel)));
+    };
+  }
+
+  // One pixel a cell, made large by the browser: two hundred columns are forty thousand cells.
+  function pixels(values, tone) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = values.length;
+    const ink = canvas.getContext("2d");
+    const picture = ink.createImageData(values.length, values.length);
+    values.forEach((row, i) => row.forEach((value, j) => {
+      picture.data.set([...tone(value), 255], 4 * (i * values.length + j));
+    }));
+    ink.putImageData(picture, 0, 0);
+    return canvas.toDataURL();
   }
 
   function heatMap(names, values) {
-    const places = names.map((_, i) => i);
-    const numbers = values.map((row) => row.map((x) => (Number.isNaN(x) ? null : x)));
-    const axis = (most) => {
-      const ticks = places.filter((i) => i % Math.ceil(names.length / most) === 0);
-      return { tickvals: ticks, ticktext: ticks.map((i) => label(names[i])), showgrid: false, zeroline: false };
-    };
-    const wide = document.getElementById("correlation-chart").clientWidth;
-    draw("correlation-chart", [{
-      type: "heatmap", z: numbers, x: places, y: places, zmin: -1, zmax: 1, hoverongaps: false,
-      // Purple to orange: told apart with any colour vision; the middle is the ground, so dark stays dark.
-      colorscale: [[0, "#5b3c99"], [0.25, "#a99ccb"], [0.5, colour("panel")], [0.75, "#f0a558"], [1, "#b35806"]],
-      colorbar: { thickness: 12, title: { text: "" }, len: 0.9 },
-      text: values.map((row, i) => row.map((_, j) => `${label(names[i])}<br>${label(names[j])}`)),
-      hovertemplate: "%{text}<br>%{z:.3f}<extra></extra>",
-      ...(names.length <= 12
-        ? { texttemplate: "%{z:.2f}", textfont: { size: 11 } }
-        : {}),
-    }], {
-      height: Math.min(160 + 30 * names.length, 720),
-      plot_bgcolor: colour("empty"),
-      xaxis: { ...axis(Math.max(2, Math.min(40, Math.floor((wide - 180) / 20)))), tickangle: -45 },
-      yaxis: { ...axis(40), autorange: "reversed" },
-    }, `Heat map of the correlations of ${names.length} columns; the table below lists the strongest.`);
+    const count = names.length;
+    const height = Math.min(160 + 30 * count, 720);
+    const words = `Heat map of the correlations of ${count} columns; the table below lists the strongest.`;
+    const tone = tones();
+    draw("correlation-chart", words, height, (sheet, width) => {
+      const box = { top: 8, bottom: height - 120, right: width - 56 };
+      const y = linear(-0.5, count - 0.5, box.top, box.bottom);
+      const few = (most) => names.map((name, i) => ({ name, i })).filter(({ i }) => i % Math.ceil(count / most) === 0);
+      box.left = rowNames(sheet, width, few(40).map(({ name, i }) => ({ name, y: y(i) })));
+      const x = linear(-0.5, count - 0.5, box.left, box.right);
+      const [wide, high] = [box.right - box.left, box.bottom - box.top];
+      const cells = shape("image", {
+        x: box.left, y: box.top, width: wide, height: high, preserveAspectRatio: "none", class: "cells", href: pixels(values, tone),
+      });
+      sheet.append(tell(cells, (atX, atY) => {
+        const i = Math.min(Math.max(Math.floor(((atY - box.top) / high) * count), 0), count - 1);
+        const j = Math.min(Math.max(Math.floor(((atX - box.left) / wide) * count), 0), count - 1);
+        const value = values[i][j];
+        return `${label(names[i])}\n${label(names[j])}\n${Number.isNaN(value) ? "hidden by the noise" : number(value, 3)}`;
+      }));
+      for (const { name, i } of few(Math.max(2, Math.min(40, Math.floor(wide / 20))))) {
+        const place = `${x(i)} ${box.bottom + 12}`;
+        sheet.append(shape("text", { transform: `translate(${place}) rotate(-45)`, "text-anchor": "end" }, label(name, 16)));
+      }
+      if (count <= 12 && wide / count >= 36) {
+        values.forEach((row, i) => row.forEach((value, j) => {
+          if (Number.isNaN(value)) return;
+          const dark = tone(value).reduce((sum, channel, k) => sum + channel * [0.299, 0.587, 0.114][k], 0) < 140;
+          sheet.append(shape("text", {
+            x: x(j), y: y(i), "text-anchor": "middle", "dominant-baseline": "central", class: dark ? "on-dark" : "on-light",
+          }, value.toFixed(2).replace("-", "−")));
+        }));
+      }
+      scaleBar(sheet, { ...box, left: box.right + 14, right: box.right + 26 }, tone);
+    });
+  }
+
+  function scaleBar(sheet, box, tone) {
+    const steps = 64;
+    const y = linear(-1, 1, box.bottom, box.top);
+    for (let k = 0; k < steps; k += 1) {
+      const value = -1 + (2 * k + 1) / steps;
+      sheet.append(shape("rect", {
+        x: box.left, width: box.right - box.left, y: y(value + 1 / steps), height: (box.bottom - box.top) / steps + 0.5,
+        fill: `rgb(${tone(value).join(" ")})`,
+      }));
+    }
+    for (const value of [-1, -0.5, 0, 0.5, 1]) {
+      sheet.append(shape("text", { x: box.right + 4, y: y(value), "dominant-baseline": "central", class: "small" }, number(value)));
+    }
   }
 
   function scree(found) {
     const shown = found.list.slice(0, 30);
-    const bars = [["stable", true, "estimate"], ["mixed by the noise", false, "empty"]].map(([name, stable, tone]) => ({
-      type: "bar", name, marker: { color: colour(tone) },
-      x: shown.map((_, i) => i + 1).filter((i) => shown[i - 1].stable === stable),
-      y: shown.filter((c) => c.stable === stable).map((c) => c.variance),
-      hovertemplate: "component %{x}: %{y:.4g}<extra></extra>",
-    }));
-    const reach = {
-      type: "scatter", mode: "lines", name: "reach of the noise", x: [0.5, shown.length + 0.5],
-      y: [found.noiseReach, found.noiseReach], line: { color: colour("fitted"), dash: "dash" }, hoverinfo: "skip",
-    };
-    draw("scree-chart", [...bars, reach], {
-      height: 380, barmode: "overlay",
-      xaxis: { title: { text: "component" }, dtick: shown.length > 12 ? 5 : 1 },
-      yaxis: { title: { text: "variance" }, rangemode: "tozero" },
-    }, "Bar chart of the components' variances against the reach of the noise.");
+    const height = 380;
+    draw("scree-chart", "Bar chart of the components' variances against the reach of the noise.", height, (sheet, width) => {
+      const square = (kind) => (x, y) => shape("rect", { x: x - 6, y: y - 6, width: 12, height: 12, class: kind });
+      const dashes = (x1, x2, y) => shape("line", { x1, x2, y1: y, y2: y, class: "reach" });
+      const top = legend(sheet, width, [
+        { mark: square("stable"), name: "stable" },
+        { mark: square("mixed"), name: "mixed by the noise" },
+        { mark: (x, y) => dashes(x - 8, x + 8, y), name: "reach of the noise" },
+      ]);
+      const box = { top, bottom: height - AXIS, right: width - RIGHT };
+      const limits = range([...shown.map((c) => c.variance), found.noiseReach]);
+      const [left, y] = leftAxis(sheet, box, limits, "variance");
+      const every = shown.length > 12 ? 5 : 1;
+      const numbers = shown.map((_, i) => i + 1).filter((i) => i % every === 0);
+      const x = bottomAxis(sheet, { ...box, left }, [0.5, shown.length + 0.5], "component", numbers);
+      shown.forEach((c, i) => {
+        sheet.append(tell(shape("rect", {
+          x: x(i + 0.6), width: x(i + 1.4) - x(i + 0.6), y: Math.min(y(c.variance), y(0)), height: Math.abs(y(c.variance) - y(0)),
+          class: c.stable ? "stable" : "mixed",
+        }), `component ${i + 1}: ${number(c.variance, 4)}`));
+      });
+      sheet.append(dashes(left, box.right, y(found.noiseReach)));
+    });
   }
 
   function biplot(found) {
@@ -141,18 +164,24 @@
     const named = spaced(longest, limit);
     const title = (number, component) =>
       `component ${number} (${(100 * component.explained).toFixed(0)}%${component.stable ? "" : ", NOT stable"})`;
-    draw("biplot-chart", [{
-      type: "scatter", mode: "markers+text", x: longest.map((a) => a.x), y: longest.map((a) => a.y),
-      marker: { color: colour("estimate"), size: 7 },
-      text: longest.map((a) => (named.has(a) ? label(a.name) : "")),
-      textposition: longest.map((a) => (a.y >= 0 ? "top center" : "bottom center")),
-      hovertext: longest.map((a) => label(a.name)), hoverinfo: "text", showlegend: false, cliponaxis: false,
-    }], {
-      height: 380,
-      shapes: longest.map((a) => ({ type: "line", x0: 0, y0: 0, x1: a.x, y1: a.y, line: { color: colour("estimate"), width: 1.4 } })),
-      xaxis: { title: { text: title(1, first) }, range: [-limit, limit] },
-      yaxis: { title: { text: title(2, second) }, range: [-limit, limit] },
-    }, "Loadings of the columns on the first two components; the table below lists them.");
+    const height = 380;
+    draw("biplot-chart", "Loadings of the columns on the first two components; the table below lists them.", height, (sheet, width) => {
+      const box = { top: 8, bottom: height - AXIS, right: width - RIGHT };
+      const [left, y] = leftAxis(sheet, box, [-limit, limit], title(2, second));
+      const x = bottomAxis(sheet, { ...box, left }, [-limit, limit], title(1, first));
+      for (const arrow of longest) {
+        sheet.append(
+          shape("line", { x1: x(0), y1: y(0), x2: x(arrow.x), y2: y(arrow.y), class: "arrow" }),
+          tell(dot(x(arrow.x), y(arrow.y), 3.5), label(arrow.name)),
+        );
+      }
+      for (const arrow of named) {
+        const text = shape("text", { y: y(arrow.y) + (arrow.y >= 0 ? -8 : 18), "text-anchor": "middle" }, label(arrow.name));
+        sheet.append(text);
+        const half = text.getComputedTextLength() / 2;
+        text.setAttribute("x", Math.min(Math.max(x(arrow.x), left + half), width - half));
+      }
+    });
   }
 
   // The arrows whose names do not run into one that is longer.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dpgram.errors import require_publish
+
+require_publish()
+
 from dpgram.publishing.publisher import Report, publish, publish_each, publish_with, published
 from dpgram.publishing.request import LedgerLike, Options, requested
 from dpgram.publishing.split import Adaptive

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, final
 
+from dpgram.errors import SourceError, require_publish
+
+require_publish("pyarrow")
+
 import numpy as np
 import pyarrow as pa
 
-from dpgram.errors import SourceError
 from dpgram.schema import Schema
 from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet, remote, sql
 from dpgram.sources.base import Kind, Partition, Pieces, Request, Source

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgram.errors import SourceError
+from dpgram.errors import SourceError, require_publish
 from dpgram.sources.arrow import StreamSource
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
@@ -79,6 +79,7 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
 
 
 def _scan(source: Path | bytes, separator: str, request: Request) -> pl.LazyFrame:
+    require_publish("polars")
     import polars as pl
 
     numbers = {name for name, kind in request.kinds.items() if kind == "number"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 
 import numpy as np
 import pandas as pd
@@ -15,14 +16,16 @@ from tests.unit.analysis.tables import exact_moments, insurance, insurance_schem
 from dpgram.analysis.bounds import error_bound
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.pca import pca
 from dpgram.analysis.problem import orthonormal
 from dpgram.analysis.regress import regress
-from dpgram.errors import AnalysisError
+from dpgram.errors import AnalysisError, MissingExtra
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.schema import Schema, boolean, categorical, numeric
 
 TABLE = insurance(3000)
 FIT = regress(exact_moments(insurance_schema(), TABLE, sigma=10.0), "charges", ["age", "bmi", "smoker"])
+COMPONENTS = pca(exact_moments(insurance_schema(), TABLE, sigma=5.0), k=2)
 
 
 def test_summary_says_everything_one_must_know() -> None:
@@ -69,6 +72,21 @@ def test_frame_has_the_numbers_of_the_result() -> None:
     intervals = FIT.conf_int()
     assert frame["low"].to_list() == [intervals[name][0] for name in FIT.names]
     assert frame["p_value"].to_list() == list(FIT.p_values().values())
+
+
+def test_without_polars_the_frame_is_of_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, components = FIT.to_frame(), COMPONENTS.to_frame()
+    monkeypatch.setitem(sys.modules, "polars", None)
+    for found, other in ((FIT.to_frame(), wanted), (COMPONENTS.to_frame(), components)):
+        assert isinstance(found, pd.DataFrame)
+        assert found.to_dict("list") == other.to_dict(as_series=False)
+
+
+def test_without_any_frame_library_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("polars", "pandas"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=r"'polars'.*dpgram\[frame\]"):
+        FIT.to_frame()
 
 
 def test_results_are_frozen() -> None:
