@@ -26,6 +26,7 @@ from dpgram.cli.console import (
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
+from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.schema.columns import Categorical
 
@@ -173,17 +174,10 @@ def publish(
         str | None, typer.Option(help="A numeric column of the schema, from 0: survey weights.")
     ] = None,
     rows: Annotated[int | None, typer.Option(help="A public guess of the number of rows.")] = None,
-    ridge: Annotated[float | None, typer.Option(help="A public ridge, for inverse-noise.")] = None,
-    rank: Annotated[
-        int | None, typer.Option(help="Directions to keep, for eigenvectors and deflation.")
-    ] = None,
-    degrees: Annotated[
-        int | None, typer.Option(help="Degrees of freedom, for sketches and the Wishart family.")
-    ] = None,
-    psd: Annotated[
-        bool,
-        typer.Option("--psd", help="Publish a positive semidefinite matrix; auto then chooses among those."),
-    ] = False,
+    ridge: Ridge = None,
+    rank: Rank = None,
+    degrees: Degrees = None,
+    psd: Psd = False,
     sign: Annotated[
         Path | None, typer.Option(help="Sign the release with the private key in this file.")
     ] = None,
@@ -248,7 +242,7 @@ def publish(
         clip=_clip(clip),
         bounds_budget=bounds_budget,
         levels_budget=levels_budget,
-        mechanism=mechanism,
+        mechanism=asked_mechanism(mechanism, ridge=ridge, rank=rank, degrees=degrees, psd=psd),
         missing=missing,
         strict=strict,
         unit=unit,
@@ -257,10 +251,6 @@ def publish(
         blocks=columns,
         weight=weight,
         rows=rows,
-        ridge=ridge,
-        rank=rank,
-        degrees=degrees,
-        psd=psd,
         note=note,
         beside=form_of(table, chosen),
     )

@@ -37,6 +37,7 @@ from dpgram.estimators.table import (
     unquoted,
     with_target,
 )
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import publish
@@ -267,13 +268,15 @@ class PrivateEstimator(BaseEstimator, ABC):
 class PublishingEstimator(PrivateEstimator, ABC):
     """An estimator whose fit is one `publish` and post-processing."""
 
-    mechanism: str
+    mechanism: MechanismLike
     clip: float | None
     missing: MissingPolicy
     bounds_budget: float | None
 
     @final
-    def _published(self, table: Table, *, mechanism: str | None = None, clip: float | None = None) -> Release:
+    def _published(
+        self, table: Table, *, mechanism: MechanismLike | None = None, clip: float | None = None
+    ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
         if table.schema.unbounded and self.bounds_budget is None:
             raise SchemaError(

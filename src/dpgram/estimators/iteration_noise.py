@@ -16,7 +16,15 @@ from typing import Final, Literal, TypeAlias, final
 
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
+from dpgram.mechanisms import (
+    CalibratedGaussian,
+    CalibratedMechanism,
+    Gaussian,
+    MatrixLaplace,
+    Mechanism,
+    PublicFacts,
+    Wishart,
+)
 from dpgram.papers.park_welling import step_epsilon
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
 from dpgram.privacy.adjacency import Adjacency
@@ -34,10 +42,10 @@ from dpgram.publishing.measurements.moments import First, JointGaussian, MomentN
 Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic", "mean-cdp"]
 Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
-SECOND: Final[Mapping[str, type[Mechanism]]] = {
-    "gaussian": Gaussian,
-    "matrix-laplace": MatrixLaplace,
-    "wishart": Wishart,
+SECOND: Final[Mapping[str, Mechanism]] = {
+    "gaussian": Gaussian(),
+    "matrix-laplace": MatrixLaplace(),
+    "wishart": Wishart(),
 }
 
 
@@ -55,9 +63,9 @@ class Plan:
     second: Second
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> PublicFacts:
         """For the mechanisms of the second moment."""
-        return Facts(width=self.width, adjacency=self.adjacency)
+        return PublicFacts(width=self.width, adjacency=self.adjacency)
 
     @property
     def first_l2(self) -> float:
@@ -129,13 +137,13 @@ def _by_steps(plan: Plan, epsilon: float, delta: float) -> MomentNoise:
     return _with_laplace_vector(plan, mechanism, epsilon)
 
 
-def _with_gaussian_vector(plan: Plan, mechanism: Mechanism, sigma: float) -> MomentNoise:
+def _with_gaussian_vector(plan: Plan, mechanism: CalibratedMechanism, sigma: float) -> MomentNoise:
     noise = VectorNoise(law="gaussian", scale=_proven(sigma))
     event = GaussianEvent(mu=up(plan.first_l2 / sigma))
     return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
 
 
-def _with_laplace_vector(plan: Plan, mechanism: Mechanism, epsilon: float) -> MomentNoise:
+def _with_laplace_vector(plan: Plan, mechanism: CalibratedMechanism, epsilon: float) -> MomentNoise:
     scale = up(plan.first_l1 / epsilon * (1.0 + 4.0 * SLACK))
     event = PureEvent(epsilon=up(plan.first_l1 / scale))
     noise = VectorNoise(law="laplace", scale=scale)
@@ -177,7 +185,7 @@ def _zcdp(plan: Plan) -> MomentNoise:
         return _jointly(plan, down(math.sqrt(4.0 * each)))
     pure = greatest(lambda epsilon: pure_rho_at_least(epsilon) <= each)
     if plan.second == "gaussian":
-        mechanism: Mechanism = _gaussian(plan, each)
+        mechanism: CalibratedMechanism = _gaussian(plan, each)
     else:
         leak = down(delta / plan.iterations) if wishart else 0.0
         mechanism = SECOND[plan.second].calibrated(Guarantee(pure, leak), plan.facts)
@@ -186,9 +194,9 @@ def _zcdp(plan: Plan) -> MomentNoise:
     return _with_laplace_vector(plan, mechanism, pure)
 
 
-def _gaussian(plan: Plan, rho: float) -> Gaussian:
+def _gaussian(plan: Plan, rho: float) -> CalibratedGaussian:
     reach = plan.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
-    return Gaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
+    return CalibratedGaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
 
 
 def _proven(sigma: float) -> float:
@@ -224,7 +232,7 @@ def _mean_cdp(plan: Plan) -> MomentNoise:
             limit="second='matrix-laplace'",
         )
     share = step_epsilon(plan.guarantee.epsilon, plan.iterations)
-    mechanism = MatrixLaplace.calibrated(Guarantee(share), plan.facts)
+    mechanism = MatrixLaplace().calibrated(Guarantee(share), plan.facts)
     if plan.first == "gaussian":
         multiplier = math.sqrt(2.0 * math.log(1.25 / plan.guarantee.delta)) / share
         return _with_gaussian_vector(plan, mechanism, up(multiplier * plan.first_l2))

@@ -16,6 +16,7 @@ from dpgram.document.fields import AdjacencyName, Group, Measurements, MissingPo
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
 from dpgram.errors import MechanismError
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing.learning import (
@@ -91,7 +92,7 @@ def publish(
     clip: float | Literal["private"] | None = None,
     bounds_budget: float | None = None,
     levels_budget: float | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismLike = "auto",
     ledger: LedgerLike | None = None,
     missing: MissingPolicy = "drop",
     strict: bool = False,
@@ -101,10 +102,6 @@ def publish(
     blocks: Sequence[Sequence[str]] | None = None,
     weight: str | Numeric | None = None,
     rows: int | None = None,
-    ridge: float | None = None,
-    rank: int | None = None,
-    degrees: int | None = None,
-    psd: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     entropy: Entropy | None = None,
@@ -119,11 +116,12 @@ def publish(
     that pay for learning bounds and levels the schema leaves open: see docs/how-to/no-bounds.md. `ledger`
     is charged before noise is drawn; without one nothing keeps count of what was spent. `missing` and
     `strict` say what happens to values outside the schema. `rows` is a public guess of the number of rows,
-    for warnings and forecasts. `ridge` (in encoded units), `rank` and `degrees` are public parameters of the
-    mechanisms that have them: see docs/reference/mechanisms.md; `psd=True` asks for a positive semidefinite
-    matrix, so that `auto` chooses among the mechanisms that give one. `report` receives, before the charge,
-    what the curator may know and nobody else (where something is learnt, the number of rows; then, after it,
-    all counts and what was learnt); `note` stays in the ledger.
+    for warnings and forecasts. `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as
+    `Sketch(degrees=400)`, or a name, for its defaults: see docs/reference/mechanisms.md. "auto" takes the one
+    of least forecast error, `Auto(semidefinite=True)` that of those which give a positive semidefinite
+    matrix. `report` receives, before the charge, what the curator may know and nobody else (where something
+    is learnt, the number of rows; then, after it, all counts and what was learnt); `note` stays in the
+    ledger.
 
     `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
     counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
@@ -154,10 +152,6 @@ def publish(
         blocks=blocks,
         weight=weight,
         rows=rows,
-        ridge=ridge,
-        rank=rank,
-        degrees=degrees,
-        psd=psd,
         note=note,
         beside=form_of(data, chosen),
     )
@@ -271,16 +265,15 @@ class _Order:
             if self.request.adjacency.name == "replace-one":
                 units = self.request.rules.unit is not None
                 refuse_few_rows(plan, float(work.units_read(sums) if units else rows), paid=None)
-            kind = plan.mechanism
-            if kind != "auto":
-                self._refuse_too_many(kind, _most_rows(kind), rows)
+            name = plan.mechanism.name
+            self._refuse_too_many(name, plan.rows_at_most, rows)
             self._warn_of_delta(work, sums)
             if self.report is not None:
                 # Before the charge: a report that fails must not cost a release that was paid for.
                 self.report(
                     Report(
                         counts=PolicyCounts(rows_read=rows),
-                        mechanism=kind,
+                        mechanism=name,
                         reason="what is learnt comes first",
                         price=describe(plan.price),
                         seconds=time.perf_counter() - self.started,
@@ -385,7 +378,7 @@ class _Order:
 
     def _refuse_too_many_rows(self, terms: Sequence[Terms], rows: int) -> None:
         for one in terms:
-            self._refuse_too_many(one.mechanism.name, one.mechanism.rows_at_most, rows)
+            self._refuse_too_many(one.mechanism.name, one.mechanism.kind.rows_at_most, rows)
 
     def _refuse_too_many(self, name: str, limit: int | None, rows: int) -> None:
         """Like the overflow of the sums: a limit of the arithmetic, public and far away (docs/limits.md)."""
@@ -395,12 +388,6 @@ class _Order:
                 limit=f"{limit:,} rows",
                 remedy="Use gaussian or matrix-laplace, which need neither",
             )
-
-
-def _most_rows(name: str) -> int | None:
-    from dpgram.mechanisms import MECHANISMS
-
-    return MECHANISMS[name].rows_at_most
 
 
 def _group(by: Categorical | None, level: str | None) -> Group | None:

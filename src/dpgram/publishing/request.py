@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, final
 import msgspec
 
 from dpgram.document.fields import AdjacencyName, MissingPolicy
-from dpgram.errors import GuaranteeError, LedgerError, MechanismError, SchemaError
-from dpgram.lattice import cell_unit
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.errors import GuaranteeError, LedgerError, SchemaError
+from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing.blocks import block_schemas
-from dpgram.publishing.compatibility import mechanism as mechanism_option
-from dpgram.publishing.compatibility import refuse_clashes
+from dpgram.publishing.compatibility import mechanism_option, refuse_clashes
 from dpgram.publishing.split import BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules, row_rules
@@ -36,14 +34,13 @@ if TYPE_CHECKING:
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
 """Here the noise of a single cell already outweighs a million rows."""
-AUTO: Final = "auto"
 
 
 class Asked(TypedDict, total=False):
     """What a curator may settle beside the schema, ε, δ, groups and blocks: public facts only."""
 
     adjacency: AdjacencyName
-    mechanism: str
+    mechanism: MechanismLike
     ledger: LedgerLike | None
     missing: MissingPolicy
     strict: bool
@@ -51,10 +48,6 @@ class Asked(TypedDict, total=False):
     unit_rows: int | None
     weight: str | Numeric | None
     rows: int | None
-    ridge: float | None
-    rank: int | None
-    degrees: int | None
-    psd: bool
     note: str
 
 
@@ -85,13 +78,9 @@ class Request:
     clip: float | None
     split: BudgetSplit
     """What is learnt privately; nothing, where everything is public."""
-    mechanism: str
+    mechanism: Mechanism | Auto
     blocks: tuple[tuple[str, ...], ...] | None
     rows: int | None
-    ridge: float | None
-    rank: int | None
-    degrees: int | None
-    psd: bool
     note: str
 
     @property
@@ -108,26 +97,20 @@ class Request:
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
             "blocks": self.blocks is not None,
-            "psd": self.psd,
-            "ridge": self.ridge is not None,
-            "rank": self.rank is not None,
-            "degrees": self.degrees is not None,
             "several rows a unit": several,
             "units in several groups": several and rules.by is not None,
             mechanism_option(self.mechanism): True,
         }
         return frozenset(name for name, given in used.items() if given)
 
-    def facts(self, encoder: Encoder) -> Facts:
+    def facts(self, encoder: Encoder) -> PublicFacts:
         """What a mechanism is calibrated from, for the matrix of this encoder."""
-        return Facts(
+        return PublicFacts(
             width=encoder.schema.width,
             adjacency=self.adjacency,
             rows=self.rows,
-            ridge=None if self.ridge is None else self.ridge / cell_unit(encoder.radius),
-            rank=self.rank,
-            degrees=self.degrees,
             unit_rows=self.rules.unit_rows,
+            radius=encoder.radius,
         )
 
     def encoders(self, schema: Schema, clips: Sequence[float | None] = ()) -> tuple[Encoder, ...]:
@@ -157,13 +140,9 @@ class Request:
             "weight": None if rules.weight is None else msgspec.to_builtins(rules.weight),
             "clip": self.clip,
             "split": [split.bounds, split.levels, split.radius],
-            "mechanism": self.mechanism,
+            "mechanism": {"name": self.mechanism.name, **self.mechanism.parameters},
             "blocks": None if self.blocks is None else [list(block) for block in self.blocks],
             "rows": self.rows,
-            "ridge": self.ridge,
-            "rank": self.rank,
-            "degrees": self.degrees,
-            "psd": self.psd,
             "note": self.note,
         }
 
@@ -177,7 +156,7 @@ def requested(
     clip: float | Literal["private"] | None = None,
     bounds_budget: float | None = None,
     levels_budget: float | None = None,
-    mechanism: str = AUTO,
+    mechanism: MechanismLike = Auto.name,
     missing: MissingPolicy = "drop",
     strict: bool = False,
     unit: str | None = None,
@@ -186,10 +165,6 @@ def requested(
     blocks: Sequence[Sequence[str]] | None = None,
     weight: str | Numeric | None = None,
     rows: int | None = None,
-    ridge: float | None = None,
-    rank: int | None = None,
-    degrees: int | None = None,
-    psd: bool = False,
     note: str = "",
     beside: Sequence[str] = (),
 ) -> Request:
@@ -199,10 +174,6 @@ def requested(
     rules = row_rules(
         schema, unit=unit, unit_rows=unit_rows, by=by, weight=weight, missing=missing, strict=strict
     )
-    if mechanism != AUTO and mechanism not in MECHANISMS:
-        raise MechanismError(
-            "unknown mechanism", got=repr(mechanism), limit=f"one of {', '.join([AUTO, *MECHANISMS])}"
-        )
     request = Request(
         schema=schema,
         guarantee=guarantee,
@@ -210,13 +181,9 @@ def requested(
         rules=rules,
         clip=None if clip == "private" else clip,
         split=budget_split(rules.schema, bounds_budget=bounds_budget, levels_budget=levels_budget, clip=clip),
-        mechanism=mechanism,
+        mechanism=as_mechanism(mechanism),
         blocks=None if blocks is None else _blocks(blocks),
         rows=known_rows,
-        ridge=None if ridge is None else _number("ridge", ridge),
-        rank=_count("rank", rank),
-        degrees=_count("degrees", degrees),
-        psd=bool(psd),
         note=note,
     )
     refuse_clashes([*request.options, *beside])
