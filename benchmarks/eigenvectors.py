@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from dpgram.analysis.denoise import NOTHING, denoised
 from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
 from dpgram.papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
 from dpgram.papers.variant import Variant
@@ -104,8 +104,8 @@ def methods(gram: Matrix, rows: int, epsilon: float) -> Iterator[tuple[str, Draw
     plain = partial(held, rows=rows)
     for name, relation in OURS:
         law = (
-            MECHANISMS[name]
-            .calibrated(guarantee, Facts(width=width, adjacency=relation))
+            MECHANISMS[name]()
+            .calibrated(guarantee, PublicFacts(width=width, adjacency=relation))
             .expected(np.ones(width))
         )
         answers: dict[str, Answer] = {", as published": plain}

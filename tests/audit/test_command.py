@@ -25,7 +25,7 @@ class Quiet(Mechanism):
 
     @classmethod
     def calibrated(cls, guarantee, facts):
-        return cls(Gaussian.calibrated(guarantee, facts))
+        return cls(Gaussian().calibrated(guarantee, facts))
 
     def curve(self, facts):
         return self.inner.curve(facts)

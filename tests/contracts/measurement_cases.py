@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian
+from dpgram.mechanisms import PublicFacts, Gaussian
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.counts import CountNoise
 from dpgram.privacy.events import GaussianEvent, PureEvent
@@ -209,7 +209,7 @@ class GramCase(Case):
     sigma: ClassVar[float] = 4.0 * 2**30
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        facts = Facts(width=BOUNDED.width, adjacency=relation)
+        facts = PublicFacts(width=BOUNDED.width, adjacency=relation)
         return Gram(encoder=Encoder(BOUNDED), mechanism=Gaussian(sigma=self.sigma), facts=facts)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:

@@ -24,7 +24,7 @@ from dpgram.document.checks import JOINT_UNITS, ONE_ROW_ONLY
 from dpgram.engines.local import add_up
 from dpgram.errors import OptionsError, ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Drawn, Facts
+from dpgram.mechanisms import MECHANISMS, Drawn, PublicFacts
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT
 from dpgram.privacy.accountant import ComposedEvent, GaussianEvent, PureEvent, curve_of, guarantee_of
 from dpgram.privacy.adjacency import AddRemove, adjacency
@@ -218,9 +218,9 @@ class TestMechanisms:
 
     def test_the_inverse_moves_farther_for_several_rows(self) -> None:
         one, many = (
-            MECHANISMS["inverse-noise"].calibrated(
+            MECHANISMS["inverse-noise"]().calibrated(
                 Guarantee(1.0, 1e-6),
-                Facts(width=3, adjacency=AddRemove(), ridge=0.1 * ROW_NORM_SQUARED, unit_rows=rows),
+                PublicFacts(width=3, adjacency=AddRemove(), ridge=0.1 * ROW_NORM_SQUARED, unit_rows=rows),
             )
             for rows in (1, 50)
         )

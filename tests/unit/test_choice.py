@@ -10,7 +10,7 @@ import pytest
 
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, Mechanism
+from dpgram.mechanisms import MECHANISMS, PublicFacts, Gaussian, Mechanism
 from dpgram.mechanisms.choice import CLOSE_TO_FLOOR, choose, forecast_error
 from dpgram.privacy.adjacency import AddRemove, Adjacency, adjacency
 from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
@@ -22,15 +22,15 @@ HIDDEN = 0.6
 CHEAP = ("gaussian", "matrix-laplace", "laplace", "eigenvectors", "eigenvectors-zcdp", "deflation")
 
 
-def facts(width: int, relation: str = "add-remove", rows: int | None = None) -> Facts:
-    return Facts(width=width, adjacency=adjacency(relation), rows=rows)
+def facts(width: int, relation: str = "add-remove", rows: int | None = None) -> PublicFacts:
+    return PublicFacts(width=width, adjacency=adjacency(relation), rows=rows)
 
 
-def errors(guarantee: Guarantee, where: Facts) -> dict[str, float]:
+def errors(guarantee: Guarantee, where: PublicFacts) -> dict[str, float]:
     made: dict[str, Mechanism] = {}
     for name in CHEAP:
         if not (guarantee.pure and name in {"gaussian", "eigenvectors-zcdp"}):
-            made[name] = MECHANISMS[name].calibrated(guarantee, where)
+            made[name] = MECHANISMS[name]().calibrated(guarantee, where)
     return {name: forecast_error(mechanism, where) for name, mechanism in made.items()}
 
 
@@ -61,7 +61,7 @@ class TestRuledOut:
     def test_sketches_have_no_less_noise_than_gaussian(self, epsilon: float, delta: float) -> None:
         """Of a table with nothing in it: w²√(2/r) against σ, for every r. A table adds to the left alone."""
         guarantee = Guarantee(epsilon, delta)
-        sigma = Gaussian.calibrated(guarantee, facts(5)).sigma / ROW_NORM_SQUARED
+        sigma = Gaussian().calibrated(guarantee, facts(5)).sigma / ROW_NORM_SQUARED
         for rows in (10.0, 100.0, 1e4, 1e6, 1e9):
             ridge = 1.0 / sketch_ratio_at_most(guarantee, AddRemove(), degrees=rows)
             assert ridge * math.sqrt(2.0 / rows) >= sigma * (1.0 - 1e-6)
@@ -71,7 +71,7 @@ class TestRuledOut:
     def test_wishart_noise_is_no_less_than_gaussian(self, epsilon: float, delta: float) -> None:
         """s²√(2k) ≥ σ already for k = m, that is, for d = 1."""
         guarantee = Guarantee(epsilon, delta)
-        sigma = Gaussian.calibrated(guarantee, facts(5)).sigma / ROW_NORM_SQUARED
+        sigma = Gaussian().calibrated(guarantee, facts(5)).sigma / ROW_NORM_SQUARED
         for ratio in (0.1, 1.0, 5.0):
             degrees = wishart_degrees_at_least(guarantee, AddRemove(), ratio=ratio)
             assert math.sqrt(2.0 * degrees) / ratio >= sigma * (1.0 - 1e-6)
@@ -114,10 +114,10 @@ class TestSemidefinite:
         where, asked = facts(width, rows=50_000), Guarantee(epsilon, 1e-6)
         chosen = choose("auto", asked, where, None, psd=True)
         assert chosen.mechanism.psd
-        rivals = [MECHANISMS[name].calibrated(asked, where) for name in ("wishart", "sketch")]
+        rivals = [MECHANISMS[name]().calibrated(asked, where) for name in ("wishart", "sketch")]
         best = min(rivals, key=lambda rival: forecast_error(rival, where))
         assert chosen.mechanism == best
-        floor = forecast_error(Gaussian.calibrated(asked, where), where)
+        floor = forecast_error(Gaussian().calibrated(asked, where), where)
         assert floor * (1.0 - 1e-6) <= forecast_error(chosen.mechanism, where) <= CLOSE_TO_FLOOR * floor
         assert "semidefinite" in chosen.reason
 
@@ -131,31 +131,31 @@ class TestSemidefinite:
         if name.startswith("inverse-wishart"):
             where["degrees"] = 1000
         if MECHANISMS[name].psd:
-            assert choose(name, Guarantee(1.0, 1e-6), Facts(**where), None, psd=True).mechanism.name == name
+            assert choose(name, Guarantee(1.0, 1e-6), PublicFacts(**where), None, psd=True).mechanism.name == name
         else:
             with pytest.raises(MechanismError, match="semidefinite"):
-                choose(name, Guarantee(1.0, 1e-6), Facts(**where), None, psd=True)
+                choose(name, Guarantee(1.0, 1e-6), PublicFacts(**where), None, psd=True)
 
     def test_replaced_rows_too(self) -> None:
         relation: Adjacency = adjacency("replace-one")
-        where = Facts(width=4, adjacency=relation, rows=2000)
+        where = PublicFacts(width=4, adjacency=relation, rows=2000)
         assert choose("auto", Guarantee(1.0, 1e-6), where, None, psd=True).mechanism.psd
 
 
 def test_the_forecast_error_of_added_noise_is_that_of_its_cells() -> None:
     where = facts(2, rows=3)
-    sigma = Gaussian.calibrated(Guarantee(1.0, 1e-6), where).sigma / ROW_NORM_SQUARED
+    sigma = Gaussian().calibrated(Guarantee(1.0, 1e-6), where).sigma / ROW_NORM_SQUARED
     values = np.array([2.0, 1.0])
     inverse = 1.0 / values
     expected = sigma**2 * (np.sum(inverse**2) + 0.5 * 2 * inverse[0] * inverse[1])
-    found = forecast_error(Gaussian.calibrated(Guarantee(1.0, 1e-6), where), where)
+    found = forecast_error(Gaussian().calibrated(Guarantee(1.0, 1e-6), where), where)
     assert found == pytest.approx(math.sqrt(expected) / 2.0)
 
 
 @pytest.mark.parametrize("epsilon", [250.0, 400.0, 1000.0])
 @pytest.mark.parametrize("name", ["wishart", "sketch"])
 def test_what_is_chosen_keeps_its_guarantee(name: str, epsilon: float) -> None:
-    facts = Facts(width=2, adjacency=AddRemove())
+    facts = PublicFacts(width=2, adjacency=AddRemove())
     found = choose(name, Guarantee(epsilon, 1e-6), facts, None)
     assert found.mechanism.curve(facts).within(epsilon * (1 + 1e-9), 1e-6 * (1 + 1e-9))
 
@@ -163,4 +163,4 @@ def test_what_is_chosen_keeps_its_guarantee(name: str, epsilon: float) -> None:
 def test_noise_that_would_not_do_is_refused_before_anything_is_charged() -> None:
     """The search for Wishart noise fails at this very large epsilon: its own curve tells."""
     with pytest.raises(GuaranteeError, match="known to keep"):
-        choose("wishart", Guarantee(300.0, 1e-6), Facts(width=2, adjacency=AddRemove()), None)
+        choose("wishart", Guarantee(300.0, 1e-6), PublicFacts(width=2, adjacency=AddRemove()), None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Facts
+from dpgram.mechanisms.base import PublicFacts
 from dpgram.mechanisms.inverse_noise import _sensitivity as inverse_sensitivity
 from dpgram.mechanisms.inverse_noise import grid_exponent
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
@@ -75,7 +75,7 @@ def test_the_loss_of_entrywise_laplace_is_at_most_epsilon(data: st.DataObject) -
     width = data.draw(st.integers(1, 4))
     relation = adjacency(data.draw(st.sampled_from(["add-remove", "replace-one"])))
     epsilon = data.draw(st.floats(0.1, 5.0))
-    law = Laplace.calibrated(Guarantee(epsilon), Facts(width=width, adjacency=relation)).law(width)
+    law = Laplace().calibrated(Guarantee(epsilon), PublicFacts(width=width, adjacency=relation)).law(width)
     length = math.isqrt(ROW_NORM_SQUARED)
     row = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=2 * width, max_size=2 * width)))
     x, y = row[:width], row[width:]
@@ -124,7 +124,7 @@ def test_float_eigenvalues_stay_within_the_slack(width: int, seed: int) -> None:
 def test_float_inverses_stay_within_the_slack(width: int, seed: int) -> None:
     """Rounded float inverse against the exact rational one: proofs/inverse-noise.md#inverse-noise-grid."""
     ridge = 50.0 * ROW_NORM_SQUARED
-    facts = Facts(width=width, adjacency=adjacency("add-remove"), ridge=ridge)
+    facts = PublicFacts(width=width, adjacency=adjacency("add-remove"), ridge=ridge)
     gram = lattice_gram(seed, width, 300)
     shifted = gram + np.diag([int(ridge)] * width).astype(object)
     exact = fmpq_mat(fmpz_mat(shifted.tolist())).inv()

@@ -30,7 +30,7 @@ from dpgram.errors import (
     SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
+from dpgram.mechanisms import PublicFacts, Gaussian, MatrixLaplace
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
@@ -405,7 +405,7 @@ class TestAuto:
     ) -> None:
         """privacy-math section 2: pure while d + 1 ≤ (ε/μ)², halved under replace-one."""
         for width in range(2, 40):  # of one column: test_choice.py
-            facts = Facts(width=width, adjacency=relation)
+            facts = PublicFacts(width=width, adjacency=relation)
             chosen = choose("auto", Guarantee(epsilon, delta), facts, None)
             assert chosen.mechanism.name == ("matrix-laplace" if width <= largest else "gaussian")
             assert chosen.guarantee.delta == (0.0 if width <= largest else delta)
@@ -413,7 +413,7 @@ class TestAuto:
     @pytest.mark.parametrize("width", [14, 20])
     def test_measured_noise_agrees_with_the_choice(self, width: int) -> None:
         """Root mean square of the diagonal over 60 draws: 840 cells and more, the two differ by 8 %."""
-        facts, asked = Facts(width=width, adjacency=AddRemove()), Guarantee(1.0, 1e-6)
+        facts, asked = PublicFacts(width=width, adjacency=AddRemove()), Guarantee(1.0, 1e-6)
         zero = np.zeros((width, width), dtype=np.int64)
         entropy = SeededEntropy(11)
         measured = {}
@@ -425,7 +425,7 @@ class TestAuto:
 
     @pytest.mark.parametrize("currency", [None, "mu2"])
     def test_where_gaussian_noise_is_not_proven_the_pure_one_is_taken(self, currency: Any) -> None:
-        facts = Facts(width=100, adjacency=AddRemove())
+        facts = PublicFacts(width=100, adjacency=AddRemove())
         chosen = choose("auto", Guarantee(1e5, 1e-6), facts, currency)
         assert chosen.mechanism.name == "matrix-laplace"
         assert "not proven" in chosen.reason
@@ -444,7 +444,7 @@ class TestAuto:
     def test_at_equal_price_the_pure_rival_costs_what_the_gaussian_does(
         self, currency: Any, width: int
     ) -> None:
-        facts = Facts(width=width, adjacency=AddRemove())
+        facts = PublicFacts(width=width, adjacency=AddRemove())
         chosen = choose("auto", Guarantee(1.0, 1e-6), facts, currency)
         assert chosen.mechanism.name == "gaussian"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian
+from dpgram.mechanisms import PublicFacts, Gaussian
 from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent
@@ -22,8 +22,8 @@ from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import LARGEST_SCALE, SeededEntropy
 
-ADD = Facts(width=4, adjacency=AddRemove())
-REPLACE = Facts(width=4, adjacency=ReplaceOne())
+ADD = PublicFacts(width=4, adjacency=AddRemove())
+REPLACE = PublicFacts(width=4, adjacency=ReplaceOne())
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ REPLACE = Facts(width=4, adjacency=ReplaceOne())
 )
 def test_noise_multipliers(epsilon: float, delta: float, multiplier: float) -> None:
     guarantee = Guarantee(epsilon, delta)
-    added = Gaussian.calibrated(guarantee, ADD).sigma / ROW_NORM_SQUARED
-    replaced = Gaussian.calibrated(guarantee, REPLACE).sigma / ROW_NORM_SQUARED
+    added = Gaussian().calibrated(guarantee, ADD).sigma / ROW_NORM_SQUARED
+    replaced = Gaussian().calibrated(guarantee, REPLACE).sigma / ROW_NORM_SQUARED
     assert added == pytest.approx(multiplier, abs=6e-4)
     assert replaced == pytest.approx(math.sqrt(2.0) * added, rel=1e-12)
 
@@ -69,12 +69,12 @@ def test_a_scale_that_cannot_be_drawn_is_refused_at_once(sigma: float) -> None:
 
 def test_no_pure_guarantee() -> None:
     with pytest.raises(MechanismError, match="matrix-laplace"):
-        Gaussian.calibrated(Guarantee(1.0), ADD)
+        Gaussian().calibrated(Guarantee(1.0), ADD)
 
 
 def test_an_epsilon_beyond_the_proof_is_refused() -> None:
     with pytest.raises(GuaranteeError, match="not covered by the proof"):
-        Gaussian.calibrated(Guarantee(1000.0, 1e-6), ADD)
+        Gaussian().calibrated(Guarantee(1000.0, 1e-6), ADD)
 
 
 @dataclass
