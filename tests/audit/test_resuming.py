@@ -14,7 +14,7 @@ from dpgram.audit.gram import audit_mechanism, experiment, worst_neighbours
 from dpgram.audit.publication import Pipeline, audit_pipeline, drawn_of, stored, worst_tables
 from dpgram.errors import DpgramError, GuaranteeError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import PublicFacts, Gaussian, InverseNoise
+from dpgram.mechanisms import Gaussian, InverseNoise, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
@@ -138,10 +138,10 @@ class TestUnitsOfSeveralRows:
 
     def test_a_rank_that_was_not_paid_for_is_seen(self) -> None:
         """At a small ridge an inverse moves by Δ·√rank: priced for one row, a person of three refutes it."""
-        facts = partial(Facts, width=3, adjacency=adjacency("add-remove"), ridge=0.02 * ROW_NORM_SQUARED)
+        facts = partial(PublicFacts, width=3, adjacency=adjacency("add-remove"))
         *_, several = worst_neighbours(facts(unit_rows=3))
         for paid, passes in ((facts(unit_rows=3), True), (facts(), False)):
-            inverse = InverseNoise().calibrated(Guarantee(8.0, 1e-4), paid)
+            inverse = InverseNoise(ridge=0.02).calibrated(Guarantee(8.0, 1e-4), paid)
             found = audit_all([experiment(inverse, several)], runs=600, entropy=SeededEntropy(2))
             assert found.passes(inverse.curve(paid)) == passes
 

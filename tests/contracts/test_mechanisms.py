@@ -23,11 +23,11 @@ from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
     MECHANISMS,
+    CalibratedMechanism,
     Deflation,
     Drawn,
     Eigenvectors,
     EigenvectorsZcdp,
-    PublicFacts,
     Gaussian,
     InverseNoise,
     InverseWishart,
@@ -35,6 +35,7 @@ from dpgram.mechanisms import (
     Laplace,
     MatrixLaplace,
     Mechanism,
+    PublicFacts,
     Sketch,
     SketchAdaptive,
     Wishart,
@@ -79,7 +80,7 @@ def some_gram(width: int, rows: int = 50) -> Cells:
 
 
 @functools.cache
-def calibrated(mechanism: type[Mechanism], guarantee: Guarantee, where: PublicFacts) -> Mechanism:
+def calibrated(mechanism: Mechanism, guarantee: Guarantee, where: PublicFacts) -> CalibratedMechanism:
     """Some curves take seconds to search, and a calibration is a function of public facts."""
     return mechanism.calibrated(guarantee, where)
 
@@ -97,7 +98,7 @@ class MechanismContract:
     additive: ClassVar[bool] = True
     """Whether the noise is independent of the data: the same entropy then gives the same noise."""
     parameters: ClassVar[dict[str, float]] = {}
-    """Public parameters the mechanism cannot do without."""
+    """Of the mechanism, where it cannot do without or defaults take long."""
     tolerance: ClassVar[float] = 1e-6
     """How far on the safe side a calibration may stop, relative to ε."""
 
@@ -111,10 +112,10 @@ class MechanismContract:
         return self.facts(request.param)
 
     def facts(self, relation: str, width: int = 3) -> PublicFacts:
-        return PublicFacts(width=width, adjacency=adjacency(relation), **self.parameters)  # type: ignore[arg-type]
+        return PublicFacts(width=width, adjacency=adjacency(relation))
 
-    def made(self, where: PublicFacts, guarantee: Guarantee | None = None) -> Mechanism:
-        return calibrated(self.mechanism, guarantee or self.guarantees[0], where)
+    def made(self, where: PublicFacts, guarantee: Guarantee | None = None) -> CalibratedMechanism:
+        return calibrated(self.mechanism(**self.parameters), guarantee or self.guarantees[0], where)
 
     def test_it_is_listed_under_its_own_name(self) -> None:
         assert MECHANISMS[self.mechanism.name] is self.mechanism
@@ -182,7 +183,7 @@ class MechanismContract:
             float(np.linalg.eigvalsh(np.ldexp(d.cells.astype(np.float64), d.exponent))[0])
             for d in (mechanism.draw(gram, entropy) for _ in range(40))
         ]
-        assert (min(least) >= 0.0) == self.mechanism.psd
+        assert (min(least) >= 0.0) == self.mechanism.semidefinite
 
     def test_only_half_of_the_matrix_is_read(self, where: PublicFacts) -> None:
         """A cell that is read twice would get the same noise twice and cancel it."""
@@ -344,7 +345,7 @@ class TestInverseNoise(MechanismContract):
     guarantees = (Guarantee(1.0, 1e-6), Guarantee(0.1, 1e-9))
     refused = (Guarantee(1.0, 0.0),)
     additive = False
-    parameters: ClassVar = {"ridge": 200.0 * ROW_NORM_SQUARED}
+    parameters: ClassVar = {"ridge": 200.0}
 
     def test_a_short_audit_finds_nothing(self, where: PublicFacts) -> None:
         """The published inverse, projected onto what one full row changes in it."""
@@ -352,7 +353,7 @@ class TestInverseNoise(MechanismContract):
         row = np.diag([ROW_NORM_SQUARED, 0, 0])
         other = np.diag([0, 0 if where.adjacency == adjacency("add-remove") else ROW_NORM_SQUARED, 0])
         with_row, without = row.astype(np.int64), other.astype(np.int64)
-        ridge = np.diag([self.parameters["ridge"]] * 3)
+        ridge = np.diag([self.parameters["ridge"] * ROW_NORM_SQUARED] * 3)
         direction = np.linalg.inv(without + ridge) - np.linalg.inv(with_row + ridge)
 
         def score(drawn: Sequence[Drawn]) -> npt.NDArray[np.float64]:

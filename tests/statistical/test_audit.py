@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,16 @@ from dpgram.audit import (
 from dpgram.audit.gram import GramRun, audit_mechanism, worst_neighbours
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Drawn, PublicFacts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.mechanisms import (
+    CalibratedGaussian,
+    CalibratedMatrixLaplace,
+    CalibratedMechanism,
+    Drawn,
+    Gaussian,
+    MatrixLaplace,
+    Mechanism,
+    PublicFacts,
+)
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve, PureCurve
@@ -39,16 +49,12 @@ def facts(name: str, width: int = 2) -> PublicFacts:
 
 
 @dataclass(frozen=True)
-class Faulty(Mechanism):
+class Faulty(CalibratedMechanism):
     """Claims what `honest` claims; draws otherwise."""
 
-    honest: Mechanism
+    kind: ClassVar[type[Mechanism]] = Gaussian
 
-    name = "faulty"
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: PublicFacts) -> Faulty:
-        return cls(Gaussian().calibrated(guarantee, facts))
+    honest: CalibratedMechanism
 
     def expected(self, values: npt.NDArray[np.float64]) -> noise.Law:
         return self.honest.expected(values)
@@ -70,10 +76,10 @@ class TooQuiet(Faulty):
     factor: float = 0.8
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        if isinstance(self.honest, Gaussian):
-            return Gaussian(sigma=self.factor * self.honest.sigma).draw(gram, entropy)
-        assert isinstance(self.honest, MatrixLaplace)
-        return MatrixLaplace(theta=self.honest.theta / self.factor).draw(gram, entropy)
+        if isinstance(self.honest, CalibratedGaussian):
+            return CalibratedGaussian(sigma=self.factor * self.honest.sigma).draw(gram, entropy)
+        assert isinstance(self.honest, CalibratedMatrixLaplace)
+        return CalibratedMatrixLaplace(theta=self.honest.theta / self.factor).draw(gram, entropy)
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class WrongOffDiagonal(Faulty):
     factor: float = 0.5
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        assert isinstance(self.honest, Gaussian)
+        assert isinstance(self.honest, CalibratedGaussian)
         width, sigma = len(gram), self.honest.sigma
         below = np.tril_indices(width, -1)
         added = np.zeros((width, width), dtype=object)
@@ -98,14 +104,16 @@ class OneSided(Faulty):
     """G + W with W ~ Wishart(I/(2θ), d+1), as printed by Park and Welling: infinite loss off the cone."""
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        assert isinstance(self.honest, MatrixLaplace)
+        assert isinstance(self.honest, CalibratedMatrixLaplace)
         width, theta = len(gram), self.honest.theta
         z = entropy.generator().standard_normal((width + 1, width))
         added = np.rint(z.T @ z / (2.0 * theta)).astype(object)
         return Drawn(cells=gram.astype(object) + added, noise=self.honest.law(width))
 
 
-def run(mechanism: Mechanism, where: PublicFacts, runs: int, *, delta: float = 0.0, seed: int = 1) -> JointAudit:
+def run(
+    mechanism: CalibratedMechanism, where: PublicFacts, runs: int, *, delta: float = 0.0, seed: int = 1
+) -> JointAudit:
     return audit_mechanism(mechanism, where, runs=runs, delta=delta, entropy=SeededEntropy(seed))
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, PublicFacts, Gaussian, Mechanism
+from dpgram.mechanisms import MECHANISMS, Auto, CalibratedMechanism, Gaussian, PublicFacts, Wishart
 from dpgram.mechanisms.choice import CLOSE_TO_FLOOR, choose, forecast_error
 from dpgram.privacy.adjacency import AddRemove, Adjacency, adjacency
 from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
 from dpgram.privacy.guarantee import Guarantee
 
+SEMIDEFINITE = Auto(semidefinite=True)
 RELATIONS = ("add-remove", "replace-one")
 HIDDEN = 0.6
 """Relative error of the best additive noise from which on most of the assumed table cannot be seen."""
@@ -27,7 +27,7 @@ def facts(width: int, relation: str = "add-remove", rows: int | None = None) -> 
 
 
 def errors(guarantee: Guarantee, where: PublicFacts) -> dict[str, float]:
-    made: dict[str, Mechanism] = {}
+    made: dict[str, CalibratedMechanism] = {}
     for name in CHEAP:
         if not (guarantee.pure and name in {"gaussian", "eigenvectors-zcdp"}):
             made[name] = MECHANISMS[name]().calibrated(guarantee, where)
@@ -87,13 +87,13 @@ class TestAuto:
             for epsilon in (0.1, 1.0, 5.0):
                 where = facts(width, relation, rows)
                 found = errors(Guarantee(epsilon, 1e-6), where)
-                chosen = choose("auto", Guarantee(epsilon, 1e-6), where, None)
+                chosen = choose(Auto(), Guarantee(epsilon, 1e-6), where, None)
                 if min(found["gaussian"], found["matrix-laplace"]) < HIDDEN:
                     assert found[chosen.mechanism.name] <= min(found.values()) * (1.0 + 1e-9)
                 assert chosen.reason.startswith("auto: less noise than ")
 
     def test_one_replaced_column_gets_the_plain_laplace(self) -> None:
-        chosen = choose("auto", Guarantee(1.0), facts(1, "replace-one"), None)
+        chosen = choose(Auto(), Guarantee(1.0), facts(1, "replace-one"), None)
         assert chosen.mechanism.name == "laplace"
 
     def test_it_takes_milliseconds(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ class TestAuto:
         for width in (1, 60):
             for relation in RELATIONS:
                 for asked in (Guarantee(1.0, 1e-6), Guarantee(1.0)):
-                    choose("auto", asked, facts(width, relation), None)
+                    choose(Auto(), asked, facts(width, relation), None)
 
 
 class TestSemidefinite:
@@ -112,8 +112,8 @@ class TestSemidefinite:
     @pytest.mark.parametrize("epsilon", [0.3, 3.0])
     def test_takes_the_better_semidefinite_one_and_says_why(self, width: int, epsilon: float) -> None:
         where, asked = facts(width, rows=50_000), Guarantee(epsilon, 1e-6)
-        chosen = choose("auto", asked, where, None, psd=True)
-        assert chosen.mechanism.psd
+        chosen = choose(SEMIDEFINITE, asked, where, None)
+        assert chosen.mechanism.kind.semidefinite
         rivals = [MECHANISMS[name]().calibrated(asked, where) for name in ("wishart", "sketch")]
         best = min(rivals, key=lambda rival: forecast_error(rival, where))
         assert chosen.mechanism == best
@@ -123,23 +123,12 @@ class TestSemidefinite:
 
     def test_nothing_semidefinite_is_pure(self) -> None:
         with pytest.raises(MechanismError, match="delta = 0"):
-            choose("auto", Guarantee(1.0), facts(3), None, psd=True)
-
-    @pytest.mark.parametrize("name", sorted(n for n in MECHANISMS if not n.endswith("-adaptive")))
-    def test_a_name_that_contradicts_is_refused(self, name: str) -> None:
-        where: dict[str, Any] = {"width": 3, "adjacency": AddRemove(), "rows": 1000}
-        if name.startswith("inverse-wishart"):
-            where["degrees"] = 1000
-        if MECHANISMS[name].psd:
-            assert choose(name, Guarantee(1.0, 1e-6), PublicFacts(**where), None, psd=True).mechanism.name == name
-        else:
-            with pytest.raises(MechanismError, match="semidefinite"):
-                choose(name, Guarantee(1.0, 1e-6), PublicFacts(**where), None, psd=True)
+            choose(SEMIDEFINITE, Guarantee(1.0), facts(3), None)
 
     def test_replaced_rows_too(self) -> None:
         relation: Adjacency = adjacency("replace-one")
         where = PublicFacts(width=4, adjacency=relation, rows=2000)
-        assert choose("auto", Guarantee(1.0, 1e-6), where, None, psd=True).mechanism.psd
+        assert choose(SEMIDEFINITE, Guarantee(1.0, 1e-6), where, None).mechanism.kind.semidefinite
 
 
 def test_the_forecast_error_of_added_noise_is_that_of_its_cells() -> None:
@@ -156,11 +145,11 @@ def test_the_forecast_error_of_added_noise_is_that_of_its_cells() -> None:
 @pytest.mark.parametrize("name", ["wishart", "sketch"])
 def test_what_is_chosen_keeps_its_guarantee(name: str, epsilon: float) -> None:
     facts = PublicFacts(width=2, adjacency=AddRemove())
-    found = choose(name, Guarantee(epsilon, 1e-6), facts, None)
+    found = choose(MECHANISMS[name](), Guarantee(epsilon, 1e-6), facts, None)
     assert found.mechanism.curve(facts).within(epsilon * (1 + 1e-9), 1e-6 * (1 + 1e-9))
 
 
 def test_noise_that_would_not_do_is_refused_before_anything_is_charged() -> None:
     """The search for Wishart noise fails at this very large epsilon: its own curve tells."""
     with pytest.raises(GuaranteeError, match="known to keep"):
-        choose("wishart", Guarantee(300.0, 1e-6), PublicFacts(width=2, adjacency=AddRemove()), None)
+        choose(Wishart(), Guarantee(300.0, 1e-6), PublicFacts(width=2, adjacency=AddRemove()), None)

@@ -30,7 +30,7 @@ from dpgram.errors import (
     SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import PublicFacts, Gaussian, MatrixLaplace
+from dpgram.mechanisms import Auto, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
@@ -406,7 +406,7 @@ class TestAuto:
         """privacy-math section 2: pure while d + 1 ≤ (ε/μ)², halved under replace-one."""
         for width in range(2, 40):  # of one column: test_choice.py
             facts = PublicFacts(width=width, adjacency=relation)
-            chosen = choose("auto", Guarantee(epsilon, delta), facts, None)
+            chosen = choose(Auto(), Guarantee(epsilon, delta), facts, None)
             assert chosen.mechanism.name == ("matrix-laplace" if width <= largest else "gaussian")
             assert chosen.guarantee.delta == (0.0 if width <= largest else delta)
 
@@ -418,15 +418,15 @@ class TestAuto:
         entropy = SeededEntropy(11)
         measured = {}
         for kind in (Gaussian, MatrixLaplace):
-            mechanism = kind.calibrated(asked, facts)
+            mechanism = kind().calibrated(asked, facts)
             draws = [np.diag(mechanism.draw(zero, entropy).cells).astype(float) for _ in range(120)]
             measured[kind.name] = float(np.sqrt(np.mean(np.square(draws))))
-        assert choose("auto", asked, facts, None).mechanism.name == min(measured, key=measured.__getitem__)
+        assert choose(Auto(), asked, facts, None).mechanism.name == min(measured, key=measured.__getitem__)
 
     @pytest.mark.parametrize("currency", [None, "mu2"])
     def test_where_gaussian_noise_is_not_proven_the_pure_one_is_taken(self, currency: Any) -> None:
         facts = PublicFacts(width=100, adjacency=AddRemove())
-        chosen = choose("auto", Guarantee(1e5, 1e-6), facts, currency)
+        chosen = choose(Auto(), Guarantee(1e5, 1e-6), facts, currency)
         assert chosen.mechanism.name == "matrix-laplace"
         assert "not proven" in chosen.reason
 
@@ -445,7 +445,7 @@ class TestAuto:
         self, currency: Any, width: int
     ) -> None:
         facts = PublicFacts(width=width, adjacency=AddRemove())
-        chosen = choose("auto", Guarantee(1.0, 1e-6), facts, currency)
+        chosen = choose(Auto(), Guarantee(1.0, 1e-6), facts, currency)
         assert chosen.mechanism.name == "gaussian"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpgram import noise
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import PublicFacts, Gaussian, MatrixLaplace
+from dpgram.mechanisms import CalibratedMatrixLaplace, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
@@ -39,7 +39,7 @@ def test_the_rate_is_never_above_what_epsilon_allows(epsilon: float) -> None:
 
 @pytest.mark.parametrize(("facts", "steps"), [(ADD, 1), (REPLACE, 2)])
 def test_the_price_is_pure_and_exact(facts: PublicFacts, steps: int) -> None:
-    mechanism = MatrixLaplace(theta=0.75 / ROW_NORM_SQUARED)
+    mechanism = CalibratedMatrixLaplace(theta=0.75 / ROW_NORM_SQUARED)
     assert mechanism.event(facts) == PureEvent(epsilon=0.75 * steps)
     curve = mechanism.curve(facts)
     assert curve.delta(0.75 * steps) == 0.0
@@ -55,16 +55,16 @@ def test_delta_is_left_unused() -> None:
 @pytest.mark.parametrize("theta", [0.0, -1.0, math.nan, math.inf])
 def test_a_bad_rate_is_refused(theta: float) -> None:
     with pytest.raises(MechanismError, match="theta"):
-        MatrixLaplace(theta=theta)
+        CalibratedMatrixLaplace(theta=theta)
 
 
 def test_the_draw_is_the_gram_plus_the_sampled_matrix() -> None:
     gram = np.array([[9, 2], [2, 7]], dtype=np.int64)
-    drawn = MatrixLaplace(theta=1e-9).draw(gram, SeededEntropy(4))
+    drawn = CalibratedMatrixLaplace(theta=1e-9).draw(gram, SeededEntropy(4))
     sampled = SeededEntropy(4).matrix_laplace(2, 1e-9)
     assert (drawn.cells - sampled == gram.astype(object)).all()
     assert drawn.noise == noise.MatrixLaplace(theta=1e-9, width=2)
-    assert drawn.noise == MatrixLaplace(theta=1e-9).law(2)
+    assert drawn.noise == CalibratedMatrixLaplace(theta=1e-9).law(2)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, PublicFacts, InverseNoise, MatrixLaplace, Mechanism
+from dpgram.mechanisms import MECHANISMS, InverseNoise, MatrixLaplace, Mechanism, PublicFacts
 from dpgram.mechanisms.base import Drawn, rounded
 from dpgram.noise import SymmetricGaussian
 from dpgram.papers import errata
@@ -220,7 +220,7 @@ def test_the_audit_flags_theorem_b5_and_passes_ours() -> None:
     assert found.delta_lower(0.5) <= variant.true_delta(0.5)
 
     # Ours inverts G + L·I with the same L, so that the promise holds by itself.
-    facts = PublicFacts(width=2, adjacency=ReplaceOne(), ridge=2.0 * ROW_NORM_SQUARED)
-    ours = InverseNoise().calibrated(claimed, facts)
+    facts = PublicFacts(width=2, adjacency=ReplaceOne())
+    ours = InverseNoise(ridge=2.0).calibrated(claimed, facts)
     exact = [np.diag(cells).astype(np.int64) for cells in ((ROW_NORM_SQUARED, 0), (0, ROW_NORM_SQUARED))]
     assert audited(*(partial(our_inverse, ours, gram) for gram in exact)).passes(claimed)

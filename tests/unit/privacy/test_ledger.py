@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import PublicFacts, MatrixLaplace
+from dpgram.mechanisms import MatrixLaplace, PublicFacts
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     Currency,
