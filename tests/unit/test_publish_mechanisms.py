@@ -27,6 +27,7 @@ from dpgram.mechanisms import (
     Sketch,
     SketchAdaptive,
     Wishart,
+    choice,
 )
 from dpgram.mechanisms.wishart_family import WishartFamily
 from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most, rho_at_most
@@ -257,3 +258,23 @@ def test_a_receipt_for_less_than_the_release_is_refused(
         less = {**content, "receipt": {**content["receipt"], "event": {**event, field: 0.5 * event[field]}}}
         with pytest.raises(ReleaseError, match="charged for less"):
             dg.Release.from_json(sealed(less))
+
+
+def test_the_limit_of_rows_holds_for_a_choice_left_open_too(
+    table: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With bounds to be learnt nothing is calibrated before the first pass but what `auto` chose."""
+    monkeypatch.setattr(choice, "SEMIDEFINITE_CANDIDATES", ((Sketch(),),))
+    monkeypatch.setattr(Sketch, "rows_at_most", ROWS - 1)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=9, delta=1e-5, reserve=5e-6)
+    with pytest.raises(MechanismError, match="fewer rows"):
+        dg.publish(
+            table,
+            dg.Schema(dg.numeric("x"), dg.numeric("z", -1, 1), dg.numeric("y", -1, 1)),
+            epsilon=4.0,
+            delta=1e-6,
+            bounds_budget=0.3,
+            mechanism=dg.mechanisms.Auto(semidefinite=True),
+            ledger=ledger,
+        )
+    assert not ledger.history()

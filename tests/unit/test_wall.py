@@ -19,7 +19,7 @@ CURATOR_SIDE = (
     "dpgram.sums",
 )  # fmt: skip
 """Of `dpgram.mechanisms` only the choice: whoever loads a release asks its mechanism whether the noise keeps
-the promise. The files of mechanisms import numpy and scipy; the packages that draw come with the first draw."""
+the promise. The files of mechanisms import numpy and scipy; what draws is imported with the first draw."""
 HEAVY = (
     "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "matplotlib", "dask", "pyspark",
     "duckdb", "sqlite3", "typer", "rich", "dp_accounting", "cryptography", "sklearn",
