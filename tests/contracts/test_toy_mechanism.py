@@ -6,7 +6,6 @@ It adds Gaussian noise of a multiple of the least scale, under a name of its own
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -96,9 +95,8 @@ class CalibratedCautious(CalibratedMechanism):
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MECHANISMS, Cautious.name, Cautious)
-    yield
 
 
 SCHEMA = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("z", -1, 1), dg.numeric("y", -1, 1))

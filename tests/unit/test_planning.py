@@ -43,7 +43,7 @@ def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
     setting = found.setting
     question = setting.question
     gram = found.rows * question.second
-    mechanism = setting.calibrated(name, Guarantee(found.epsilon, found.delta))
+    mechanism = setting.calibrated(found.asked[name], Guarantee(found.epsilon, found.delta))
     law = mechanism.expected(found.rows * question.values / setting.unit)
     generator = simulation(17)
 

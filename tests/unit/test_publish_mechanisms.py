@@ -266,7 +266,7 @@ def test_the_limit_of_rows_holds_for_a_choice_left_open_too(
     """With bounds to be learnt nothing is calibrated before the first pass but what `auto` chose."""
     monkeypatch.setattr(choice, "SEMIDEFINITE_CANDIDATES", ((Sketch(),),))
     monkeypatch.setattr(Sketch, "rows_at_most", ROWS - 1)
-    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=9, delta=1e-5, reserve=5e-6)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, reserve=5e-6)
     with pytest.raises(MechanismError, match="fewer rows"):
         dg.publish(
             table,
