@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from typing import Any, Final, final
@@ -13,9 +14,8 @@ import numpy as np
 from assurance.part import Finding, Part
 from dpgram.audit.gram import audit_mechanism
 from dpgram.audit.publication import Pipeline, audit_pipeline, worst_tables
-from dpgram.document.checks import ONE_ROW_ONLY
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.rows import Rows
@@ -39,8 +39,8 @@ class Setting:
     runs: int
     rows: int = 0
     """Full rows along the first column that both neighbours have."""
-    ridge: float | None = None
-    degrees: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Of the mechanism."""
     curve: bool = True
     """Whether every point of the curve is held against the runs; else (ε, δ), where a point takes seconds."""
 
@@ -50,12 +50,14 @@ SETTINGS: Final[dict[str, Setting]] = {
     "gaussian": Setting(guarantee=LOOSE, runs=4000),
     "matrix-laplace": Setting(guarantee=Guarantee(3.0), runs=3000),
     "laplace": Setting(guarantee=Guarantee(3.0), runs=2000),
-    "wishart": Setting(guarantee=LOOSE, runs=3000, degrees=40, curve=False),
+    "wishart": Setting(guarantee=LOOSE, runs=3000, parameters={"degrees": 40}, curve=False),
     "sketch": Setting(guarantee=LOOSE, runs=3000),
-    "sketch-adaptive": Setting(guarantee=LOOSE, runs=1000, degrees=1000, curve=False),
-    "inverse-wishart": Setting(guarantee=LOOSE, runs=3000, degrees=2000),
-    "inverse-wishart-adaptive": Setting(guarantee=LOOSE, runs=1000, degrees=1000, curve=False),
-    "inverse-noise": Setting(guarantee=LOOSE, runs=1500, ridge=10.0),
+    "sketch-adaptive": Setting(guarantee=LOOSE, runs=1000, parameters={"degrees": 1000}, curve=False),
+    "inverse-wishart": Setting(guarantee=LOOSE, runs=3000, parameters={"degrees": 2000}),
+    "inverse-wishart-adaptive": Setting(
+        guarantee=LOOSE, runs=1000, parameters={"degrees": 1000}, curve=False
+    ),
+    "inverse-noise": Setting(guarantee=LOOSE, runs=1500, parameters={"ridge": 10.0}),
     "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=1000, rows=3),
     "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=1000, rows=3),
     "deflation": Setting(guarantee=Guarantee(8.0), runs=700, rows=3),
@@ -66,14 +68,10 @@ def _mechanism(name: str, relation: str, person: int) -> Finding:
     """One mechanism under one relation, for rows or for persons of several rows."""
     setting = SETTINGS[name]
     promised = setting.guarantee
-    facts = Facts(
-        width=WIDTH if person == 1 else PERSON,
-        adjacency=adjacency(relation),
-        ridge=None if setting.ridge is None else setting.ridge * ROW_NORM_SQUARED,
-        degrees=setting.degrees,
-        unit_rows=person,
+    facts = PublicFacts(
+        width=WIDTH if person == 1 else PERSON, adjacency=adjacency(relation), unit_rows=person
     )
-    made = MECHANISMS[name].calibrated(promised, facts)
+    made = MECHANISMS[name](**setting.parameters).calibrated(promised, facts)
     common = np.zeros((facts.width, facts.width), dtype=np.int64)
     common[0, 0] = setting.rows * ROW_NORM_SQUARED
     runs = setting.runs if person == 1 else setting.runs // 3
@@ -147,9 +145,9 @@ def examine() -> Part:
         jobs += [
             pool.submit(_mechanism, name, relation, person)
             for person in (1, PERSON)
-            for name in MECHANISMS
+            for name, kind in MECHANISMS.items()
             for relation in ADJACENCIES
-            if person == 1 or name not in ONE_ROW_ONLY
+            if person == 1 or not kind.one_row_per_unit
         ]
         findings = [job.result() for job in jobs]
     return Part.counted(

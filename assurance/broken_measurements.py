@@ -22,7 +22,7 @@ from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian
+from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.counts import CountNoise, scale_of_counts
@@ -85,7 +85,7 @@ class Subject:
         """The same with `factor` times the noise."""
         if isinstance(self.measurement, Gram):
             sigma = self.measurement.mechanism.sigma  # type: ignore[attr-defined]
-            return replace(self.measurement, mechanism=Gaussian(sigma=sigma * factor))
+            return replace(self.measurement, mechanism=CalibratedGaussian(sigma=sigma * factor))
         noise: CountNoise = self.measurement.noise
         return replace(self.measurement, noise=replace(noise, scale=noise.scale * factor))
 
@@ -121,7 +121,7 @@ def _of_level(published: Any) -> int:
 def subjects() -> dict[str, Subject]:
     """One of each kind, with noise for the same μ."""
     common: dict[str, Any] = {"share": 0.1, "steps": 1}
-    facts = Facts(width=KNOWN.width, adjacency=AddRemove())
+    facts = PublicFacts(width=KNOWN.width, adjacency=AddRemove())
     looks = Bins(noise=_noise(1), columns=("x",), bounds=((64.0, 128.0),), rows=float(OTHERS), **common).drawn
     found = {
         "rows": (RowCount(noise=_noise(1), columns=("x",), **common), OPEN, lambda one: int(one.cell)),
@@ -134,7 +134,7 @@ def subjects() -> dict[str, Subject]:
         ),
         "lengths": (Lengths(noise=_noise(1), encoder=Encoder(KNOWN), **common), KNOWN, _in_lengths),
         "gram": (
-            Gram(encoder=Encoder(KNOWN), mechanism=Gaussian(sigma=_noise(1).scale), facts=facts),
+            Gram(encoder=Encoder(KNOWN), mechanism=CalibratedGaussian(sigma=_noise(1).scale), facts=facts),
             KNOWN,
             lambda one: int(full_matrix(one[0].matrix.cells, KNOWN.width)[0, 0]),
         ),

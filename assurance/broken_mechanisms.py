@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final, Self, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,19 @@ from dpgram.audit import audit
 from dpgram.audit.gram import audit_mechanism
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
+    CalibratedGaussian,
+    CalibratedInverseNoise,
+    CalibratedLaplace,
+    CalibratedMatrixLaplace,
+    CalibratedMechanism,
+    CalibratedSketch,
     Drawn,
-    Facts,
     Gaussian,
     InverseNoise,
     Laplace,
     MatrixLaplace,
     Mechanism,
+    PublicFacts,
     Sketch,
 )
 from dpgram.noise import Law
@@ -44,30 +50,23 @@ LEFT: Final = 0.7
 
 
 @dataclass(frozen=True)
-class Misstated(Mechanism):
+class Misstated(CalibratedMechanism):
     """Claims what `honest` claims and draws as `drawing` does: every wrong scale or sensitivity is this."""
 
-    honest: Mechanism
-    drawing: Mechanism
+    kind: ClassVar[type[Mechanism]] = Gaussian
 
-    name: ClassVar[str] = "misstated"
-    psd: ClassVar[bool] = False
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """Nothing is misstated before somebody says how."""
-        honest = Gaussian.calibrated(guarantee, facts)
-        return cls(honest, honest)
+    honest: CalibratedMechanism
+    drawing: CalibratedMechanism
 
     def expected(self, values: Floats) -> Law:
         """As claimed."""
         return self.honest.expected(values)
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """As claimed."""
         return self.honest.curve(facts)
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """As claimed."""
         return self.honest.event(facts)
 
@@ -83,48 +82,49 @@ class UnderNoisedOffDiagonal(Misstated):
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """The diagonal of one draw, the rest of another."""
-        quiet = Gaussian(sigma=math.sqrt(0.5) * self.honest.sigma)  # type: ignore[attr-defined]
+        quiet = CalibratedGaussian(sigma=math.sqrt(0.5) * self.honest.sigma)  # type: ignore[attr-defined]
         below, diagonal = quiet.draw(gram, entropy), self.honest.draw(gram, entropy)
         cells = below.cells.copy()
         np.fill_diagonal(cells, np.diagonal(diagonal.cells))
         return Drawn(cells=cells, noise=diagonal.noise)
 
 
-SIZE_OF_NOISE: Final[dict[type[Mechanism], tuple[str, int]]] = {
-    Gaussian: ("sigma", 1),
-    MatrixLaplace: ("theta", -1),
-    Laplace: ("scale", 1),
-    Sketch: ("ridge", 1),
-    InverseNoise: ("sigma", 1),
+SIZE_OF_NOISE: Final[dict[type[CalibratedMechanism], tuple[str, int]]] = {
+    CalibratedGaussian: ("sigma", 1),
+    CalibratedMatrixLaplace: ("theta", -1),
+    CalibratedLaplace: ("scale", 1),
+    CalibratedSketch: ("ridge", 1),
+    CalibratedInverseNoise: ("sigma", 1),
 }
 """Which parameter the noise is proportional to, and to what power."""
 
 
-def quieter(mechanism: Any, factor: float) -> Mechanism:
+def quieter(mechanism: Any, factor: float) -> CalibratedMechanism:
     """The same mechanism with `factor` times the noise."""
     parameter, power = SIZE_OF_NOISE[type(mechanism)]
-    changed: Mechanism = replace(mechanism, **{parameter: getattr(mechanism, parameter) * factor**power})
+    size = getattr(mechanism, parameter) * factor**power
+    changed: CalibratedMechanism = replace(mechanism, **{parameter: size})
     return changed
 
 
-def facts(relation: str, width: int = 2, **options: Any) -> Facts:
+def facts(relation: str, width: int = 2) -> PublicFacts:
     """Public facts for a small matrix."""
-    return Facts(width=width, adjacency=adjacency(relation), **options)
+    return PublicFacts(width=width, adjacency=adjacency(relation))
 
 
-def _audit(mechanism: Mechanism, where: Facts, sizes: tuple[int, int], long: bool) -> Outcome:
+def _audit(mechanism: CalibratedMechanism, where: PublicFacts, sizes: tuple[int, int], long: bool) -> Outcome:
     found = audit_mechanism(mechanism, where, runs=sizes[long], entropy=SeededEntropy(5))
     return audited(found, mechanism.curve(where))
 
 
 def too_quiet(
-    kind: type[Mechanism], guarantee: Guarantee, where: Facts, sizes: tuple[int, int], *, short: bool = True
+    asked: Mechanism, guarantee: Guarantee, where: PublicFacts, sizes: tuple[int, int], *, short: bool = True
 ) -> Trial:
     """30% of the noise is missing."""
-    honest = kind.calibrated(guarantee, where)
+    honest = asked.calibrated(guarantee, where)
     broken = Misstated(honest, quieter(honest, LEFT))
     return Trial(
-        name=f"noise 30% too small: {kind.name}, {where.adjacency.name}",
+        name=f"noise 30% too small: {asked.name}, {where.adjacency.name}",
         broken=partial(_audit, broken, where, sizes),
         ours=partial(_audit, honest, where, sizes),
         short=short,
@@ -134,7 +134,7 @@ def too_quiet(
 def wrong_sensitivity() -> Trial:
     """Calibrated for rows that are added or removed; rows are replaced."""
     where, other = facts("replace-one"), facts("add-remove")
-    honest, small = Gaussian.calibrated(LOOSE, where), Gaussian.calibrated(LOOSE, other)
+    honest, small = Gaussian().calibrated(LOOSE, where), Gaussian().calibrated(LOOSE, other)
     return Trial(
         name="sensitivity of the other adjacency",
         broken=partial(_audit, Misstated(honest, small), where, (1500, 8000)),
@@ -145,7 +145,7 @@ def wrong_sensitivity() -> Trial:
 def off_diagonal() -> Trial:
     """Too little noise off the diagonal only, where a row along one column does not look."""
     where = facts("add-remove", 4)
-    honest = Gaussian.calibrated(LOOSE, where)
+    honest = Gaussian().calibrated(LOOSE, where)
     return Trial(
         name="off-diagonal cells under-noised",
         broken=partial(_audit, UnderNoisedOffDiagonal(honest, honest), where, (3000, 12_000)),
@@ -190,7 +190,7 @@ def _of_gaussian_noise(claim: Guarantee) -> GaussianDP:
     return GaussianDP(gdp_mu_at_most(claim.epsilon, claim.delta))
 
 
-def _ours(mechanism: Mechanism, unit: float, gram: Floats, entropy: Entropy) -> Floats:
+def _ours(mechanism: CalibratedMechanism, unit: float, gram: Floats, entropy: Entropy) -> Floats:
     """A draw of ours on the same matrix, whose rows are at most 1 long: `unit` is one in what is drawn."""
     drawn = mechanism.draw(np.rint(gram * ROW_NORM_SQUARED).astype(np.int64), entropy)
     return np.asarray(np.ldexp(drawn.cells.astype(np.float64), drawn.exponent) * unit)
@@ -200,7 +200,7 @@ def one_sided_wishart() -> Trial:
     """d + 1 degrees of freedom, as printed by Park and Welling and by Imtiaz and Sarwate."""
     claim, sizes = Guarantee(1.0), (1500, 8000)
     grams = (np.diag([1.0, 0.0]), np.zeros((2, 2)))
-    ours = MatrixLaplace.calibrated(claim, facts("add-remove"))
+    ours = MatrixLaplace().calibrated(claim, facts("add-remove"))
     statistic = partial(_eigenvalue, grams[0])
     return Trial(
         name="as printed: one-sided Wishart noise of d + 1 degrees (Park and Welling)",
@@ -216,7 +216,7 @@ def noise_on_the_inverse() -> Trial:
     common = printed.promise * np.eye(2)
     grams = (common + np.diag([bound**2, 0.0]), common + np.diag([0.0, bound**2]))
     # Ours inverts G + L·I with the same L = 2B², so that the promise on σ_min holds by itself.
-    ours = InverseNoise.calibrated(claim, facts("replace-one", ridge=2.0 * ROW_NORM_SQUARED))
+    ours = InverseNoise(ridge=2.0).calibrated(claim, facts("replace-one"))
     exact = (np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))
     return Trial(
         name="as printed: noise on the inverse (Sheffet, Theorem B.5)",
@@ -229,7 +229,7 @@ def coded_ssp() -> Trial:
     """Sufficient statistics with half the noise of the paper, as in its published program."""
     sizes, promise = (1500, 6000), _of_gaussian_noise(LOOSE)
     printed = SufficientStatistics(claimed=LOOSE, algorithm="ssp", constant="wang-code")
-    ours = partial(_ours, Gaussian.calibrated(LOOSE, facts("add-remove")), 1 / ROW_NORM_SQUARED)
+    ours = partial(_ours, Gaussian().calibrated(LOOSE, facts("add-remove")), 1 / ROW_NORM_SQUARED)
     row, nothing = np.ones((2, 2)), np.zeros((2, 2))
     return Trial(
         name="as coded: SSP with half the printed noise (Wang's program)",
@@ -244,7 +244,7 @@ def sheffets_analyze_gauss() -> Trial:
     claim, sizes = Guarantee(0.1, 1e-6), (80_000, 80_000)
     printed = AnalyzeGauss(claimed=claim, constant="sheffet", adjacency=ReplaceOne())
     grams, promise = (np.diag([1.0, 0.0]), np.diag([0.0, 1.0])), _of_gaussian_noise(claim)
-    ours = partial(_ours, Gaussian.calibrated(claim, facts("replace-one")), 1 / ROW_NORM_SQUARED)
+    ours = partial(_ours, Gaussian().calibrated(claim, facts("replace-one")), 1 / ROW_NORM_SQUARED)
     return Trial(
         name="as printed: Analyze Gauss with ε for ε² (Sheffet, §2)",
         broken=partial(_printed, printed.draw, grams, promise, sizes, _cells),
@@ -256,14 +256,12 @@ def sheffets_analyze_gauss() -> Trial:
 def trials() -> tuple[Trial, ...]:
     """Everything that a mechanism can get wrong, as far as we thought of it."""
     return (
-        too_quiet(Gaussian, LOOSE, facts("add-remove"), (1500, 8000)),
-        too_quiet(Gaussian, LOOSE, facts("replace-one"), (1500, 8000), short=False),
-        too_quiet(MatrixLaplace, Guarantee(3.0), facts("add-remove", 1), (3000, 10_000)),
-        too_quiet(Laplace, Guarantee(3.0), facts("add-remove", 1), (2000, 8000)),
-        too_quiet(Sketch, LOOSE, facts("add-remove"), (6000, 20_000), short=False),
-        too_quiet(
-            InverseNoise, LOOSE, facts("add-remove", ridge=10.0 * ROW_NORM_SQUARED), (1500, 8000), short=False
-        ),
+        too_quiet(Gaussian(), LOOSE, facts("add-remove"), (1500, 8000)),
+        too_quiet(Gaussian(), LOOSE, facts("replace-one"), (1500, 8000), short=False),
+        too_quiet(MatrixLaplace(), Guarantee(3.0), facts("add-remove", 1), (3000, 10_000)),
+        too_quiet(Laplace(), Guarantee(3.0), facts("add-remove", 1), (2000, 8000)),
+        too_quiet(Sketch(), LOOSE, facts("add-remove"), (6000, 20_000), short=False),
+        too_quiet(InverseNoise(ridge=10.0), LOOSE, facts("add-remove"), (1500, 8000), short=False),
         wrong_sensitivity(),
         off_diagonal(),
         one_sided_wishart(),

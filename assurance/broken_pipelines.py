@@ -19,7 +19,7 @@ from dpgram.audit.publication import Pipeline, Publisher, audit_pipeline, worst_
 from dpgram.document.fields import PublishedMatrix
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.lattice import ROW_NORM
-from dpgram.mechanisms import Drawn, Facts, Gaussian
+from dpgram.mechanisms import Drawn, Gaussian, PublicFacts
 from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
@@ -54,8 +54,8 @@ def by_hand(
     if fault == "target is not clipped":
         rows[:, -1] = kept
     lattice = np.trunc(rows * (ROW_NORM / radius)).astype(np.int64)
-    facts = Facts(width=schema.width, adjacency=adjacency_named(options.get("adjacency", "add-remove")))
-    mechanism = Gaussian.calibrated(Guarantee(epsilon, delta), facts)
+    facts = PublicFacts(width=schema.width, adjacency=adjacency_named(options.get("adjacency", "add-remove")))
+    mechanism = Gaussian().calibrated(Guarantee(epsilon, delta), facts)
     return mechanism.draw(lattice.T @ lattice, options["entropy"])
 
 

@@ -27,7 +27,7 @@ from assurance.system_calls import Ending, Fate, unwatched, watched
 from dpgram import cli
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, LedgerError
-from dpgram.mechanisms import Gaussian
+from dpgram.mechanisms import CalibratedGaussian
 from dpgram.privacy.counts import CountNoise
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
@@ -208,7 +208,7 @@ def _play(flow: Flow, template: Path, folder: Path, fate: Fate, at: int) -> _Pla
 
 def _tell_of_draws(sign: Path) -> None:
     """In the child only: the first noise that meets data leaves a sign outside the folder."""
-    kinds: tuple[Any, ...] = (Gaussian, CountNoise)
+    kinds: tuple[Any, ...] = (CalibratedGaussian, CountNoise)
     for kind in kinds:
         honest = kind.draw
 

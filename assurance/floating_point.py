@@ -20,7 +20,7 @@ from assurance.part import Finding, Part
 from dpgram.audit.checks import leaked_facts
 from dpgram.engines.local import LocalEngine, gram
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Drawn, Facts, Mechanism, Sketch
+from dpgram.mechanisms import MECHANISMS, CalibratedMechanism, CalibratedSketch, Drawn, PublicFacts, Sketch
 from dpgram.mechanisms.base import as_floats, rounded
 from dpgram.noise import WishartSketch
 from dpgram.noise.sampled import wishart, with_ridge
@@ -33,14 +33,13 @@ from dpgram.schema import Schema
 from dpgram.schema.columns import numeric
 
 Cells = npt.NDArray[np.int64]
-PURE: Final = frozenset({"matrix-laplace", "laplace", "eigenvectors", "deflation"})
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "wishart": {"degrees": 40},
     "sketch": {"degrees": 1000},
     "sketch-adaptive": {"degrees": 1000},
     "inverse-wishart": {"degrees": 2000},
     "inverse-wishart-adaptive": {"degrees": 1000},
-    "inverse-noise": {"ridge": 200.0 * ROW_NORM_SQUARED},
+    "inverse-noise": {"ridge": 200.0},
 }
 ALPHA: Final = 1e-6
 """Of each test of low bits; seeds are fixed."""
@@ -49,10 +48,11 @@ TINY: Final = 2.0**-12
 """Its square is half of the last place of 1 in single precision."""
 
 
-def mechanism(name: str, width: int = 3) -> Mechanism:
+def mechanism(name: str, width: int = 3) -> CalibratedMechanism:
     """At ε = 1."""
-    facts = Facts(width=width, adjacency=adjacency("add-remove"), **PARAMETERS.get(name, {}))
-    return MECHANISMS[name].calibrated(Guarantee(1.0, 0.0 if name in PURE else 1e-6), facts)
+    facts = PublicFacts(width=width, adjacency=adjacency("add-remove"))
+    asked = MECHANISMS[name](**PARAMETERS.get(name, {}))
+    return asked.calibrated(Guarantee(1.0, 0.0 if asked.pure else 1e-6), facts)
 
 
 def grams(rows_at_most: int | None, width: int = 3) -> dict[str, Cells]:
@@ -103,7 +103,7 @@ def on_one_grid(draw: Callable[[Cells, Entropy], Drawn], tables: dict[str, Cells
     return even and len(exponents) == 1
 
 
-def sketch_in_floats(sketch: Sketch, exact: Cells, entropy: Entropy) -> Drawn:
+def sketch_in_floats(sketch: CalibratedSketch, exact: Cells, entropy: Entropy) -> Drawn:
     """By a float Bartlett factor, rounded to lattice units: from 2^23 rows on floats are coarser."""
     drawn = wishart(with_ridge(as_floats(exact), sketch.ridge), sketch.rows, entropy.generator())
     return Drawn(
@@ -111,7 +111,7 @@ def sketch_in_floats(sketch: Sketch, exact: Cells, entropy: Entropy) -> Drawn:
     )
 
 
-def reachable(cell: int, exact: int, sketch: Sketch) -> bool:
+def reachable(cell: int, exact: int, sketch: CalibratedSketch) -> bool:
     """Whether some float χ makes the one-column sketch (L·χ)²/r round to `cell`, L = √(G + w²) (Mironov)."""
     factor = math.sqrt(float(exact) + sketch.ridge)
     guess = math.sqrt(cell * sketch.rows) / factor
@@ -121,7 +121,7 @@ def reachable(cell: int, exact: int, sketch: Sketch) -> bool:
 
 
 def given_away(
-    draw: Callable[[Cells, Entropy], Drawn], sketch: Sketch, draws: int
+    draw: Callable[[Cells, Entropy], Drawn], sketch: CalibratedSketch, draws: int
 ) -> tuple[float, float, float]:
     """Mironov's attack on 2^27 − 1 rows and one row less: what it says of outputs of the former.
 
@@ -241,9 +241,11 @@ def text_says_nothing() -> bool:
 
 def examine() -> Part:
     """All attacks, on ours and on the naive forms."""
-    even = [on_one_grid((made := mechanism(name)).draw, grams(made.rows_at_most), 100) for name in MECHANISMS]
-    sketch = Sketch.calibrated(
-        Guarantee(1.0, 1e-6), Facts(width=1, adjacency=adjacency("add-remove"), degrees=1000)
+    even = [
+        on_one_grid((made := mechanism(name)).draw, grams(made.kind.rows_at_most), 100) for name in MECHANISMS
+    ]
+    sketch = Sketch(degrees=1000).calibrated(
+        Guarantee(1.0, 1e-6), PublicFacts(width=1, adjacency=adjacency("add-remove"))
     )
     right, wrong, chance = given_away(sketch.draw, sketch, 500)
     in_floats, never, caught = given_away(partial(sketch_in_floats, sketch), sketch, 500)

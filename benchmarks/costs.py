@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SystemEntropy
@@ -30,7 +30,6 @@ RELATIONS = ("add-remove", "replace-one")
 ROWS = 100_000
 TIME_OUT = 120
 """Processor seconds, so that a busy machine changes nothing."""
-PURE = {"matrix-laplace", "laplace", "eigenvectors", "deflation"}
 RESULT = Path(__file__).parent / "results" / "costs.md"
 
 
@@ -47,17 +46,12 @@ def one_case(name: str, width: int, relation: str) -> dict[str, float]:
     """Run in a process of its own: processor seconds and bytes."""
     cells, source = synthetic(width), SystemEntropy()
     source.rehearse()
-    facts = Facts(
-        width=width,
-        adjacency=adjacency(relation),
-        rows=ROWS,
-        degrees=ROWS if name.startswith("inverse-wishart") else None,
-        ridge=0.01 * ROWS * ROW_NORM_SQUARED if name == "inverse-noise" else None,
-    )
+    facts = PublicFacts(width=width, adjacency=adjacency(relation), rows=ROWS)
+    asked = MECHANISMS[name]().guessed(facts)
     resource.setrlimit(resource.RLIMIT_CPU, (TIME_OUT, TIME_OUT + 5))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
-    mechanism = MECHANISMS[name].calibrated(Guarantee(1.0, 0.0 if name in PURE else 1e-6), facts)
+    mechanism = asked.calibrated(Guarantee(1.0, 0.0 if asked.pure else 1e-6), facts)
     calibrated = time.process_time()
     mechanism.draw(cells, source)
     drawn = time.process_time()

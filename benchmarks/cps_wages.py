@@ -20,7 +20,7 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.engines.local import gram
 from dpgram.lattice import cell_unit
-from dpgram.mechanisms import Facts
+from dpgram.mechanisms import Auto, PublicFacts
 from dpgram.mechanisms.choice import choose
 from dpgram.planning import plan
 from dpgram.privacy.adjacency import adjacency
@@ -62,8 +62,8 @@ def measured(second: np.ndarray, rows: int, epsilon: float) -> tuple[str, float,
     """(mechanism, root-mean-square error of `auto` over the OLS standard error, the same with sampling)."""
     radius = SCHEMA.max_norm_squared**0.5
     unit = cell_unit(radius)
-    facts = Facts(width=SCHEMA.width, adjacency=adjacency("add-remove"), rows=rows)
-    chosen = choose("auto", Guarantee(epsilon, DELTA), facts, None).mechanism
+    facts = PublicFacts(width=SCHEMA.width, adjacency=adjacency("add-remove"), rows=rows)
+    chosen = choose(Auto(), Guarantee(epsilon, DELTA), facts, None).mechanism
     exact = second * rows
     law = chosen.expected(np.linalg.eigvalsh(exact) / unit)
     generator = simulation(1988)

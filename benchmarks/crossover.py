@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
+from dpgram.mechanisms import Gaussian, MatrixLaplace, PublicFacts
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
 from dpgram.privacy.sampling.entropy import SeededEntropy
@@ -36,13 +36,13 @@ def predicted(epsilon: float, delta: float, relation: Adjacency) -> int:
 
 def ratios(epsilon: float, delta: float, width: int, relation: Adjacency, seed: int) -> tuple[float, float]:
     """Matrix Laplace noise over Gaussian noise: root mean square of cells, and mean operator norm."""
-    facts = Facts(width=width, adjacency=relation)
+    facts = PublicFacts(width=width, adjacency=relation)
     zero = np.zeros((width, width), dtype=np.int64)
     entropy = SeededEntropy(seed)
     squares, norms = [], []
     for mechanism in (
-        MatrixLaplace.calibrated(Guarantee(epsilon), facts),
-        Gaussian.calibrated(Guarantee(epsilon, delta), facts),
+        MatrixLaplace().calibrated(Guarantee(epsilon), facts),
+        Gaussian().calibrated(Guarantee(epsilon, delta), facts),
     ):
         drawn = np.stack([mechanism.draw(zero, entropy).cells for _ in range(CELLS // width**2 + 50)]).astype(
             float
@@ -54,9 +54,9 @@ def ratios(epsilon: float, delta: float, width: int, relation: Adjacency, seed: 
 
 def law_ratio(epsilon: float, delta: float, width: int, relation: Adjacency) -> tuple[float, float]:
     """The same two ratios from the stated noise laws."""
-    facts = Facts(width=width, adjacency=relation)
-    laplace = MatrixLaplace.calibrated(Guarantee(epsilon), facts).law(width)
-    gaussian = Gaussian.calibrated(Guarantee(epsilon, delta), facts).law(width)
+    facts = PublicFacts(width=width, adjacency=relation)
+    laplace = MatrixLaplace().calibrated(Guarantee(epsilon), facts).law(width)
+    gaussian = Gaussian().calibrated(Guarantee(epsilon, delta), facts).law(width)
     deviation = laplace.diagonal_sd / gaussian.diagonal_sd
     return deviation, laplace.expected_norm(width) / gaussian.expected_norm(width)
 
@@ -124,9 +124,11 @@ def main() -> None:
         "|---|---|---|---|---|---|---|",
     ]
     for width in (2, 5, 10, 16, 25, 50):
-        facts = Facts(width=width, adjacency=AddRemove())
-        laplace = MatrixLaplace.calibrated(Guarantee(1.0), facts).law(width).diagonal_sd / ROW_NORM_SQUARED
-        gaussian = Gaussian.calibrated(Guarantee(1.0, 1e-6), facts).law(width).diagonal_sd / ROW_NORM_SQUARED
+        facts = PublicFacts(width=width, adjacency=AddRemove())
+        laplace = MatrixLaplace().calibrated(Guarantee(1.0), facts).law(width).diagonal_sd / ROW_NORM_SQUARED
+        gaussian = (
+            Gaussian().calibrated(Guarantee(1.0, 1e-6), facts).law(width).diagonal_sd / ROW_NORM_SQUARED
+        )
         stated = law_ratio(1.0, 1e-6, width, AddRemove())
         seen = ratios(1.0, 1e-6, width, AddRemove(), seed=100 + width)
         lines.append(

@@ -29,7 +29,7 @@ from data_sets import data_sets
 from dpgram.analysis.denoise import NOTHING, denoised
 from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.noise import Deflation, EigenvectorSampling, EntrywiseLaplace, Law
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
@@ -102,8 +102,8 @@ def methods(gram: Matrix, rows: int, epsilon: float) -> Iterator[tuple[str, Draw
     plain = partial(held, rows=rows)
     for name, relation in OURS:
         law = (
-            MECHANISMS[name]
-            .calibrated(guarantee, Facts(width=width, adjacency=relation))
+            MECHANISMS[name]()
+            .calibrated(guarantee, PublicFacts(width=width, adjacency=relation))
             .expected(np.ones(width))
         )
         answers: dict[str, Answer] = {", as published": plain}

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.mechanisms import MECHANISMS, InverseNoise, PublicFacts, Sketch
 from dpgram.noise import NoiseLaw
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
@@ -239,10 +239,10 @@ class Contestant:
 
 def of_mechanism(name: str, guarantee: Guarantee, cells: npt.NDArray[np.int64]) -> Contestant:
     width = len(cells)
-    degrees = ROWS if name.startswith("inverse-wishart") else None
-    ridge = RIDGE * ROW_NORM_SQUARED if name == "inverse-noise" else None
-    facts = Facts(width=width, adjacency=AddRemove(), rows=ROWS, degrees=degrees, ridge=ridge)
-    mechanism = MECHANISMS[name].calibrated(guarantee, facts)
+    facts = PublicFacts(width=width, adjacency=AddRemove(), rows=ROWS)
+    kind = MECHANISMS[name]
+    asked = InverseNoise(ridge=RIDGE) if kind is InverseNoise else kind().guessed(facts)
+    mechanism = asked.calibrated(guarantee, facts)
     exact = cells.astype(np.float64)
     first = mechanism.draw(cells, SeededEntropy(0)).noise
 
@@ -290,8 +290,8 @@ def contestants(guarantee: Guarantee, cells: npt.NDArray[np.int64]) -> Iterator[
     pure = {"matrix-laplace", "laplace", "eigenvectors", "deflation"}
     for name in (name for name in MECHANISMS if name not in pure):
         yield of_mechanism(name, guarantee, cells)
-    facts = Facts(width=width, adjacency=AddRemove(), rows=ROWS)
-    rows = MECHANISMS["sketch"].calibrated(guarantee, facts).rows  # type: ignore[attr-defined]
+    facts = PublicFacts(width=width, adjacency=AddRemove(), rows=ROWS)
+    rows = Sketch().calibrated(guarantee, facts).rows
     sketch = PrintedSketch(claimed=guarantee, rows=rows)
     wishart = PrintedWishart(claimed=guarantee, width=width)
     posterior = PrintedInverseWishart(claimed=guarantee, degrees=ROWS + width)

@@ -79,7 +79,7 @@ def compare(name: str, found: Plan, mechanism: str, draws: int) -> tuple[float, 
     question = setting.question
     gram = found.rows * question.second
     values = found.rows * question.values / setting.unit
-    law = setting.calibrated(mechanism, Guarantee(found.epsilon, found.delta)).expected(values)
+    law = setting.calibrated(found.asked[mechanism], Guarantee(found.epsilon, found.delta)).expected(values)
     shown = _stand_in(law, values)
     generator = simulation(sum(map(ord, name + mechanism)))
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from dpgram.mechanisms import MECHANISMS
-from dpgram.publishing.compatibility import CLASHES, Clash, clash_of, mechanism
-from dpgram.publishing.request import AUTO
+from dpgram.mechanisms import MECHANISMS, Auto
+from dpgram.publishing.compatibility import Clash, clash_of, clashes, mechanism_option
 
 PAGE: Final = Path(__file__).parent / "reference" / "options.md"
 MEANINGS: Final = {
@@ -23,17 +22,18 @@ MEANINGS: Final = {
     "adjacency='replace-one'": '`adjacency="replace-one"`',
     "by": "`Rows(by=…)`: a release for each group of rows",
     "blocks": "`Schema(blocks=…)`: a release for each block of columns",
-    "psd": "`psd=True`: a positive semidefinite matrix",
-    "ridge": "`ridge=`",
-    "rank": "`rank=`",
-    "degrees": "`degrees=`",
     "several rows a unit": "`Rows(unit=…)`, unless `unit_rows=1`: several rows of a person count",
     "units in several groups": "`unit` with `by`, unless `unit_rows=1`: a person may be in several groups",
     "partial sums": "sums of several sites (`Partials`, `--partials`)",
     "a stream": "data that can be read once: an Arrow reader, another library's stream",
 }
 """Every option of the table but mechanisms, in words. One that is missing here stops this program."""
-NAMES: Final = (AUTO, *MECHANISMS)
+MECHANISM_OPTIONS: Final = {
+    '"auto"': mechanism_option(Auto()),
+    "Auto(semidefinite=True)": mechanism_option(Auto(semidefinite=True)),
+    **{f'"{name}"': mechanism_option(kind) for name, kind in MECHANISMS.items()},
+}
+"""What may be asked for, and the option that it is in the table."""
 HEAD: Final = """\
 # What does not go together
 
@@ -52,12 +52,12 @@ def page() -> str:
     lines = [HEAD, "## Options with each other", ""]
     lines += ["| this | does not go with | because | instead |", "|---|---|---|---|"]
     lines += [f"| {' | '.join(cells)} |" for cells in _pairs()]
-    columns = [name for name in MEANINGS if any(clash_of(mechanism(kind), name) for kind in NAMES)]
+    columns = [name for name in MEANINGS if any(clash_of(own, name) for own in MECHANISM_OPTIONS.values())]
     lines += ["", "## Mechanisms with options", "", "– : does not go together; the reasons are below.", ""]
     lines += [f"| `mechanism=` | {' | '.join(map(_short, columns))} |", "|---|" + "---|" * len(columns)]
-    for kind in NAMES:
-        marks = ["–" if clash_of(mechanism(kind), name) else "" for name in columns]
-        lines.append(f"| `{kind}` | {' | '.join(marks)} |")
+    for asked, own in MECHANISM_OPTIONS.items():
+        marks = ["–" if clash_of(own, name) else "" for name in columns]
+        lines.append(f"| `{asked}` | {' | '.join(marks)} |")
     lines += ["", "| option | because | instead |", "|---|---|---|"]
     lines += [
         f"| {MEANINGS[name]} | {why} | {remedy} |" for name in columns for why, remedy in _reasons(name)
@@ -68,7 +68,7 @@ def page() -> str:
 def _pairs() -> Iterator[tuple[str, str, str, str]]:
     """Pairs of options that are no mechanisms; those with one reason and one option in common together."""
     joined: dict[tuple[str, str, str], list[str]] = {}
-    for clash in CLASHES:
+    for clash in clashes():
         if not _of_mechanism(clash):
             joined.setdefault((clash.one, clash.why, clash.remedy), []).append(clash.other)
     for (one, why, remedy), others in joined.items():
@@ -78,9 +78,9 @@ def _pairs() -> Iterator[tuple[str, str, str, str]]:
 def _reasons(option: str) -> Iterator[tuple[str, str]]:
     """Why mechanisms do not go with an option, said once for all of which the same is true."""
     found = [
-        (_general(clash.why, kind), _general(clash.remedy, kind))
-        for kind in NAMES
-        if (clash := clash_of(mechanism(kind), option)) is not None
+        (_general(clash.why, asked.strip('"')), _general(clash.remedy, asked.strip('"')))
+        for asked, own in MECHANISM_OPTIONS.items()
+        if (clash := clash_of(own, option)) is not None
     ]
     yield from dict.fromkeys(found)
 
@@ -93,7 +93,7 @@ def _general(text: str, name: str) -> str:
 
 
 def _of_mechanism(clash: Clash) -> bool:
-    return any(mechanism(kind) in (clash.one, clash.other) for kind in NAMES)
+    return any(own in (clash.one, clash.other) for own in MECHANISM_OPTIONS.values())
 
 
 def _short(option: str) -> str:
@@ -105,10 +105,10 @@ def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
 
 
-def unexplained(clashes: Iterable[Clash] = CLASHES) -> set[str]:
+def unexplained(table: Iterable[Clash] | None = None) -> set[str]:
     """Options of the table for which this page has no words."""
-    known = {*MEANINGS, *map(mechanism, NAMES)}
-    return {option for clash in clashes for option in (clash.one, clash.other)} - known
+    known = {*MEANINGS, *MECHANISM_OPTIONS.values()}
+    return {option for clash in table or clashes() for option in (clash.one, clash.other)} - known
 
 
 if __name__ == "__main__":

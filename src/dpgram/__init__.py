@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from dpgram import mechanisms
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
@@ -36,6 +37,7 @@ __all__ = [
     "categorical",
     "legendre",
     "load",
+    "mechanisms",
     "numeric",
     "ordinal",
     "plan",
@@ -73,6 +75,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("dpgram")
+    if name == "mechanisms":
+        return import_module("dpgram.mechanisms")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dpgram' has no attribute {name!r}")

@@ -14,18 +14,25 @@ QUICK = ("--epsilon", "8", "--delta", "1e-4", "--columns", "2", "--runs", "600",
 OWN = """
 from dataclasses import dataclass
 
-from dpgram.mechanisms import Gaussian, Mechanism
+from dpgram.mechanisms import CalibratedGaussian, CalibratedMechanism, Gaussian, Mechanism
+
+
+class Quiet(Mechanism):
+    name = "quiet"
+    semidefinite = False
+
+    def calibrated(self, guarantee, facts):
+        return CalibratedQuiet(Gaussian().calibrated(guarantee, facts))
+
+    @classmethod
+    def keeps_promise(cls, stated):
+        return False
 
 
 @dataclass(frozen=True)
-class Quiet(Mechanism):
-    inner: Gaussian
-    name = "quiet"
-    psd = False
-
-    @classmethod
-    def calibrated(cls, guarantee, facts):
-        return cls(Gaussian.calibrated(guarantee, facts))
+class CalibratedQuiet(CalibratedMechanism):
+    inner: CalibratedGaussian
+    kind = Quiet
 
     def curve(self, facts):
         return self.inner.curve(facts)
@@ -37,7 +44,7 @@ class Quiet(Mechanism):
         return self.inner.expected(values)
 
     def draw(self, gram, entropy):
-        return Gaussian(sigma=0.5 * self.inner.sigma).draw(gram, entropy)
+        return CalibratedGaussian(sigma=0.5 * self.inner.sigma).draw(gram, entropy)
 
 
 class Another:

@@ -22,7 +22,7 @@ from tests.flat import publish
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts, Sketch
+from dpgram.mechanisms import MECHANISMS, CalibratedSketch, PublicFacts, Sketch
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
@@ -35,21 +35,21 @@ VALUES = st.floats() | st.sampled_from(attack.EXTREMES)
 """Any float at all: infinities, NaN, subnormals and both zeros included."""
 
 
-def sketch() -> Sketch:
-    facts = Facts(width=1, adjacency=adjacency("add-remove"), degrees=1000)
-    return Sketch.calibrated(Guarantee(1.0, 1e-6), facts)
+def sketch() -> CalibratedSketch:
+    facts = PublicFacts(width=1, adjacency=adjacency("add-remove"))
+    return Sketch(degrees=1000).calibrated(Guarantee(1.0, 1e-6), facts)
 
 
 class TestLowBits:
     @pytest.mark.parametrize("name", MECHANISMS)
     def test_cells_fill_one_public_grid_whatever_the_data(self, name: str) -> None:
         made = attack.mechanism(name)
-        assert attack.on_one_grid(made.draw, attack.grams(made.rows_at_most), 40)
+        assert attack.on_one_grid(made.draw, attack.grams(made.kind.rows_at_most), 40)
 
     def test_a_draw_in_floats_is_caught(self) -> None:
         """With many rows lattice units are finer than a float: low bits tell how large sums are."""
-        facts = Facts(width=3, adjacency=adjacency("add-remove"), degrees=1000)
-        made = Sketch.calibrated(Guarantee(1.0, 1e-6), facts)
+        facts = PublicFacts(width=3, adjacency=adjacency("add-remove"))
+        made = Sketch(degrees=1000).calibrated(Guarantee(1.0, 1e-6), facts)
         assert not attack.on_one_grid(partial(attack.sketch_in_floats, made), attack.grams(1 << 27), 40)
 
     def test_last_digits_do_not_give_the_table_away(self) -> None:

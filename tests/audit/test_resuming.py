@@ -14,7 +14,7 @@ from dpgram.audit.gram import audit_mechanism, experiment, worst_neighbours
 from dpgram.audit.publication import Pipeline, audit_pipeline, drawn_of, stored, worst_tables
 from dpgram.errors import DpgramError, GuaranteeError, SchemaError, SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, InverseNoise
+from dpgram.mechanisms import Gaussian, InverseNoise, PublicFacts
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
@@ -86,8 +86,8 @@ class TestAFileOfScores:
 
     def test_progress_is_told(self, tmp_path: Path) -> None:
         told: list[tuple[int, int]] = []
-        where = Facts(width=2, adjacency=adjacency("add-remove"))
-        mechanism = Gaussian.calibrated(Guarantee(8.0, 1e-4), where)
+        where = PublicFacts(width=2, adjacency=adjacency("add-remove"))
+        mechanism = Gaussian().calibrated(Guarantee(8.0, 1e-4), where)
         for _ in range(2):
             audit_mechanism(
                 mechanism,
@@ -101,9 +101,9 @@ class TestAFileOfScores:
         assert told[-2:] == [(2400, 2400)] * 2, "the second time all is there from the start"
 
     def test_a_mechanism_of_other_parameters_is_another_audit(self, tmp_path: Path) -> None:
-        where = Facts(width=2, adjacency=adjacency("add-remove"))
+        where = PublicFacts(width=2, adjacency=adjacency("add-remove"))
         for epsilon in (8.0, 4.0):
-            mechanism = Gaussian.calibrated(Guarantee(epsilon, 1e-4), where)
+            mechanism = Gaussian().calibrated(Guarantee(epsilon, 1e-4), where)
             run = partial(
                 audit_mechanism, mechanism, where, runs=100, scores=tmp_path / "s", entropy=SeededEntropy(1)
             )
@@ -130,7 +130,7 @@ def test_scores_from_anywhere_can_be_judged() -> None:
 class TestUnitsOfSeveralRows:
     @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
     def test_the_neighbours_have_several_directions_and_the_full_trace(self, relation: str) -> None:
-        where = Facts(width=4, adjacency=adjacency(relation), unit_rows=3)
+        where = PublicFacts(width=4, adjacency=adjacency(relation), unit_rows=3)
         *_, several = worst_neighbours(where)
         step = (several.a - several.b).astype(float)
         sides = 1 if relation == "add-remove" else 2
@@ -139,10 +139,10 @@ class TestUnitsOfSeveralRows:
 
     def test_a_rank_that_was_not_paid_for_is_seen(self) -> None:
         """At a small ridge an inverse moves by Δ·√rank: priced for one row, a person of three refutes it."""
-        facts = partial(Facts, width=3, adjacency=adjacency("add-remove"), ridge=0.02 * ROW_NORM_SQUARED)
+        facts = partial(PublicFacts, width=3, adjacency=adjacency("add-remove"))
         *_, several = worst_neighbours(facts(unit_rows=3))
         for paid, passes in ((facts(unit_rows=3), True), (facts(), False)):
-            inverse = InverseNoise.calibrated(Guarantee(8.0, 1e-4), paid)
+            inverse = InverseNoise(ridge=0.02).calibrated(Guarantee(8.0, 1e-4), paid)
             found = audit_all([experiment(inverse, several)], runs=600, entropy=SeededEntropy(2))
             assert found.passes(inverse.curve(paid)) == passes
 

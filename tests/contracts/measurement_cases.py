@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian
+from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.counts import CountNoise
 from dpgram.privacy.events import GaussianEvent, PureEvent
@@ -209,8 +209,8 @@ class GramCase(Case):
     sigma: ClassVar[float] = 4.0 * 2**30
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        facts = Facts(width=BOUNDED.width, adjacency=relation)
-        return Gram(encoder=Encoder(BOUNDED), mechanism=Gaussian(sigma=self.sigma), facts=facts)
+        facts = PublicFacts(width=BOUNDED.width, adjacency=relation)
+        return Gram(encoder=Encoder(BOUNDED), mechanism=CalibratedGaussian(sigma=self.sigma), facts=facts)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         return triangle(exact[0].cells, self.sigma)
@@ -298,7 +298,7 @@ class LaplaceMomentsCase(Case):
         moved = steps(relation) * math.sqrt(2.0) * 2**30
         events = (GaussianEvent(mu=1e-9), PureEvent(epsilon=moved / self.scale))
         vector = VectorNoise(law="laplace", scale=self.scale)
-        noise = MomentNoise(second=Gaussian(sigma=2.0**55), first=vector, events=events)
+        noise = MomentNoise(second=CalibratedGaussian(sigma=2.0**55), first=vector, events=events)
         return Moments(rows=moments_of(), noise=noise)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:

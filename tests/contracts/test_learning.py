@@ -51,6 +51,7 @@ from dpgram.errors import (
     SchemaError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms import InverseNoise
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     GaussianEvent,
@@ -424,8 +425,7 @@ class TestCharge:
             ({"bounds_budget": 0.9}, GuaranteeError),
             ({"mechanism": "wishart", "schema": OPEN}, OptionsError),
             ({"strict": True}, OptionsError),
-            ({"ridge": 1.0}, OptionsError),
-            ({"mechanism": "inverse-noise", "ridge": 1.0}, OptionsError),
+            ({"mechanism": InverseNoise(ridge=1.0)}, OptionsError),
         ],
     )
     def test_what_cannot_be_is_refused(self, options: dict[str, Any], kind: type[DpgramError]) -> None:

@@ -20,6 +20,7 @@ from dpgram.engines.base import Engine
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import LocalEngine
 from dpgram.engines.spark import SparkEngine
+from dpgram.mechanisms import Auto
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
@@ -33,7 +34,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "rows": {},
     "rows, replace-one": {"adjacency": "replace-one"},
     "pure": {"delta": 0.0, "schema": Schema(numeric("x"), numeric("y"))},
-    "positive semidefinite": {"psd": True, "schema": Schema(numeric("x"), numeric("y"))},
+    "positive semidefinite": {
+        "mechanism": Auto(semidefinite=True),
+        "schema": Schema(numeric("x"), numeric("y")),
+    },
     "weights": {"weight": WEIGHT},
     "groups": {"by": BY},
     "blocks": {"blocks": BLOCKS},

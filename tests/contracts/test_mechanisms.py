@@ -23,11 +23,11 @@ from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
     MECHANISMS,
+    CalibratedMechanism,
     Deflation,
     Drawn,
     Eigenvectors,
     EigenvectorsZcdp,
-    Facts,
     Gaussian,
     InverseNoise,
     InverseWishart,
@@ -35,6 +35,7 @@ from dpgram.mechanisms import (
     Laplace,
     MatrixLaplace,
     Mechanism,
+    PublicFacts,
     Sketch,
     SketchAdaptive,
     Wishart,
@@ -79,7 +80,7 @@ def some_gram(width: int, rows: int = 50) -> Cells:
 
 
 @functools.cache
-def calibrated(mechanism: type[Mechanism], guarantee: Guarantee, where: Facts) -> Mechanism:
+def calibrated(mechanism: Mechanism, guarantee: Guarantee, where: PublicFacts) -> CalibratedMechanism:
     """Some curves take seconds to search, and a calibration is a function of public facts."""
     return mechanism.calibrated(guarantee, where)
 
@@ -97,7 +98,7 @@ class MechanismContract:
     additive: ClassVar[bool] = True
     """Whether the noise is independent of the data: the same entropy then gives the same noise."""
     parameters: ClassVar[dict[str, float]] = {}
-    """Public parameters the mechanism cannot do without."""
+    """Of the mechanism, where it cannot do without or defaults take long."""
     tolerance: ClassVar[float] = 1e-6
     """How far on the safe side a calibration may stop, relative to ε."""
 
@@ -107,14 +108,14 @@ class MechanismContract:
     """Whether the audit can afford to hold every point of the curve against what it found."""
 
     @pytest.fixture(params=ADJACENCIES)
-    def where(self, request: pytest.FixtureRequest) -> Facts:
+    def where(self, request: pytest.FixtureRequest) -> PublicFacts:
         return self.facts(request.param)
 
-    def facts(self, relation: str, width: int = 3) -> Facts:
-        return Facts(width=width, adjacency=adjacency(relation), **self.parameters)  # type: ignore[arg-type]
+    def facts(self, relation: str, width: int = 3) -> PublicFacts:
+        return PublicFacts(width=width, adjacency=adjacency(relation))
 
-    def made(self, where: Facts, guarantee: Guarantee | None = None) -> Mechanism:
-        return calibrated(self.mechanism, guarantee or self.guarantees[0], where)
+    def made(self, where: PublicFacts, guarantee: Guarantee | None = None) -> CalibratedMechanism:
+        return calibrated(self.mechanism(**self.parameters), guarantee or self.guarantees[0], where)
 
     def test_it_is_listed_under_its_own_name(self) -> None:
         assert MECHANISMS[self.mechanism.name] is self.mechanism
@@ -122,13 +123,13 @@ class MechanismContract:
             self.mechanism.name
         ]
 
-    def test_calibration_meets_the_guarantee_and_wastes_nothing(self, where: Facts) -> None:
+    def test_calibration_meets_the_guarantee_and_wastes_nothing(self, where: PublicFacts) -> None:
         for guarantee in self.guarantees:
             curve = self.made(where, guarantee).curve(where)
             assert guarantee.met_by(curve)
             assert curve.delta(guarantee.epsilon * (1.0 - self.tolerance)) > guarantee.delta
 
-    def test_a_ledger_is_charged_what_the_curve_says(self, where: Facts) -> None:
+    def test_a_ledger_is_charged_what_the_curve_says(self, where: PublicFacts) -> None:
         for guarantee in self.guarantees:
             mechanism = self.made(where, guarantee)
             charged = guarantee_of(mechanism.event(where), guarantee.delta)
@@ -136,13 +137,13 @@ class MechanismContract:
             assert mechanism.curve(where).delta(charged.epsilon) <= guarantee.delta
             assert charged.epsilon > guarantee.epsilon * (1.0 - self.tolerance)
 
-    def test_what_cannot_be_given_is_refused_before_any_draw(self, where: Facts) -> None:
+    def test_what_cannot_be_given_is_refused_before_any_draw(self, where: PublicFacts) -> None:
         for guarantee in self.refused:
             with pytest.raises(DpgramError) as caught:
                 self.made(where, guarantee)
             assert caught.value.what
 
-    def test_it_is_a_frozen_value(self, where: Facts) -> None:
+    def test_it_is_a_frozen_value(self, where: PublicFacts) -> None:
         first, second = self.made(where), dataclasses.replace(self.made(where))  # type: ignore[type-var]
         assert first == second
         assert hash(first) == hash(second)
@@ -163,14 +164,14 @@ class MechanismContract:
         assert (drawn.cells == drawn.cells.T).all()
         assert (gram == before).all()
 
-    def test_cells_may_pass_sixty_three_bits(self, where: Facts) -> None:
+    def test_cells_may_pass_sixty_three_bits(self, where: PublicFacts) -> None:
         if not self.additive:
             pytest.skip("only noise on a matrix of the largest cells passes 2^63 for sure")
         gram = np.full((3, 3), np.iinfo(np.int64).max, dtype=np.int64)
         cells = [self.made(where).draw(gram, SeededEntropy(seed)).cells for seed in range(8)]
         assert max(max(drawn.ravel()) for drawn in cells) > np.iinfo(np.int64).max
 
-    def test_what_is_published_is_semidefinite_where_that_is_stated(self, where: Facts) -> None:
+    def test_what_is_published_is_semidefinite_where_that_is_stated(self, where: PublicFacts) -> None:
         """Of few rows, where noise outweighs the table; where it is not stated, some draw must show why.
 
         An inverse is small, and outweighed by noise, where the table is large.
@@ -182,22 +183,22 @@ class MechanismContract:
             float(np.linalg.eigvalsh(np.ldexp(d.cells.astype(np.float64), d.exponent))[0])
             for d in (mechanism.draw(gram, entropy) for _ in range(40))
         ]
-        assert (min(least) >= 0.0) == self.mechanism.psd
+        assert (min(least) >= 0.0) == self.mechanism.semidefinite
 
-    def test_only_half_of_the_matrix_is_read(self, where: Facts) -> None:
+    def test_only_half_of_the_matrix_is_read(self, where: PublicFacts) -> None:
         """A cell that is read twice would get the same noise twice and cancel it."""
         gram = some_gram(3)
         skewed = gram + np.triu(np.full((3, 3), 10**15, dtype=np.int64), 1)
         ours, theirs = (self.made(where).draw(g, SeededEntropy(2)).cells for g in (gram, skewed))
         assert (ours == theirs).all()
 
-    def test_the_entropy_decides_everything(self, where: Facts) -> None:
+    def test_the_entropy_decides_everything(self, where: PublicFacts) -> None:
         mechanism, gram = self.made(where), some_gram(3)
         first, again, other = (mechanism.draw(gram, SeededEntropy(s)).cells for s in (4, 4, 5))
         assert (first == again).all()
         assert not (first == other).any()
 
-    def test_additive_noise_does_not_look_at_the_data(self, where: Facts) -> None:
+    def test_additive_noise_does_not_look_at_the_data(self, where: PublicFacts) -> None:
         if not self.additive:
             pytest.skip("this release is drawn around the exact matrix")
         mechanism, gram = self.made(where), some_gram(3)
@@ -205,7 +206,7 @@ class MechanismContract:
         with_data, without = (mechanism.draw(g, SeededEntropy(6)).cells for g in (gram, nothing))
         assert (with_data - without == gram.astype(object)).all()
 
-    def test_the_noise_law_survives_the_file(self, where: Facts) -> None:
+    def test_the_noise_law_survives_the_file(self, where: PublicFacts) -> None:
         law = self.made(where).draw(some_gram(3), SeededEntropy(1)).noise
         assert msgspec.json.decode(msgspec.json.encode(law), type=type(law)) == law
         assert isinstance(law, Law)
@@ -255,13 +256,13 @@ class MechanismContract:
         for epsilon in self.ladder[::2]:
             assert deviation(epsilon, "replace-one") > deviation(epsilon, "add-remove")
 
-    def test_noise_is_never_below_one_rows_worth_at_epsilon_one(self, where: Facts) -> None:
+    def test_noise_is_never_below_one_rows_worth_at_epsilon_one(self, where: PublicFacts) -> None:
         mechanism = self.made(where, dataclasses.replace(self.guarantees[0], epsilon=1.0))
         gram = some_gram(3, rows=4000)
         law = mechanism.draw(gram, SeededEntropy(1)).noise
         assert deviation_of(law, gram) > 0.9 * ROW_NORM_SQUARED
 
-    def test_a_short_audit_finds_nothing(self, where: Facts) -> None:
+    def test_a_short_audit_finds_nothing(self, where: PublicFacts) -> None:
         mechanism = self.made(where, self.audited)
         found = audit_mechanism(
             mechanism, where, runs=self.runs, delta=self.audited.delta, entropy=SeededEntropy(13)
@@ -344,15 +345,15 @@ class TestInverseNoise(MechanismContract):
     guarantees = (Guarantee(1.0, 1e-6), Guarantee(0.1, 1e-9))
     refused = (Guarantee(1.0, 0.0),)
     additive = False
-    parameters: ClassVar = {"ridge": 200.0 * ROW_NORM_SQUARED}
+    parameters: ClassVar = {"ridge": 200.0}
 
-    def test_a_short_audit_finds_nothing(self, where: Facts) -> None:
+    def test_a_short_audit_finds_nothing(self, where: PublicFacts) -> None:
         """The published inverse, projected onto what one full row changes in it."""
         mechanism = self.made(where, self.audited)
         row = np.diag([ROW_NORM_SQUARED, 0, 0])
         other = np.diag([0, 0 if where.adjacency == adjacency("add-remove") else ROW_NORM_SQUARED, 0])
         with_row, without = row.astype(np.int64), other.astype(np.int64)
-        ridge = np.diag([self.parameters["ridge"]] * 3)
+        ridge = np.diag([self.parameters["ridge"] * ROW_NORM_SQUARED] * 3)
         direction = np.linalg.inv(without + ridge) - np.linalg.inv(with_row + ridge)
 
         def score(drawn: Sequence[Drawn]) -> npt.NDArray[np.float64]:

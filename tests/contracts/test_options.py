@@ -16,11 +16,18 @@ from tests.flat import publish
 from dpgram.engines.federated import Partials
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import OptionsError
-from dpgram.mechanisms import MECHANISMS
+from dpgram.mechanisms import (
+    MECHANISMS,
+    Auto,
+    InverseNoise,
+    InverseWishart,
+    InverseWishartAdaptive,
+    Mechanism,
+)
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import learning, terms
-from dpgram.publishing.compatibility import CLASHES, LEARNING, clash_of, mechanism
+from dpgram.publishing.compatibility import LEARNING, clash_of, clashes, mechanism_option
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric
 
@@ -36,10 +43,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "adjacency='replace-one'": {"adjacency": "replace-one"},
     "by": {"by": BY},
     "blocks": {"blocks": [["a", "c"], ["b"]]},
-    "psd": {"psd": True},
-    "ridge": {"ridge": 50.0},
-    "rank": {"rank": 2},
-    "degrees": {"degrees": 60},
     "several rows a unit": {"unit": "id"},
     "one row a unit": {"unit": "id", "unit_rows": 1},
     "weight": {"weight": numeric("w", 0, 4)},
@@ -48,12 +51,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "partial sums": {},
     "a stream": {},
 }
-NEEDED = {
-    "inverse-noise": {"ridge": 50.0},
-    "inverse-wishart": {"degrees": 60},
-    "inverse-wishart-adaptive": {"degrees": 60},
+ASKED: dict[str, Mechanism | Auto] = {
+    "auto": Auto(),
+    "auto, semidefinite": Auto(semidefinite=True),
+    **{name: kind() for name, kind in MECHANISMS.items()},
+    "inverse-noise": InverseNoise(ridge=50.0),
+    "inverse-wishart": InverseWishart(degrees=60),
+    "inverse-wishart-adaptive": InverseWishartAdaptive(degrees=60),
 }
-"""Public parameters without which a mechanism cannot be calibrated."""
+"""Every mechanism, with parameters where it cannot be calibrated without."""
 
 
 def people(rows: int = 4_000) -> pa.Table:
@@ -96,17 +102,16 @@ def data_for(used: frozenset[str], schema: Schema, options: dict[str, Any], fold
     return Partials(files=[made.save(path)])
 
 
-def expected(name: str, used: frozenset[str], options: dict[str, Any]) -> bool:
+def expected(asked: Mechanism | Auto, used: frozenset[str]) -> bool:
     """Whether the table refuses any two of these."""
     given = {option for option in used if option in NAMES}
-    given |= {parameter for parameter in ("ridge", "rank", "degrees") if parameter in options}
     if {"several rows a unit", "by"} <= given:
         given.add("units in several groups")
-    given.add(mechanism(name))
+    given.add(mechanism_option(asked))
     return any(clash_of(one, other) for one, other in combinations(sorted(given), 2))
 
 
-NAMES = {name for clash in CLASHES for name in (clash.one, clash.other)}
+NAMES = {name for clash in clashes() for name in (clash.one, clash.other)}
 
 
 class Spy:
@@ -136,14 +141,14 @@ PAIRS = [frozenset(pair) for pair in combinations(OPTIONS, 2)]
 TOGETHER = [pair for pair in PAIRS if not pair >= {"partial sums", "a stream"}]
 
 
-SLOW = {"wishart", "sketch-adaptive", "inverse-wishart-adaptive"}
+SLOW = {"auto, semidefinite", "wishart", "sketch-adaptive", "inverse-wishart-adaptive"}
 """Mechanisms whose curves take seconds: every fifth pair here, all of them in the long form."""
 
 
 @pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 @pytest.mark.parametrize(
     ("name", "step"),
-    [(name, 5 if name in SLOW else 1) for name in ("auto", *MECHANISMS)]
+    [(name, 5 if name in SLOW else 1) for name in ASKED]
     + [pytest.param(name, 1, marks=pytest.mark.full) for name in sorted(SLOW)],
 )
 def test_every_pair_works_or_is_in_the_table(
@@ -158,7 +163,7 @@ def test_every_pair_works_or_is_in_the_table(
         keys = [key for option in used for key in OPTIONS[option]]
         if len(set(keys)) < len(keys):  # two values of one option
             continue
-        options: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-6, **NEEDED.get(name, {})}
+        options: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-6}
         for option in used:
             options |= OPTIONS[option]
         schema, engine = schema_for(used), engine_for(used)
@@ -167,7 +172,7 @@ def test_every_pair_works_or_is_in_the_table(
             found = publish(
                 data,
                 schema,
-                mechanism=name,
+                mechanism=ASKED[name],
                 entropy=SeededEntropy(7),
                 engine=engine,
                 progress=False,
@@ -183,21 +188,21 @@ def test_every_pair_works_or_is_in_the_table(
             for release in releases:
                 assert Release.from_json(release.to_json()) == release
             outcome = "works"
-        if outcome != ("refused" if expected(name, used, options) else "works"):
+        if outcome != ("refused" if expected(ASKED[name], used) else "works"):
             wrong.append((sorted(used), outcome))
     assert wrong == []
 
 
 def test_learning_goes_with_nearly_everything() -> None:
     """What is learnt before the matrix is refused only with what the table names, and why."""
-    others = {other for clash in CLASHES for other in (clash.one, clash.other)}
+    others = {other for clash in clashes() for other in (clash.one, clash.other)}
     refused = {o for learnt in LEARNING for o in others if clash_of(learnt, o)}
-    free = {"by", "blocks", "several rows a unit", "adjacency='replace-one'", mechanism("auto")}
+    free = {"by", "blocks", "several rows a unit", "adjacency='replace-one'", mechanism_option(Auto())}
     assert not refused & free
     assert refused >= {"strict", "partial sums", "a stream"}
 
 
 def test_the_table_names_each_pair_once_and_says_why() -> None:
-    pairs = [frozenset((clash.one, clash.other)) for clash in CLASHES]
+    pairs = [frozenset((clash.one, clash.other)) for clash in clashes()]
     assert len(set(pairs)) == len(pairs)
-    assert all(clash.why and clash.remedy and clash.one != clash.other for clash in CLASHES)
+    assert all(clash.why and clash.remedy and clash.one != clash.other for clash in clashes())

@@ -23,7 +23,13 @@ from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
 from dpgram.engines.local import gram
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Drawn, Gaussian, MatrixLaplace
+from dpgram.mechanisms import (
+    CalibratedGaussian,
+    CalibratedMatrixLaplace,
+    Drawn,
+    Gaussian,
+    MatrixLaplace,
+)
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
@@ -189,14 +195,15 @@ class TestStatistically:
 
 def _weaken(mechanism: Any, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw with `factor` times the noise, while everything the release says stays the same."""
-    honest = mechanism.draw
+    calibrated = CalibratedGaussian if mechanism is Gaussian else CalibratedMatrixLaplace
+    honest: Any = calibrated.draw
 
     def draw(self: Any, cells: Any, entropy: Entropy) -> Drawn:
         weak = (
-            mechanism(sigma=self.sigma * factor)
+            CalibratedGaussian(sigma=self.sigma * factor)
             if mechanism is Gaussian
-            else mechanism(theta=self.theta / factor)
+            else CalibratedMatrixLaplace(theta=self.theta / factor)
         )
         return Drawn(cells=honest(weak, cells, entropy).cells, noise=self.law(len(cells)))
 
-    monkeypatch.setattr(mechanism, "draw", draw)
+    monkeypatch.setattr(calibrated, "draw", draw)

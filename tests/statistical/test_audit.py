@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,16 @@ from dpgram.audit import (
 from dpgram.audit.gram import GramRun, audit_mechanism, worst_neighbours
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Drawn, Facts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.mechanisms import (
+    CalibratedGaussian,
+    CalibratedMatrixLaplace,
+    CalibratedMechanism,
+    Drawn,
+    Gaussian,
+    MatrixLaplace,
+    Mechanism,
+    PublicFacts,
+)
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve, PureCurve
@@ -34,29 +44,25 @@ LOOSE = Guarantee(8.0, 1e-4)
 """Little noise, so that few runs are enough: the code under test is the same at every ε."""
 
 
-def facts(name: str, width: int = 2) -> Facts:
-    return Facts(width=width, adjacency=adjacency(name))
+def facts(name: str, width: int = 2) -> PublicFacts:
+    return PublicFacts(width=width, adjacency=adjacency(name))
 
 
 @dataclass(frozen=True)
-class Faulty(Mechanism):
+class Faulty(CalibratedMechanism):
     """Claims what `honest` claims; draws otherwise."""
 
-    honest: Mechanism
+    kind: ClassVar[type[Mechanism]] = Gaussian
 
-    name = "faulty"
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Faulty:
-        return cls(Gaussian.calibrated(guarantee, facts))
+    honest: CalibratedMechanism
 
     def expected(self, values: npt.NDArray[np.float64]) -> noise.Law:
         return self.honest.expected(values)
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         return self.honest.curve(facts)
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         return self.honest.event(facts)
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
@@ -70,10 +76,10 @@ class TooQuiet(Faulty):
     factor: float = 0.8
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        if isinstance(self.honest, Gaussian):
-            return Gaussian(sigma=self.factor * self.honest.sigma).draw(gram, entropy)
-        assert isinstance(self.honest, MatrixLaplace)
-        return MatrixLaplace(theta=self.honest.theta / self.factor).draw(gram, entropy)
+        if isinstance(self.honest, CalibratedGaussian):
+            return CalibratedGaussian(sigma=self.factor * self.honest.sigma).draw(gram, entropy)
+        assert isinstance(self.honest, CalibratedMatrixLaplace)
+        return CalibratedMatrixLaplace(theta=self.honest.theta / self.factor).draw(gram, entropy)
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class WrongOffDiagonal(Faulty):
     factor: float = 0.5
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        assert isinstance(self.honest, Gaussian)
+        assert isinstance(self.honest, CalibratedGaussian)
         width, sigma = len(gram), self.honest.sigma
         below = np.tril_indices(width, -1)
         added = np.zeros((width, width), dtype=object)
@@ -98,21 +104,23 @@ class OneSided(Faulty):
     """G + W with W ~ Wishart(I/(2θ), d+1), as printed by Park and Welling: infinite loss off the cone."""
 
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
-        assert isinstance(self.honest, MatrixLaplace)
+        assert isinstance(self.honest, CalibratedMatrixLaplace)
         width, theta = len(gram), self.honest.theta
         z = entropy.generator().standard_normal((width + 1, width))
         added = np.rint(z.T @ z / (2.0 * theta)).astype(object)
         return Drawn(cells=gram.astype(object) + added, noise=self.honest.law(width))
 
 
-def run(mechanism: Mechanism, where: Facts, runs: int, *, delta: float = 0.0, seed: int = 1) -> JointAudit:
+def run(
+    mechanism: CalibratedMechanism, where: PublicFacts, runs: int, *, delta: float = 0.0, seed: int = 1
+) -> JointAudit:
     return audit_mechanism(mechanism, where, runs=runs, delta=delta, entropy=SeededEntropy(seed))
 
 
 @pytest.mark.parametrize("relation", ADJACENCIES)
 def test_gaussian_noise_passes_and_the_bound_is_close(relation: str) -> None:
     where = facts(relation)
-    mechanism = Gaussian.calibrated(LOOSE, where)
+    mechanism = Gaussian().calibrated(LOOSE, where)
     found = run(mechanism, where, 3000, delta=LOOSE.delta)
     curve = mechanism.curve(where)
     assert isinstance(curve, GaussianCurve)
@@ -127,7 +135,7 @@ def test_gaussian_noise_passes_and_the_bound_is_close(relation: str) -> None:
 @pytest.mark.parametrize("relation", ADJACENCIES)
 def test_gaussian_noise_a_fifth_too_small_is_caught(relation: str) -> None:
     where = facts(relation)
-    quiet = TooQuiet(Gaussian.calibrated(LOOSE, where))
+    quiet = TooQuiet(Gaussian().calibrated(LOOSE, where))
     assert not run(quiet, where, 3000).passes(quiet.curve(where))
 
 
@@ -143,13 +151,13 @@ def test_gaussian_noise_a_fifth_too_small_is_caught(relation: str) -> None:
 def test_a_wrong_off_diagonal_variance_is_caught(relation: str, factor: float, caught: bool) -> None:
     """Too little is caught; the right scale passes, and so does the wasteful σ of an i.i.d. triangle."""
     where = facts(relation, width=4)
-    shaped = WrongOffDiagonal(Gaussian.calibrated(LOOSE, where), factor)
+    shaped = WrongOffDiagonal(Gaussian().calibrated(LOOSE, where), factor)
     assert run(shaped, where, 5000 if caught else 1500).passes(shaped.curve(where)) == (not caught)
 
 
 def test_a_sensitivity_for_the_wrong_adjacency_is_caught() -> None:
     replace, add = facts("replace-one"), facts("add-remove")
-    gaussian, laplace = Gaussian.calibrated(LOOSE, add), MatrixLaplace.calibrated(Guarantee(2.0), add)
+    gaussian, laplace = Gaussian().calibrated(LOOSE, add), MatrixLaplace().calibrated(Guarantee(2.0), add)
     assert not run(gaussian, replace, 2000).passes(gaussian.curve(add))
     assert not run(laplace, replace, 3000).passes(laplace.curve(add))
 
@@ -157,7 +165,7 @@ def test_a_sensitivity_for_the_wrong_adjacency_is_caught() -> None:
 @pytest.mark.parametrize("relation", ADJACENCIES)
 def test_matrix_laplace_noise_passes(relation: str) -> None:
     where = facts(relation)
-    mechanism = MatrixLaplace.calibrated(Guarantee(2.0), where)
+    mechanism = MatrixLaplace().calibrated(Guarantee(2.0), where)
     found = run(mechanism, where, 2000)
     assert found.passes(Guarantee(2.0))
     assert found.passes(mechanism.curve(where))
@@ -167,7 +175,7 @@ def test_matrix_laplace_noise_passes(relation: str) -> None:
 def test_matrix_laplace_noise_a_fifth_too_small_is_caught() -> None:
     """One column: half of all outcomes lie where the whole ε is spent."""
     where, guarantee = facts("add-remove", width=1), Guarantee(3.0)
-    mechanism = MatrixLaplace.calibrated(guarantee, where)
+    mechanism = MatrixLaplace().calibrated(guarantee, where)
     assert not run(TooQuiet(mechanism), where, 8000).passes(guarantee)
     honest = run(mechanism, where, 3000)
     assert honest.passes(guarantee)
@@ -179,7 +187,7 @@ def test_matrix_laplace_noise_a_fifth_too_small_is_caught() -> None:
 def test_one_sided_wishart_noise_is_caught(relation: str, width: int) -> None:
     """Calibrated to ε' = 1 in the printed way, it has δ(ε) = 1 − e^(−ε') for every ε ≥ ε' (add/remove)."""
     where = facts(relation, width)
-    printed = OneSided(MatrixLaplace.calibrated(Guarantee(1.0), where))
+    printed = OneSided(MatrixLaplace().calibrated(Guarantee(1.0), where))
     found = run(printed, where, 3000)
     assert not found.passes(PureCurve(1.0))
     assert not found.passes(Guarantee(2.0, 0.1))
@@ -194,7 +202,7 @@ def test_one_sided_wishart_noise_is_caught(relation: str, width: int) -> None:
 def test_the_default_guarantee_at_length(relation: str) -> None:
     """(1, 10⁻⁶) and three columns: μ = 0.237 needs many runs before a fifth less noise shows."""
     guarantee, where = Guarantee(1.0, 1e-6), facts(relation, width=3)
-    mechanism = Gaussian.calibrated(guarantee, where)
+    mechanism = Gaussian().calibrated(guarantee, where)
     assert run(mechanism, where, 90_000, delta=1e-6).passes(mechanism.curve(where))
     assert not run(TooQuiet(mechanism), where, 90_000, delta=1e-6).passes(mechanism.curve(where))
 
@@ -203,7 +211,7 @@ def test_the_default_guarantee_at_length(relation: str) -> None:
 def test_matrix_laplace_at_length_under_replace_one() -> None:
     """Two columns: the whole ε is spent only far out, where few runs end."""
     where, guarantee = facts("replace-one"), Guarantee(3.0)
-    mechanism = MatrixLaplace.calibrated(guarantee, where)
+    mechanism = MatrixLaplace().calibrated(guarantee, where)
     pair = worst_neighbours(where)[0]
     for tested, runs, caught in ((mechanism, 60_000, False), (TooQuiet(mechanism), 200_000, True)):
         found = audit(
@@ -220,7 +228,7 @@ def test_matrix_laplace_at_length_under_replace_one() -> None:
 
 def test_the_number_of_workers_does_not_matter() -> None:
     where = facts("add-remove")
-    mechanism = Gaussian.calibrated(LOOSE, where)
+    mechanism = Gaussian().calibrated(LOOSE, where)
     one, two = (
         audit_mechanism(mechanism, where, runs=1100, entropy=SeededEntropy(3), workers=workers)
         for workers in (1, 2)
@@ -300,7 +308,7 @@ def test_neighbours_are_neighbours_and_nearly_the_worst(relation: str, width: in
 
 def test_refusals() -> None:
     where = facts("add-remove")
-    mechanism = Gaussian.calibrated(LOOSE, where)
+    mechanism = Gaussian().calibrated(LOOSE, where)
     with pytest.raises(GuaranteeError, match="more runs"):
         run(mechanism, where, 10)
     with pytest.raises(GuaranteeError, match="delta"):

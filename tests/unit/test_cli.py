@@ -213,6 +213,30 @@ class TestCurator:
         assert [entry.receipt_id for entry in ledger.history()] == [release.receipt.receipt_id]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.ledger"]
 
+    def test_flags_make_the_mechanism(self, run: Any, made: Path, tmp_path: Path) -> None:
+        output = tmp_path / "r.json"
+        options = ("--mechanism", "sketch", "--degrees", 500, "--psd", "-o", output, "--json")
+        assert run(*publishing(made), *options).json["mechanism"] == "sketch"
+        assert dpgram.load(output).mechanism.parameters["rows"] == 500
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--mechanism", "gaussian", "--ridge", 2), "taken by inverse-noise"),
+            (("--degrees", 60), "taken by wishart, sketch"),
+            (("--mechanism", "sketch", "--degrees", 60, "--rank", 2), "no parameter rank"),
+            (("--mechanism", "sketch", "--degrees", 0), "whole number"),
+            (("--mechanism", "laplace", "--psd"), "need not be positive semidefinite"),
+        ],
+    )
+    def test_flags_of_another_mechanism_are_refused(
+        self, options: tuple[object, ...], words: str, run: Any, made: Path, tmp_path: Path
+    ) -> None:
+        result = run(*publishing(made), *options, "-o", tmp_path / "r.json")
+        assert result.code != 0
+        assert words in result.err
+        assert not (tmp_path / "r.json").exists()
+
     def test_publish_without_a_ledger_says_so(self, run: Any, made: Path, tmp_path: Path) -> None:
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
         result = run(*call, "-o", tmp_path / "pure.json")

@@ -16,6 +16,7 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.cli import run
 from dpgram.errors import AnalysisError, DpgramError
+from dpgram.mechanisms import MECHANISMS, Auto
 from dpgram.planning import Plan
 from dpgram.planning.assumed import Assumption
 from dpgram.planning.question import Question
@@ -43,7 +44,7 @@ def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
     setting = found.setting
     question = setting.question
     gram = found.rows * question.second
-    mechanism = setting.calibrated(name, Guarantee(found.epsilon, found.delta))
+    mechanism = setting.calibrated(found.asked[name], Guarantee(found.epsilon, found.delta))
     law = mechanism.expected(found.rows * question.values / setting.unit)
     generator = simulation(17)
 
@@ -194,11 +195,12 @@ def test_only_semidefinite_mechanisms_when_asked() -> None:
         rows=50_000,
         epsilon=1.0,
         delta=1e-6,
-        psd=True,
-        mechanisms=["gaussian", "wishart"],
+        mechanisms=Auto(semidefinite=True),
+        simulate=False,
         progress=False,
     )
-    assert [one.mechanism for one in found.forecasts] == ["wishart"]
+    assert {one.mechanism for one in found.forecasts} == {n for n, k in MECHANISMS.items() if k.semidefinite}
+    assert found.semidefinite
 
 
 def test_a_short_simulation_agrees_with_the_closed_form() -> None:

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Facts
-from dpgram.mechanisms.inverse_noise import _sensitivity as inverse_sensitivity
-from dpgram.mechanisms.inverse_noise import grid_exponent
+from dpgram.mechanisms.base import PublicFacts
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
 from dpgram.mechanisms.wishart_family import ratio_of, ridge_for
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.curves.inverse import GRID_BITS
+from dpgram.privacy.curves.inverse import GRID_BITS, inverse_exponent, inverse_sensitivity
 from dpgram.privacy.curves.spectral import on_grid, rounding_slack
 from dpgram.privacy.guarantee import Guarantee
 
@@ -75,7 +73,7 @@ def test_the_loss_of_entrywise_laplace_is_at_most_epsilon(data: st.DataObject) -
     width = data.draw(st.integers(1, 4))
     relation = adjacency(data.draw(st.sampled_from(["add-remove", "replace-one"])))
     epsilon = data.draw(st.floats(0.1, 5.0))
-    law = Laplace.calibrated(Guarantee(epsilon), Facts(width=width, adjacency=relation)).law(width)
+    law = Laplace().calibrated(Guarantee(epsilon), PublicFacts(width=width, adjacency=relation)).law(width)
     length = math.isqrt(ROW_NORM_SQUARED)
     row = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=2 * width, max_size=2 * width)))
     x, y = row[:width], row[width:]
@@ -124,20 +122,20 @@ def test_float_eigenvalues_stay_within_the_slack(width: int, seed: int) -> None:
 def test_float_inverses_stay_within_the_slack(width: int, seed: int) -> None:
     """Rounded float inverse against the exact rational one: proofs/inverse-noise.md#inverse-noise-grid."""
     ridge = 50.0 * ROW_NORM_SQUARED
-    facts = Facts(width=width, adjacency=adjacency("add-remove"), ridge=ridge)
+    relation, exponent = adjacency("add-remove"), inverse_exponent(ridge)
     gram = lattice_gram(seed, width, 300)
     shifted = gram + np.diag([int(ridge)] * width).astype(object)
     exact = fmpq_mat(fmpz_mat(shifted.tolist())).inv()
-    step = fmpq(1, 2 ** -grid_exponent(facts))
+    step = fmpq(1, 2**-exponent)
     floats = np.linalg.inv(shifted.astype(np.float64))
     off = 0.0
     for i in range(width):
         for j in range(width):
-            cell = fmpq(round(float(floats[i, j]) * 2.0 ** -grid_exponent(facts))) * step
+            cell = fmpq(round(float(floats[i, j]) * 2.0**-exponent)) * step
             gap = cell - exact[i, j]
             off += (int(gap.p) / int(gap.q)) ** 2
-    plain = facts.adjacency.inverse_frobenius(float(ROW_NORM_SQUARED), ridge)
-    allowed = inverse_sensitivity(facts) - plain
+    plain = relation.inverse_frobenius(float(ROW_NORM_SQUARED), ridge)
+    allowed = inverse_sensitivity(relation, width, ridge, unit_rows=1) - plain
     assert 0.0 < 2.0 * math.sqrt(off) <= allowed
     assert allowed < plain * 2.0 ** (12 - GRID_BITS // 2)  # and the slack is small against the sensitivity
 

@@ -32,7 +32,7 @@ from dpgram.errors import (
     SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
+from dpgram.mechanisms import Auto, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
@@ -407,28 +407,28 @@ class TestAuto:
     ) -> None:
         """privacy-math section 2: pure while d + 1 ≤ (ε/μ)², halved under replace-one."""
         for width in range(2, 40):  # of one column: test_choice.py
-            facts = Facts(width=width, adjacency=relation)
-            chosen = choose("auto", Guarantee(epsilon, delta), facts, None)
+            facts = PublicFacts(width=width, adjacency=relation)
+            chosen = choose(Auto(), Guarantee(epsilon, delta), facts, None)
             assert chosen.mechanism.name == ("matrix-laplace" if width <= largest else "gaussian")
             assert chosen.guarantee.delta == (0.0 if width <= largest else delta)
 
     @pytest.mark.parametrize("width", [14, 20])
     def test_measured_noise_agrees_with_the_choice(self, width: int) -> None:
         """Root mean square of the diagonal over 60 draws: 840 cells and more, the two differ by 8 %."""
-        facts, asked = Facts(width=width, adjacency=AddRemove()), Guarantee(1.0, 1e-6)
+        facts, asked = PublicFacts(width=width, adjacency=AddRemove()), Guarantee(1.0, 1e-6)
         zero = np.zeros((width, width), dtype=np.int64)
         entropy = SeededEntropy(11)
         measured = {}
         for kind in (Gaussian, MatrixLaplace):
-            mechanism = kind.calibrated(asked, facts)
+            mechanism = kind().calibrated(asked, facts)
             draws = [np.diag(mechanism.draw(zero, entropy).cells).astype(float) for _ in range(120)]
             measured[kind.name] = float(np.sqrt(np.mean(np.square(draws))))
-        assert choose("auto", asked, facts, None).mechanism.name == min(measured, key=measured.__getitem__)
+        assert choose(Auto(), asked, facts, None).mechanism.name == min(measured, key=measured.__getitem__)
 
     @pytest.mark.parametrize("currency", [None, "mu2"])
     def test_where_gaussian_noise_is_not_proven_the_pure_one_is_taken(self, currency: Any) -> None:
-        facts = Facts(width=100, adjacency=AddRemove())
-        chosen = choose("auto", Guarantee(1e5, 1e-6), facts, currency)
+        facts = PublicFacts(width=100, adjacency=AddRemove())
+        chosen = choose(Auto(), Guarantee(1e5, 1e-6), facts, currency)
         assert chosen.mechanism.name == "matrix-laplace"
         assert "not proven" in chosen.reason
 
@@ -446,8 +446,8 @@ class TestAuto:
     def test_at_equal_price_the_pure_rival_costs_what_the_gaussian_does(
         self, currency: Any, width: int
     ) -> None:
-        facts = Facts(width=width, adjacency=AddRemove())
-        chosen = choose("auto", Guarantee(1.0, 1e-6), facts, currency)
+        facts = PublicFacts(width=width, adjacency=AddRemove())
+        chosen = choose(Auto(), Guarantee(1.0, 1e-6), facts, currency)
         assert chosen.mechanism.name == "gaussian"
 
 

@@ -14,10 +14,12 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "dpgram"
 
 CURATOR_SIDE = (
-    "dpgram.audit", "dpgram.cli", "dpgram.engines", "dpgram.mechanisms", "dpgram.privacy.accountant",
+    "dpgram.audit", "dpgram.cli", "dpgram.engines", "dpgram.mechanisms.choice", "dpgram.privacy.accountant",
     "dpgram.privacy.ledger", "dpgram.publishing", "dpgram.release.signing", "dpgram.rows", "dpgram.sources",
     "dpgram.sums",
 )  # fmt: skip
+"""Of `dpgram.mechanisms` only the choice: whoever loads a release asks its mechanism whether the noise keeps
+the promise. The files of mechanisms import numpy and scipy; what draws is imported with the first draw."""
 HEAVY = (
     "pyarrow", "polars", "pandas", "numba", "opendp", "flint", "matplotlib", "dask", "pyspark",
     "duckdb", "sqlite3", "typer", "rich", "dp_accounting", "cryptography", "sklearn",
@@ -26,9 +28,9 @@ HEAVY = (
 
 ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "schema")
 ALLOWED_UPSTREAM = {
-    "canonical_json", "errors", "figures", "files", "lattice", "privacy.adjacency", "privacy.counts",
-    "privacy.curves.base", "privacy.curves.inverse", "privacy.curves.rounding", "privacy.curves.spectral",
-    "privacy.curves.wishart", "privacy.events", "privacy.receipt", "privacy.sampling.entropy",
+    "canonical_json", "errors", "figures", "files", "lattice", "mechanisms", "privacy.adjacency",
+    "privacy.counts", "privacy.curves.spectral", "privacy.events", "privacy.receipt",
+    "privacy.sampling.entropy",
     "release.report",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram beside its own folders, even inside functions."""
@@ -54,10 +56,11 @@ GOLDEN = PROJECT / "tests" / "golden" / "insurance-gaussian-v1.dpgram.json"
     [
         "import dpgram.release",
         "import dpgram.analysis",
+        "import dpgram; dpgram.mechanisms.Sketch(degrees=400)",
         f"import dpgram; r = dpgram.load({str(GOLDEN)!r}); print(r); r.mean(); r.correlation()",
         f"import dpgram; r = dpgram.load({str(GOLDEN)!r}); f = r.regress('charges', ['age']); f.conf_int()",
     ],
-    ids=["import release", "import analysis", "describe", "regress"],
+    ids=["import release", "import analysis", "ask for a mechanism", "describe", "regress"],
 )
 def test_the_analyst_loads_nothing_of_the_curator(code: str) -> None:
     modules = modules_after(code)
@@ -72,7 +75,11 @@ def test_the_test_would_see_it() -> None:
 
 def test_import_alone_loads_neither_side() -> None:
     modules = modules_after("import dpgram")
-    assert loaded(modules, (*CURATOR_SIDE, *HEAVY, "numpy", "msgspec", "scipy")) == []
+    assert loaded(modules, (*CURATOR_SIDE, *HEAVY, "dpgram.mechanisms", "numpy", "msgspec", "scipy")) == []
+
+
+def test_the_analyst_waits_for_mechanisms_only_with_a_file_in_hand() -> None:
+    assert loaded(modules_after("import dpgram.release"), ("dpgram.mechanisms",)) == []
 
 
 def test_import_is_quick() -> None:

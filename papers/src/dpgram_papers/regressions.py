@@ -27,7 +27,7 @@ from dpgram.estimators.iteration_noise import (
 )
 from dpgram.estimators.norm_bounded import Agreed, Deal
 from dpgram.estimators.robust import ReweightedRegression
-from dpgram.mechanisms import Facts, MatrixLaplace
+from dpgram.mechanisms import MatrixLaplace, PublicFacts
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import composed
 from dpgram.privacy.curves.rounding import up
@@ -239,8 +239,8 @@ class PrintedRobustRegression(ReweightedRegression):
 
     def _noise(self, agreed: Agreed) -> MomentNoise:
         share = step_epsilon(agreed.guarantee.epsilon, self._count())
-        facts = Facts(width=agreed.width, adjacency=agreed.adjacency)
-        second = MatrixLaplace.calibrated(Guarantee(share), facts)
+        facts = PublicFacts(width=agreed.width, adjacency=agreed.adjacency)
+        second = MatrixLaplace().calibrated(Guarantee(share), facts)
         if self.first == "gaussian":
             reach = first_l2(agreed.adjacency)
             multiplier = math.sqrt(2.0 * math.log(1.25 / agreed.guarantee.delta)) / share

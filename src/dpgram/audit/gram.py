@@ -22,7 +22,7 @@ import numpy.typing as npt
 from dpgram.audit import Experiment, JointAudit, Scores, Tell, audit_all
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism
+from dpgram.mechanisms.base import CalibratedMechanism, Drawn, PublicFacts
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.sampling.entropy import Entropy
@@ -92,7 +92,7 @@ class Neighbours:
         return a, b, float(np.linalg.norm(a - b)) or 1.0 / drawn.noise.ridge
 
 
-def worst_neighbours(facts: Facts, common: Cells | None = None) -> tuple[Neighbours, ...]:
+def worst_neighbours(facts: PublicFacts, common: Cells | None = None) -> tuple[Neighbours, ...]:
     """Pairs that differ by full-length rows: along one column, and spread over all of them.
 
     `common` is the Gram matrix of the rows both data sets share; none is the worst for noise that adapts.
@@ -120,7 +120,7 @@ def worst_neighbours(facts: Facts, common: Cells | None = None) -> tuple[Neighbo
     )
 
 
-def _several_rows(facts: Facts, rest: Cells) -> tuple[Neighbours, ...]:
+def _several_rows(facts: PublicFacts, rest: Cells) -> tuple[Neighbours, ...]:
     """A unit with equally long rows along as many columns as it may; replaced by one along the others."""
     width, adds = facts.width, isinstance(facts.adjacency, AddRemove)
     rank = min(facts.unit_rows, width if adds else width // 2)
@@ -135,7 +135,7 @@ def _several_rows(facts: Facts, rest: Cells) -> tuple[Neighbours, ...]:
 class GramRun:
     """One draw of a mechanism on a fixed Gram matrix; can be sent to another process."""
 
-    mechanism: Mechanism
+    mechanism: CalibratedMechanism
     gram: Cells
 
     def __call__(self, entropy: Entropy) -> Drawn:
@@ -144,8 +144,8 @@ class GramRun:
 
 
 def audit_mechanism(
-    mechanism: Mechanism,
-    facts: Facts,
+    mechanism: CalibratedMechanism,
+    facts: PublicFacts,
     *,
     runs: int,
     delta: float = 0.0,
@@ -175,7 +175,7 @@ def audit_mechanism(
     )
 
 
-def experiment(mechanism: Mechanism, pair: Neighbours) -> Experiment[Drawn]:
+def experiment(mechanism: CalibratedMechanism, pair: Neighbours) -> Experiment[Drawn]:
     """Draws of a mechanism on both matrices of a pair, with all that `Neighbours.measure` can tell."""
     return Experiment(
         name=pair.name,
@@ -186,7 +186,7 @@ def experiment(mechanism: Mechanism, pair: Neighbours) -> Experiment[Drawn]:
     )
 
 
-def _named(mechanism: Mechanism) -> str:
+def _named(mechanism: CalibratedMechanism) -> str:
     """Its class and parameters; a place in memory says nothing and would differ the next time."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(mechanism))
 

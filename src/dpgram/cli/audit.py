@@ -20,11 +20,12 @@ from dpgram.cli.console import (
     require_writable,
     say,
 )
+from dpgram.cli.mechanism_options import ADVANCED, Degrees, Rank, asked_mechanism, with_parameters
 from dpgram.errors import DpgramError, MechanismError
 
 if TYPE_CHECKING:
     from dpgram.audit import Claim, JointAudit, Tell
-    from dpgram.mechanisms import Mechanism
+    from dpgram.mechanisms import Auto, Mechanism
     from dpgram.privacy.guarantee import Guarantee
     from dpgram.privacy.sampling.entropy import Entropy
 
@@ -41,9 +42,7 @@ class _Wish:
     columns: int
     adjacency: Literal["add-remove", "replace-one"]
     person: int | None
-    ridge: float | None
-    rank: int | None
-    degrees: int | None
+    mechanism: Mechanism | Auto
     runs: int
     confidence: float
     workers: int
@@ -80,10 +79,14 @@ def audit(
         int, typer.Option(min=0, help="Rows along the first column that both neighbours have (draws only).")
     ] = 0,
     ridge: Annotated[
-        float | None, typer.Option(help="A public ridge, in squares of the longest row, where one is taken.")
+        float | None,
+        typer.Option(
+            help="A public ridge, in squares of the longest row, where one is taken.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
-    rank: Annotated[int | None, typer.Option(help="Directions kept, where they are chosen.")] = None,
-    degrees: Annotated[int | None, typer.Option(help="Degrees of freedom, where there are any.")] = None,
+    rank: Rank = None,
+    degrees: Degrees = None,
     schema: Annotated[
         Path | None, typer.Option("--schema", "-s", help="With --publish: your own columns.")
     ] = None,
@@ -134,9 +137,13 @@ def audit(
         columns=columns,
         adjacency=adjacency,
         person=person,
-        ridge=ridge,
-        rank=rank,
-        degrees=degrees,
+        mechanism=_mechanism(
+            # From squares of the longest row, which has length 1 where nobody says otherwise.
+            mechanism,
+            ridge=ridge if ridge is None or radius is None else ridge * radius**2,
+            rank=rank,
+            degrees=degrees,
+        ),
         runs=runs,
         confidence=confidence,
         workers=workers,
@@ -149,14 +156,14 @@ def audit(
                 raise DpgramError(
                     "--rows is for audits of draws", remedy="Leave it out, or leave out --publish"
                 )
-            audited = _whole(wish, mechanism, schema, radius, source, engine, tell)
+            audited = _whole(wish, schema, radius, source, engine, tell)
         else:
             if (schema, radius, engine, source) != (None, None, None, "table"):
                 raise DpgramError(
                     "--schema, --radius, --source and --engine are for whole pipelines",
                     remedy="Add --publish",
                 )
-            audited = _draws(wish, mechanism, rows, tell)
+            audited = _draws(wish, rows, tell)
     promised, claims = audited.promised, audited.claims
     if claim_epsilon is not None or claim_delta is not None:
         promised = Guarantee(
@@ -175,32 +182,25 @@ def _entropy(seed: int | None) -> Entropy | None:
     return None if seed is None else SeededEntropy(seed)
 
 
-def _draws(wish: _Wish, name: str, rows: int, tell: Tell | None) -> _Audited:
+def _draws(wish: _Wish, rows: int, tell: Tell | None) -> _Audited:
     import numpy as np
 
     from dpgram.audit.gram import audit_mechanism
     from dpgram.lattice import ROW_NORM_SQUARED
-    from dpgram.mechanisms import Facts
+    from dpgram.mechanisms import Mechanism, PublicFacts
     from dpgram.mechanisms.choice import choose
     from dpgram.privacy.adjacency import adjacency as named
     from dpgram.privacy.guarantee import Guarantee
 
-    facts = Facts(
-        width=wish.columns,
-        adjacency=named(wish.adjacency),
-        ridge=None if wish.ridge is None else wish.ridge * ROW_NORM_SQUARED,
-        rank=wish.rank,
-        degrees=wish.degrees,
-        unit_rows=wish.person or 1,
-    )
-    _refuse_one_row_only(name, wish.person)
+    facts = PublicFacts(width=wish.columns, adjacency=named(wish.adjacency), unit_rows=wish.person or 1)
+    _refuse_one_row_only(wish.mechanism, wish.person)
     asked = Guarantee.checked(wish.epsilon, wish.delta, None)
-    own = _own_class(name)
-    if own is None:
-        chosen = choose(name, asked, facts, None)
-        mechanism, asked = chosen.mechanism, chosen.guarantee
+    if isinstance(wish.mechanism, Mechanism) and not _listed(wish.mechanism):
+        # The curve of somebody's own may be wrong: that is what an audit is for.
+        mechanism = wish.mechanism.calibrated(asked, facts)
     else:
-        mechanism = own.calibrated(asked, facts)
+        chosen = choose(wish.mechanism, asked, facts, None)
+        mechanism, asked = chosen.mechanism, chosen.guarantee
     common = np.zeros((wish.columns, wish.columns), dtype=np.int64)
     common[0, 0] = rows * ROW_NORM_SQUARED
     found = audit_mechanism(
@@ -226,7 +226,6 @@ def _draws(wish: _Wish, name: str, rows: int, tell: Tell | None) -> _Audited:
 
 def _whole(
     wish: _Wish,
-    name: str,
     schema: Path | None,
     radius: float | None,
     source: Literal["table", "csv", "parquet"],
@@ -239,20 +238,19 @@ def _whole(
     from dpgram.schema import Schema
     from dpgram.schema.columns import numeric
 
-    if _own_class(name) is not None:
+    if not _listed(wish.mechanism):
         raise MechanismError(
-            "publish draws with the mechanisms of dpgram only", got=name, remedy="Leave out --publish"
+            "publish draws with the mechanisms of dpgram only",
+            got=repr(wish.mechanism),
+            remedy="Leave out --publish",
         )
     builtin = Schema(*(numeric(f"x{k + 1}", -1, 1) for k in range(wish.columns)), constant=False)
-    options: Options = {"adjacency": wish.adjacency, "mechanism": name}
     longest = 1.0 if schema is None and radius is None else radius
-    options["rows"] = Rows(radius=longest, unit=None if wish.person is None else "person")
-    if wish.ridge is not None:
-        options["ridge"] = wish.ridge * (1.0 if longest is None else longest) ** 2
-    if wish.rank is not None:
-        options["rank"] = wish.rank
-    if wish.degrees is not None:
-        options["degrees"] = wish.degrees
+    options: Options = {
+        "adjacency": wish.adjacency,
+        "mechanism": wish.mechanism,
+        "rows": Rows(radius=longest, unit=None if wish.person is None else "person"),
+    }
     if engine is not None:
         options["engine"] = engine
     pipeline = Pipeline(
@@ -285,13 +283,31 @@ def _whole(
     )
 
 
-def _refuse_one_row_only(name: str, person: int | None) -> None:
-    from dpgram.document.checks import ONE_ROW_ONLY
+def _refuse_one_row_only(asked: Mechanism | Auto, person: int | None) -> None:
+    from dpgram.mechanisms import Mechanism
 
-    if name in ONE_ROW_ONLY and (person or 1) > 1:
+    if isinstance(asked, Mechanism) and asked.one_row_per_unit and (person or 1) > 1:
         raise MechanismError(
-            f"{name} is proven for units of one row only", got=f"{person} rows", remedy="Leave out --person"
+            f"{asked.name} is proven for units of one row only",
+            got=f"{person} rows",
+            remedy="Leave out --person",
         )
+
+
+def _mechanism(name: str, *, ridge: float | None, rank: int | None, degrees: int | None) -> Mechanism | Auto:
+    """The one of this name, or of the class that `module:Class` names, with these parameters."""
+    own = _own_class(name)
+    if own is None:
+        return asked_mechanism(name, ridge=ridge, rank=rank, degrees=degrees)
+    given = {"ridge": ridge, "rank": rank, "degrees": degrees}
+    return with_parameters(own, {option: value for option, value in given.items() if value is not None})
+
+
+def _listed(asked: Mechanism | Auto) -> bool:
+    """Whether it is a mechanism of dpgram, or the choice among them."""
+    from dpgram.mechanisms import MECHANISMS, Auto
+
+    return isinstance(asked, Auto) or MECHANISMS.get(asked.name) is type(asked)
 
 
 def _own_class(name: str) -> type[Mechanism] | None:

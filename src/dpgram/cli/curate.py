@@ -27,6 +27,7 @@ from dpgram.cli.console import (
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
+from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
 from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
@@ -220,27 +221,10 @@ def publish(
     mechanism: Annotated[
         str, typer.Option(help="auto, or a name from the reference of mechanisms.", rich_help_panel=ADVANCED)
     ] = "auto",
-    ridge: Annotated[
-        float | None, typer.Option(help="A public ridge, for inverse-noise.", rich_help_panel=ADVANCED)
-    ] = None,
-    rank: Annotated[
-        int | None,
-        typer.Option(help="Directions to keep, for eigenvectors and deflation.", rich_help_panel=ADVANCED),
-    ] = None,
-    degrees: Annotated[
-        int | None,
-        typer.Option(
-            help="Degrees of freedom, for sketches and the Wishart family.", rich_help_panel=ADVANCED
-        ),
-    ] = None,
-    psd: Annotated[
-        bool,
-        typer.Option(
-            "--psd",
-            help="Publish a positive semidefinite matrix; auto then chooses among those.",
-            rich_help_panel=ADVANCED,
-        ),
-    ] = False,
+    ridge: Ridge = None,
+    rank: Rank = None,
+    degrees: Degrees = None,
+    psd: Psd = False,
     blocks: Annotated[
         str | None,
         typer.Option(
@@ -325,12 +309,8 @@ def publish(
             expected=rows,
         ),
         adaptive=_adaptive(bounds_share, levels_share, radius_share, everything=adaptive),
-        mechanism=mechanism,
+        mechanism=asked_mechanism(mechanism, ridge=ridge, rank=rank, degrees=degrees, psd=psd),
         adjacency=adjacency,
-        ridge=ridge,
-        rank=rank,
-        degrees=degrees,
-        psd=psd,
         note=note,
         beside=form_of(table, chosen),
     )

@@ -16,6 +16,7 @@ from dpgram.cli.console import (
     say,
     split_names,
 )
+from dpgram.cli.mechanism_options import ADVANCED, asked_mechanism
 from dpgram.errors import DpgramError
 
 
@@ -47,7 +48,10 @@ def plan(
     mechanism: Annotated[
         list[str] | None, typer.Option(help="Only this mechanism (repeatable); all by default.")
     ] = None,
-    psd: Annotated[bool, typer.Option("--psd", help="Only positive semidefinite matrices.")] = False,
+    psd: Annotated[
+        bool,
+        typer.Option("--psd", help="Only positive semidefinite matrices.", rich_help_panel=ADVANCED),
+    ] = False,
     radius: Annotated[
         float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
     ] = None,
@@ -72,6 +76,7 @@ def plan(
       dpgram plan --schema insurance.toml --rows 50000 --epsilon 1 --delta 1e-6
       dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 --target-se-ratio 1.2
     """
+    from dpgram.mechanisms import Auto
     from dpgram.planning import Assumption
     from dpgram.planning import plan as run
     from dpgram.publishing import Adaptive
@@ -91,8 +96,7 @@ def plan(
         on=split_names(on),
         assume=Assumption(spread=_spreads(spread or []), correlation=correlation, r_squared=r_squared),
         target_se_ratio=target_se_ratio,
-        mechanisms=mechanism or None,
-        psd=psd,
+        mechanisms=[asked_mechanism(name, psd=psd) for name in mechanism or ()] or Auto(semidefinite=psd),
         simulate=not quick,
         progress=False if as_json else None,
     )

@@ -16,7 +16,13 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
-from dpgram.document.checks import one_story, paid_for, portion_of_one_table, well_formed
+from dpgram.document.checks import (
+    consistent_noise,
+    mechanism_of,
+    paid_for,
+    portion_of_one_table,
+    well_formed,
+)
 from dpgram.document.fields import (
     AdjacencyName,
     Block,
@@ -110,13 +116,19 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             raise ReleaseError(
                 "a row count belongs into a release under replace-one, and only there", got=self.adjacency
             )
+        if mechanism_of(self) is None:
+            raise ReleaseError(
+                "the mechanism of this release is not known",
+                got=repr(self.mechanism.name),
+                remedy="Load it with the version of dpgram that made it, or a later one",
+            )
         if not portion_of_one_table(self):
             raise ReleaseError(
                 "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )
         if (self.learnt is not None and self.measurements is not None) or not consistent(self):
             raise ReleaseError("what was measured contradicts the schema or itself", remedy=_DAMAGED)
-        if not one_story(self):
+        if not consistent_noise(self):
             raise ReleaseError(
                 "the mechanism, its noise and its guarantee contradict each other", remedy=_DAMAGED
             )

@@ -22,7 +22,7 @@ Exact sums have 19 digits; 40 leave room for noise a thousand million million mi
 class MechanismUsed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which mechanism, its calibrated parameters in lattice units, and why it was taken (public facts only).
 
-    The parameters of each mechanism are a closed list: see `release_checks.STORIES`.
+    The parameters of each mechanism are a closed list: the fields of what it is calibrated to.
     """
 
     name: Annotated[str, Meta(max_length=64)]

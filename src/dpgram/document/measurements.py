@@ -137,11 +137,19 @@ def consistent(release: Document) -> bool:
     order = [_ORDER.index(type(each)) for each in measured]
     if order != sorted(set(order)) or len({each.law for each in measured}) > 1:
         return False
-    if measured and (release.mechanism.name == "gaussian") != (measured[0].law == "discrete-gaussian"):
+    if measured and _in_mu(release) != (measured[0].law == "discrete-gaussian"):
         return False
     if (MeasuredOctaves in map(type, measured)) != (MeasuredBins in map(type, measured)):
         return False
     return all(_agrees(each, release) for each in measured)
+
+
+def _in_mu(release: Document) -> bool:
+    """Whether the matrix adds up with Gaussian counts in μ²."""
+    from dpgram.mechanisms import MECHANISMS  # late, as in `checks`
+
+    kind = MECHANISMS.get(release.mechanism.name)
+    return kind is not None and kind.gaussian
 
 
 _ORDER: Final = (MeasuredRows, MeasuredLevels, MeasuredOctaves, MeasuredBins, MeasuredLengths)

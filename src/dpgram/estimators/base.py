@@ -37,6 +37,7 @@ from dpgram.estimators.table import (
     unquoted,
     with_target,
 )
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import Adaptive, publish_with
@@ -268,7 +269,7 @@ class PrivateEstimator(BaseEstimator, ABC):
 class PublishingEstimator(PrivateEstimator, ABC):
     """An estimator whose fit is one `publish` and post-processing."""
 
-    mechanism: str
+    mechanism: MechanismLike
     radius: float | None
     missing: MissingPolicy
     bounds_share: float | None
@@ -279,7 +280,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
 
     @final
     def _published(
-        self, table: Table, *, mechanism: str | None = None, radius: float | None = None
+        self, table: Table, *, mechanism: MechanismLike | None = None, radius: float | None = None
     ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
         if table.schema.unbounded and self.bounds_share is None:

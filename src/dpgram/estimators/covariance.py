@@ -12,6 +12,7 @@ from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import SchemaError
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.table import Bounds
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
 from dpgram.schema import Numeric, Schema
@@ -41,7 +42,7 @@ class PrivateCovariance(PublishingEstimator):
         *,
         bounds: Bounds = None,
         schema: Schema | None = None,
-        mechanism: str = "auto",
+        mechanism: MechanismLike = "auto",
         adjacency: AdjacencyName = "add-remove",
         radius: float | None = None,
         missing: MissingPolicy = "drop",

@@ -16,7 +16,15 @@ from typing import Final, Literal, TypeAlias, final
 
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism, Wishart
+from dpgram.mechanisms import (
+    CalibratedGaussian,
+    CalibratedMechanism,
+    Gaussian,
+    MatrixLaplace,
+    Mechanism,
+    PublicFacts,
+    Wishart,
+)
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import (
@@ -33,10 +41,10 @@ from dpgram.publishing.measurements.moments import First, JointGaussian, MomentN
 Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic"]
 Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
-SECOND: Final[Mapping[str, type[Mechanism]]] = {
-    "gaussian": Gaussian,
-    "matrix-laplace": MatrixLaplace,
-    "wishart": Wishart,
+SECOND: Final[Mapping[str, Mechanism]] = {
+    "gaussian": Gaussian(),
+    "matrix-laplace": MatrixLaplace(),
+    "wishart": Wishart(),
 }
 
 
@@ -54,9 +62,9 @@ class Plan:
     second: Second
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> PublicFacts:
         """For the mechanisms of the second moment."""
-        return Facts(width=self.width, adjacency=self.adjacency)
+        return PublicFacts(width=self.width, adjacency=self.adjacency)
 
     @property
     def first_l2(self) -> float:
@@ -146,15 +154,15 @@ def laplace_vector(reach: float, epsilon: float) -> tuple[VectorNoise, Event]:
     return VectorNoise(law="laplace", scale=scale), PureEvent(epsilon=up(reach / scale))
 
 
-def _with_gaussian_vector(plan: Plan, mechanism: Mechanism, sigma: float) -> MomentNoise:
+def _with_gaussian_vector(plan: Plan, mechanism: CalibratedMechanism, sigma: float) -> MomentNoise:
     return _apart(plan, mechanism, *gaussian_vector(plan.first_l2, sigma))
 
 
-def _with_laplace_vector(plan: Plan, mechanism: Mechanism, epsilon: float) -> MomentNoise:
+def _with_laplace_vector(plan: Plan, mechanism: CalibratedMechanism, epsilon: float) -> MomentNoise:
     return _apart(plan, mechanism, *laplace_vector(first_l1(plan.adjacency, plan.width), epsilon))
 
 
-def _apart(plan: Plan, mechanism: Mechanism, noise: VectorNoise, event: Event) -> MomentNoise:
+def _apart(plan: Plan, mechanism: CalibratedMechanism, noise: VectorNoise, event: Event) -> MomentNoise:
     return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
 
 
@@ -193,7 +201,7 @@ def _zcdp(plan: Plan) -> MomentNoise:
         return _jointly(plan, down(math.sqrt(4.0 * each)))
     pure = greatest(lambda epsilon: pure_rho_at_least(epsilon) <= each)
     if plan.second == "gaussian":
-        mechanism: Mechanism = _gaussian(plan, each)
+        mechanism: CalibratedMechanism = _gaussian(plan, each)
     else:
         leak = down(delta / plan.iterations) if wishart else 0.0
         mechanism = SECOND[plan.second].calibrated(Guarantee(pure, leak), plan.facts)
@@ -202,9 +210,9 @@ def _zcdp(plan: Plan) -> MomentNoise:
     return _with_laplace_vector(plan, mechanism, pure)
 
 
-def _gaussian(plan: Plan, rho: float) -> Gaussian:
+def _gaussian(plan: Plan, rho: float) -> CalibratedGaussian:
     reach = plan.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
-    return Gaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
+    return CalibratedGaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
 
 
 def _proven(sigma: float) -> float:

@@ -17,6 +17,7 @@ from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import AnalysisError
 from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
 from dpgram.estimators.table import Bounds, Learn, Pair, Table, columns_by_name
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
 from dpgram.schema import Schema
@@ -125,7 +126,7 @@ class PrivateLinearRegression(ReleaseRegressor):
         target: str | None = None,
         fit_intercept: bool = True,
         method: Literal["auto", "ols"] = "auto",
-        mechanism: str = "auto",
+        mechanism: MechanismLike = "auto",
         adjacency: AdjacencyName = "add-remove",
         radius: float | None = None,
         missing: MissingPolicy = "drop",
@@ -178,7 +179,7 @@ class PrivateLasso(ReleaseRegressor):
         schema: Schema | None = None,
         target: str | None = None,
         fit_intercept: bool = True,
-        mechanism: str = "auto",
+        mechanism: MechanismLike = "auto",
         adjacency: AdjacencyName = "add-remove",
         radius: float | None = None,
         missing: MissingPolicy = "drop",

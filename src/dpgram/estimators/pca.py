@@ -15,6 +15,7 @@ from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.covariance import refuse_other_than_numbers
 from dpgram.estimators.table import Bounds
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
 from dpgram.schema import Schema
@@ -52,7 +53,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
         standardise: bool = False,
         bounds: Bounds = None,
         schema: Schema | None = None,
-        mechanism: str = "auto",
+        mechanism: MechanismLike = "auto",
         adjacency: AdjacencyName = "add-remove",
         radius: float | None = None,
         missing: MissingPolicy = "drop",

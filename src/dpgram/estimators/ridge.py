@@ -22,8 +22,7 @@ from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.estimators.linear import Matrix, RegressionEstimator
 from dpgram.estimators.paying import delta_inspected, paid
 from dpgram.estimators.table import Bounds, Learn, Pair, Table
-from dpgram.mechanisms import Facts
-from dpgram.mechanisms.matrix_laplace import MatrixLaplace
+from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
@@ -71,7 +70,7 @@ class PrivateRidge(RegressionEstimator):
         schema: Schema | None = None,
         target: str | None = None,
         fit_intercept: bool = True,
-        mechanism: str = "auto",
+        mechanism: MechanismLike = "auto",
         adjacency: AdjacencyName = "add-remove",
         radius: float | None = None,
         missing: MissingPolicy = "drop",
@@ -104,14 +103,15 @@ class PrivateRidge(RegressionEstimator):
             return self._take(self._from_learnt(table), table)
         reach = Reach.of(table.schema, str(table.target), self.radius)
         asked = Guarantee.checked(self.epsilon, self.delta)
-        self.mechanism_ = self._chosen(asked, reach)
-        if self.mechanism_ == JOINT:
+        chosen = self._chosen(asked, reach)
+        if chosen == JOINT:
+            self.mechanism_ = JOINT
             return self._take(self._from_joint(table, reach, asked), table)
-        return self._take(self._from_release(table, reach), table)
+        return self._take(self._from_release(table, reach, chosen), table)
 
-    def _chosen(self, asked: Guarantee, reach: Reach) -> str:
+    def _chosen(self, asked: Guarantee, reach: Reach) -> MechanismLike:
         """By public facts alone."""
-        if self.mechanism != "auto":
+        if self.mechanism not in (Auto.name, Auto()):
             return self.mechanism
         book = open_ledger(self.ledger)
         if asked.pure or (book is not None and book.currency == "epsilon"):
@@ -124,10 +124,10 @@ class PrivateRidge(RegressionEstimator):
     def _laplace_forecast(self, asked: Guarantee, reach: Reach) -> float:
         """E|n − Nβ|² of matrix Laplace noise, the target at its best length: against the joint `forecast`."""
         width = len(reach.features)
-        facts = Facts(width=width + 1, adjacency=adjacency_named(self.adjacency))
+        facts = PublicFacts(width=width + 1, adjacency=adjacency_named(self.adjacency))
         # The law is for rows of full lattice length; here that length covers features and target.
         unit = (1.0 + TARGET_LENGTH**2) * reach.x_encoded**2 / 2.0**30
-        off = MatrixLaplace.calibrated(Guarantee(asked.epsilon), facts).law(width + 1).offdiagonal_sd * unit
+        off = MatrixLaplace().calibrated(Guarantee(asked.epsilon), facts).law(width + 1).offdiagonal_sd * unit
         stretch = TARGET_LENGTH * reach.x / reach.y
         slope = SLOPE * reach.y / reach.x
         return off**2 * (width / stretch**2 + (width + 1.0) * slope**2)
@@ -179,7 +179,7 @@ class PrivateRidge(RegressionEstimator):
         )
         return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 
-    def _from_release(self, table: Table, reach: Reach) -> Regression:
+    def _from_release(self, table: Table, reach: Reach, mechanism: MechanismLike) -> Regression:
         """Another mechanism: one symmetric noise, the target at the length that serves it best."""
         target = str(table.target)
         old = table.schema.column(target).weight
@@ -187,7 +187,8 @@ class PrivateRidge(RegressionEstimator):
         schema = reweighted(table.schema, target, length / old)
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
         radius = None if self.radius is None else math.hypot(reach.x_encoded, length)
-        self.release_ = self._published(weighted, mechanism=self.mechanism_, radius=radius)
+        self.release_ = self._published(weighted, mechanism=mechanism, radius=radius)
+        self.mechanism_ = self.release_.mechanism.name
         return self._regressed(self.release_, target)
 
     def _from_learnt(self, table: Table) -> Regression:

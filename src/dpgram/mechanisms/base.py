@@ -1,23 +1,28 @@
-"""What a mechanism is: public facts in, a calibrated noise, a price, and one draw."""
+"""What a mechanism is: its parameters and properties, and once calibrated its noise, price and draw."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, final
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import ClassVar, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.errors import MechanismError
+from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import Law
-from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
+from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
 
 IntegerMatrix = npt.NDArray[np.object_]
 """A square matrix of Python integers: cells may pass 2^63 once noise is added."""
+ROWS_GUESSED: Final = 100_000
+"""Stands in for the number of rows in forecasts where none is given."""
 
 
 def symmetric(diagonal: npt.NDArray[np.object_], below: npt.NDArray[np.object_]) -> IntegerMatrix:
@@ -52,27 +57,17 @@ def rounded(matrix: npt.NDArray[np.float64]) -> IntegerMatrix:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """The public facts a mechanism is calibrated from. Nothing in here is read from the data."""
+class PublicFacts:
+    """What a mechanism is calibrated from, beside its own parameters. None of it is read from the data."""
 
     width: int
     adjacency: Adjacency
     rows: int | None = None
     """A public row count or a guess of it; only for forecasts and choices of parameters."""
-    ridge: float | None = None
-    """A public ridge in lattice units, for mechanisms that take one."""
-    rank: int | None = None
-    """The number of directions to keep, for mechanisms that build the matrix from them."""
-    degrees: int | None = None
-    """Degrees of freedom (or sketch rows), for mechanisms of the Wishart family."""
     unit_rows: int = 1
     """Most rows of one privacy unit: the rank of what it contributes."""
-
-    @property
-    def options(self) -> frozenset[str]:
-        """The names of the mechanism's parameters that were given."""
-        given = {"ridge": self.ridge, "rank": self.rank, "degrees": self.degrees}
-        return frozenset(name for name, value in given.items() if value is not None)
+    radius: float = 1.0
+    """R: no encoded row is longer. What a parameter in encoded units is measured against."""
 
 
 @final
@@ -87,42 +82,103 @@ class Drawn:
 
 
 class Mechanism(ABC):
-    """An exactly calibrated way from an integer Gram matrix to a private one.
+    """What a person asks for: a way from an integer Gram matrix to a private one, with its own parameters.
 
-    Works in lattice units: each row (or privacy unit) contributes a positive semidefinite integer matrix of
-    trace, and hence Frobenius norm, at most `lattice.ROW_NORM_SQUARED`.
+    A frozen dataclass whose fields are the parameters, each with a default, so that the name alone is enough
+    to ask for it. Its properties are class attributes: nothing outside keeps lists of names.
     """
 
     name: ClassVar[str]
-    options: ClassVar[frozenset[str]] = frozenset()
-    """Those of `ridge`, `rank` and `degrees` that this mechanism takes."""
-    psd: ClassVar[bool]
+    semidefinite: ClassVar[bool]
     """Whether every published matrix is positive semidefinite."""
     pure: ClassVar[bool] = False
     """Whether it needs no δ."""
-    several_rows: ClassVar[bool] = True
-    """Whether its guarantee is proven for units of several rows, which change the matrix by more than rank 1.
+    gaussian: ClassVar[bool] = False
+    """Whether its price is a μ² that one σ decides, whatever the number of columns.
+
+    It then adds up exactly with Gaussian counts that are measured before the matrix, and has `of_mu_squared`.
+    """
+    one_row_per_unit: ClassVar[bool] = False
+    """Whether it is proven only for units of one row, which change the matrix by no more than rank 1.
 
     Proofs: proofs/sketch.md#sketch-several, proofs/units.md#units-mechanisms.
     """
     joint_groups: ClassVar[bool] = False
     """Whether it may serve several groups at the price of one where a unit has rows in several of them."""
     in_blocks: ClassVar[bool] = False
-    """Whether blocks of columns can share a budget under it."""
+    """Whether blocks of columns can share a budget under it; `publishing.terms` has the split for each."""
+    public_radius: ClassVar[bool] = False
+    """Whether a parameter is measured against the row radius, which then cannot be learnt."""
     rows_at_most: ClassVar[int | None] = None
     """A public limit on the number of rows, where the error bound of an eigenvalue or inverse needs one."""
+    quick: ClassVar[bool] = False
+    """Whether it is calibrated so fast that a search over ε can afford it."""
+    first_order_error: ClassVar[bool] = False
+    """Whether the error its law states is of first order only, so that plans check it by simulation."""
+
+    @abstractmethod
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedMechanism:
+        """The least noise that meets `guarantee`; never less than it needs."""
 
     @classmethod
     @abstractmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """The least noise that meets `guarantee`; never less than it needs."""
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """Whether what a release file states has exactly this mechanism's form and keeps its promise.
+
+        The price of the stated noise is computed again, by the formula or the curve of the proof.
+        """
+
+    def of_mu_squared(self, mu_squared: float, facts: PublicFacts) -> CalibratedMechanism:
+        """The noise that costs this μ², for a mechanism that is `gaussian`."""
+        del mu_squared, facts
+        raise NotImplementedError(self.name)
+
+    def guessed(self, facts: PublicFacts) -> Self:
+        """The same with parameters that nobody gave and it cannot do without: for forecasts, from rows."""
+        del facts
+        return self
+
+    def for_fewer_columns(self, width: int) -> Self:
+        """The same for a matrix of only `width` columns, as far as it can be."""
+        del width
+        return self
+
+    @property
+    def follows_rows(self) -> bool:
+        """Whether its parameters follow from the number of rows, and quickly: plans then vary both."""
+        return False
+
+    @final
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters that were given."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class CalibratedMechanism(ABC):
+    """What calibration makes of a mechanism: noise of a fixed size, its price, and one draw.
+
+    Works in lattice units: each row (or privacy unit) contributes a positive semidefinite integer matrix of
+    trace, and hence Frobenius norm, at most `lattice.ROW_NORM_SQUARED`. A frozen dataclass, whose fields are
+    the parameters that a release file states.
+    """
+
+    kind: ClassVar[type[Mechanism]]
+    """The mechanism it was made of."""
+
+    @final
+    @property
+    def name(self) -> str:
+        """That of its mechanism."""
+        return self.kind.name
 
     @abstractmethod
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """The exact privacy curve δ(ε) of one draw."""
 
     @abstractmethod
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """What a ledger is charged for one draw."""
 
     @abstractmethod
@@ -132,3 +188,26 @@ class Mechanism(ABC):
     @abstractmethod
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """One noisy matrix from the exact cells. Call it only after the event has been charged."""
+
+
+def refuse_pure(name: str, guarantee: Guarantee) -> None:
+    """For mechanisms whose losses have no bound."""
+    if guarantee.pure:
+        raise MechanismError(
+            f"{name} cannot give a pure guarantee",
+            got="delta = 0",
+            limit="delta > 0",
+            remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
+        )
+
+
+def checked_count(name: str, parameter: str, value: object, *, most: float) -> None:
+    """Refuse a parameter that is no whole number from 1 to `most`; None, for the default, passes."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (whole and 1 <= value <= most):  # type: ignore[operator]
+        raise MechanismError(
+            f"{parameter} of {name} must be a whole number in its range",
+            got=repr(value),
+            limit=f"1 ≤ {parameter} ≤ {most:g}",
+            remedy=f"Leave {parameter} out to have it chosen from public facts.",
+        )

@@ -24,17 +24,29 @@ import numpy.typing as npt
 
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, Laplace, MatrixLaplace, Mechanism
-from dpgram.mechanisms.wishart_family import ROWS_GUESSED
+from dpgram.mechanisms import (
+    Auto,
+    CalibratedMechanism,
+    Gaussian,
+    Laplace,
+    MatrixLaplace,
+    Mechanism,
+    PublicFacts,
+    Sketch,
+    SketchAdaptive,
+    Wishart,
+)
+from dpgram.mechanisms.base import ROWS_GUESSED
+from dpgram.mechanisms.stated import ROUNDING
 from dpgram.privacy.accountant import CURRENCIES, Currency, price
 from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.guarantee import Guarantee
 
-AUTO = "auto"
-PSD_CANDIDATES: Final = (("wishart", "sketch"), ("sketch-adaptive",))
+SEMIDEFINITE_CANDIDATES: Final[tuple[tuple[Mechanism, ...], ...]] = (
+    (Wishart(), Sketch()),
+    (SketchAdaptive(),),
+)
 """By what their calibration costs. Inverse-Wishart sampling has the ridge of a sketch, and more error."""
-_ROUNDING: Final = 1e-9
-"""What two evaluations of one curve may differ by, as where a release is loaded."""
 CLOSE_TO_FLOOR: Final = 1.1
 """A semidefinite release whose error is within this of the floor is taken: looking on could gain no more."""
 
@@ -44,19 +56,18 @@ CLOSE_TO_FLOOR: Final = 1.1
 class Choice:
     """A calibrated mechanism, the guarantee it gives, and the reason in words."""
 
-    mechanism: Mechanism
+    mechanism: CalibratedMechanism
     guarantee: Guarantee
     reason: str
 
 
 def choose(
-    name: str, guarantee: Guarantee, facts: Facts, currency: Currency | None, *, psd: bool = False
+    asked: Mechanism | Auto, guarantee: Guarantee, facts: PublicFacts, currency: Currency | None
 ) -> Choice:
-    """The mechanism of that name, or the best for "auto"; with `psd`, of those with semidefinite output."""
-    if name != AUTO:
-        return _named(name, guarantee, facts, psd=psd)
-    _refuse_options(name, facts.options)
-    if psd:
+    """The mechanism that was asked for, calibrated, or the best where the choice was left open."""
+    if isinstance(asked, Mechanism):
+        return _named(asked, guarantee, facts)
+    if asked.semidefinite:
         return _semidefinite(guarantee, facts)
     if guarantee.pure:
         return _pure(guarantee.epsilon, facts, "auto: delta = 0 was asked for, and gaussian cannot give it")
@@ -65,7 +76,7 @@ def choose(
             guarantee.epsilon, facts, "auto: the ledger has delta = 0, so only pure releases fit in it"
         )
     try:
-        gaussian = Gaussian.calibrated(guarantee, facts)
+        gaussian = Gaussian().calibrated(guarantee, facts)
     except (GuaranteeError, MechanismError):
         reason = (
             "auto: gaussian noise is not proven for so large an epsilon (or is too large for so small a one)"
@@ -82,43 +93,31 @@ def choose(
     return Choice(mechanism=gaussian, guarantee=guarantee, reason=reason)
 
 
-def forecast_error(mechanism: Mechanism, facts: Facts) -> float:
+def forecast_error(mechanism: CalibratedMechanism, facts: PublicFacts) -> float:
     """√Σ E(M − G)²_ij/(λ_iλ_j) / d: the typical error of a cell as a part of what the table has there."""
     values = assumed_spectrum(facts)
     cells = mechanism.expected(values).cell_variances(values)
     return math.sqrt(float((1.0 / values) @ cells @ (1.0 / values))) / facts.width
 
 
-def assumed_spectrum(facts: Facts) -> npt.NDArray[np.float64]:
+def assumed_spectrum(facts: PublicFacts) -> npt.NDArray[np.float64]:
     """Eigenvalues ∝ 1/i of n full-length rows, in lattice units."""
     falling = 1.0 / np.arange(1.0, facts.width + 1.0)
     rows = ROWS_GUESSED if facts.rows is None else facts.rows
     return np.asarray(falling * (rows * ROW_NORM_SQUARED / falling.sum()))
 
 
-def _named(name: str, guarantee: Guarantee, facts: Facts, *, psd: bool) -> Choice:
-    kind = MECHANISMS.get(name)
-    if kind is None:
-        raise MechanismError(
-            "unknown mechanism", got=repr(name), limit=f"one of {', '.join([AUTO, *MECHANISMS])}"
-        )
-    if psd and not kind.psd:
-        raise MechanismError(
-            f"what {name} publishes need not be positive semidefinite",
-            limit=f"psd with one of {', '.join(n for n, k in MECHANISMS.items() if k.psd)}",
-            remedy="Leave psd out (analyses correct for the noise), or take mechanism='auto'.",
-        )
-    _refuse_options(name, facts.options - kind.options)
-    mechanism = kind.calibrated(guarantee, facts)
+def _named(asked: Mechanism, guarantee: Guarantee, facts: PublicFacts) -> Choice:
+    mechanism = asked.calibrated(guarantee, facts)
     pure = _delta_kept(mechanism, guarantee, facts) == 0.0
     given = Guarantee(guarantee.epsilon) if pure else guarantee
     return Choice(mechanism=mechanism, guarantee=given, reason="asked for by name")
 
 
-def _delta_kept(mechanism: Mechanism, guarantee: Guarantee, facts: Facts) -> float:
+def _delta_kept(mechanism: CalibratedMechanism, guarantee: Guarantee, facts: PublicFacts) -> float:
     """δ(ε) of what was calibrated: refused, before anything is charged, where its own curve says more."""
     found = mechanism.curve(facts).delta(guarantee.epsilon)
-    if found > guarantee.delta * (1.0 + _ROUNDING):
+    if found > guarantee.delta * (1.0 + ROUNDING):
         raise GuaranteeError(
             f"no noise of {mechanism.name} is known to keep this guarantee",
             got=guarantee,
@@ -127,30 +126,22 @@ def _delta_kept(mechanism: Mechanism, guarantee: Guarantee, facts: Facts) -> flo
     return found
 
 
-def _refuse_options(name: str, excess: frozenset[str]) -> None:
-    if excess:
-        takers = [name for name, kind in MECHANISMS.items() if excess <= kind.options]
-        raise MechanismError(
-            f"mechanism {name!r} has no parameter {' or '.join(sorted(excess))}",
-            limit=f"taken by {', '.join(takers) or 'no mechanism'}",
-        )
-
-
-def _semidefinite(guarantee: Guarantee, facts: Facts) -> Choice:
+def _semidefinite(guarantee: Guarantee, facts: PublicFacts) -> Choice:
     """All of the Wishart family have the same price, an (ε, δ) event, so no currency enters."""
     if guarantee.pure:
         raise MechanismError(
             "no mechanism gives a positive semidefinite matrix with delta = 0",
-            got="psd and delta = 0",
+            got="semidefinite=True and delta = 0",
             limit="delta > 0",
-            remedy="Give a delta such as 1e-6, or leave psd out: analyses repair the matrix.",
+            remedy="Give a delta such as 1e-6, or leave semidefinite out: analyses repair the matrix.",
         )
-    floor = forecast_error(Gaussian.calibrated(guarantee, facts), facts)
+    floor = forecast_error(Gaussian().calibrated(guarantee, facts), facts)
     found: dict[str, float] = {}
-    made: dict[str, Mechanism] = {}
-    for names in PSD_CANDIDATES:
-        for name in names:
-            made[name] = MECHANISMS[name].calibrated(guarantee, facts)
+    made: dict[str, CalibratedMechanism] = {}
+    for candidates in SEMIDEFINITE_CANDIDATES:
+        for candidate in candidates:
+            name = candidate.name
+            made[name] = candidate.calibrated(guarantee, facts)
             _delta_kept(made[name], guarantee, facts)
             found[name] = forecast_error(made[name], facts)
         if min(found.values()) <= CLOSE_TO_FLOOR * floor:
@@ -164,28 +155,28 @@ def _semidefinite(guarantee: Guarantee, facts: Facts) -> Choice:
     return Choice(mechanism=made[best], guarantee=guarantee, reason=reason)
 
 
-def _pure(epsilon: float, facts: Facts, reason: str) -> Choice:
+def _pure(epsilon: float, facts: PublicFacts, reason: str) -> Choice:
     guarantee = Guarantee(epsilon)
     return Choice(mechanism=_best_pure(guarantee, facts), guarantee=guarantee, reason=reason)
 
 
-def _best_pure(guarantee: Guarantee, facts: Facts) -> Mechanism:
+def _best_pure(guarantee: Guarantee, facts: PublicFacts) -> CalibratedMechanism:
     """Matrix Laplace, except for one column under replace-one, where the plain Laplace has half its noise."""
-    matrix, plain = MatrixLaplace.calibrated(guarantee, facts), Laplace.calibrated(guarantee, facts)
+    matrix, plain = MatrixLaplace().calibrated(guarantee, facts), Laplace().calibrated(guarantee, facts)
     return plain if forecast_error(plain, facts) < forecast_error(matrix, facts) else matrix
 
 
-def _epsilon_of_equal_price(gaussian: Gaussian, facts: Facts, currency: Currency) -> float:
+def _epsilon_of_equal_price(gaussian: CalibratedMechanism, facts: PublicFacts, currency: Currency) -> float:
     """The largest pure ε that costs no more than the Gaussian release."""
     limit = price(gaussian.event(facts), currency).amount
     return greatest(lambda epsilon: _pure_price(epsilon, facts, currency) <= limit)
 
 
-def _pure_price(epsilon: float, facts: Facts, currency: Currency) -> Fraction:
-    return price(MatrixLaplace.calibrated(Guarantee(epsilon), facts).event(facts), currency).amount
+def _pure_price(epsilon: float, facts: PublicFacts, currency: Currency) -> Fraction:
+    return price(MatrixLaplace().calibrated(Guarantee(epsilon), facts).event(facts), currency).amount
 
 
-def _noise(mechanism: Mechanism, facts: Facts) -> float:
+def _noise(mechanism: CalibratedMechanism, facts: PublicFacts) -> float:
     """√(2E|N|²_F/(d(d+1))): σ in units of one row's largest contribution, so that 5 is five rows' worth."""
     values = assumed_spectrum(facts)
     total = float(mechanism.expected(values).cell_variances(values).sum())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism
-from dpgram.mechanisms.eigenvectors import bounded, checked_rank
+from dpgram.mechanisms.base import CalibratedMechanism, Drawn, Mechanism, PublicFacts
+from dpgram.mechanisms.eigenvectors import KEPT, SpectralMechanism, bounded, directions_stated
+from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import Deflation as DeflationLaw
-from dpgram.privacy.accountant import Event, PureEvent
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.directions import deflation_matrix
 from dpgram.privacy.sampling.entropy import Entropy
@@ -25,7 +26,7 @@ MOST_ROWS: Final = 1 << 33
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deflation(Mechanism):
+class Deflation(SpectralMechanism):
     """k times: θ ∝ exp(c·uᵀRu), λ̂ = θᵀRθ + Laplace, R ← R − λ̂θθᵀ; the release is Σ λ̂θθᵀ.
 
     k(ε_v + ε_λ)-DP with c = ε_v (add/remove) or ε_v/2 (replace-one) per row's trace and scale 1/ε_λ.
@@ -33,22 +34,39 @@ class Deflation(Mechanism):
     """
 
     name: ClassVar[str] = "deflation"
-    psd: ClassVar[bool] = False
     pure: ClassVar[bool] = True
-    options: ClassVar[frozenset[str]] = frozenset({"rank"})
+
+    rank: int | None = None
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedDeflation:
+        """ε is shared equally by the steps, and in each by direction and value; δ is not used."""
+        return CalibratedDeflation(
+            epsilon=guarantee.epsilon,
+            rank=self.rank_for(facts),
+            range_per_unit=int(facts.adjacency.utility_range(1.0)),
+        )
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """ε ≥ k(1/b + range·c)."""
+        law = stated.law
+        if not isinstance(law, DeflationLaw) or not (law.value_scale > 0 and law.temperature >= 0):
+            return False
+        step = 1.0 / law.value_scale + stated.adjacency.utility_range(1.0) * law.temperature / KEPT
+        own = stated.has_own_epsilon() and directions_stated(stated, law)
+        return own and stated.pure_within(law.rank * step)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedDeflation(CalibratedMechanism):
+    """Σ λ̂θθᵀ with its ε and k. proofs/eigenvectors.md#eigenvectors-deflation"""
+
+    kind: ClassVar[type[Mechanism]] = Deflation
 
     epsilon: float
     rank: int
     range_per_unit: int
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """ε is shared equally by the steps, and in each by direction and value; δ is not used."""
-        return cls(
-            epsilon=guarantee.epsilon,
-            rank=checked_rank(facts),
-            range_per_unit=int(facts.adjacency.utility_range(1.0)),
-        )
 
     def _law(self) -> DeflationLaw:
         """θᵀRθ moves by one row's trace, rounded to lattice units or not."""
@@ -64,12 +82,12 @@ class Deflation(Mechanism):
         del values
         return self._law()
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism."""
         del facts
         return PureCurve(self.epsilon)
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """Pure ε."""
         del facts
         return PureEvent(epsilon=self.epsilon)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self, final
 
 import numpy as np
@@ -12,9 +12,18 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, as_floats
-from dpgram.noise import EigenvectorSampling
-from dpgram.privacy.accountant import Event, PureEvent, ZcdpEvent
+from dpgram.mechanisms.base import (
+    CalibratedMechanism,
+    Drawn,
+    Mechanism,
+    PublicFacts,
+    as_floats,
+    checked_count,
+    refuse_pure,
+)
+from dpgram.mechanisms.stated import ROUNDING, StatedNoise
+from dpgram.noise import Deflation, EigenvectorSampling
+from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.base import ConcentratedCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.spectral import (
@@ -25,6 +34,7 @@ from dpgram.privacy.curves.spectral import (
     falling,
     temperatures,
 )
+from dpgram.privacy.events import Event, PureEvent, ZcdpEvent
 from dpgram.privacy.guarantee import Guarantee, rho_at_most
 from dpgram.privacy.sampling.directions import frame_matrix
 from dpgram.privacy.sampling.entropy import Entropy
@@ -36,7 +46,45 @@ more in the directions; a tenth is up to 4% better where signal is strong and wo
 the reverse (benchmarks/eigenvectors.py)."""
 
 
-class _SpectralMechanism(Mechanism):
+KEPT: Final = 1.0 - 1e-6
+"""Inverse temperatures stay a millionth below their budget: proofs/eigenvectors.md#eigenvectors-floats."""
+_PARAMETERS: Final = frozenset({"epsilon", "rho", "rank", "range_per_unit", "value_sensitivity", "split"})
+
+
+class SpectralMechanism(Mechanism):
+    """Mechanisms that build the matrix from directions they draw."""
+
+    semidefinite: ClassVar[bool] = False
+    first_order_error: ClassVar[bool] = True
+
+    rank: int | None
+    """The number of directions to keep; None: as many as there are encoded columns."""
+
+    @final
+    def __post_init__(self) -> None:
+        checked_count(self.name, "rank", self.rank, most=math.inf)
+
+    @final
+    def for_fewer_columns(self, width: int) -> Self:
+        """No more directions than columns."""
+        kept = None if self.rank is None else min(self.rank, width)
+        return replace(self, rank=kept)  # type: ignore[type-var]
+
+    @final
+    def rank_for(self, facts: PublicFacts) -> int:
+        """The asked rank, or the full one."""
+        rank = facts.width if self.rank is None else self.rank
+        if rank > facts.width:
+            raise MechanismError(
+                "the rank must be a number of directions",
+                got=rank,
+                limit=f"1 ≤ rank ≤ {facts.width} encoded columns",
+                remedy="Ask for fewer, or leave rank out to keep all.",
+            )
+        return rank
+
+
+class _CalibratedSpectral(CalibratedMechanism):
     """What both forms share: one law, one draw."""
 
     @abstractmethod
@@ -67,7 +115,7 @@ class _SpectralMechanism(Mechanism):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Eigenvectors(_SpectralMechanism):
+class Eigenvectors(SpectralMechanism):
     """Ĝ = Σ λ̂_i θ_i θ_iᵀ, λ̂ = λ(G) + Laplace(Δ/ε₀), θ_i ∝ exp(c_i uᵀGu) orthogonal to the earlier ones.
 
     (ε₀ + Σ ε_i)-DP with c_i = ε_i (add/remove) or ε_i/2 (replace-one) per row's trace; ε_i of least forecast
@@ -75,10 +123,36 @@ class Eigenvectors(_SpectralMechanism):
     """
 
     name: ClassVar[str] = "eigenvectors"
-    psd: ClassVar[bool] = False
     pure: ClassVar[bool] = True
-    options: ClassVar[frozenset[str]] = frozenset({"rank"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
+
+    rank: int | None = None
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedEigenvectors:
+        """All of ε is used, `VALUE_SHARE` of it on eigenvalues; δ is not used."""
+        return CalibratedEigenvectors(
+            epsilon=guarantee.epsilon,
+            rank=self.rank_for(facts),
+            range_per_unit=int(facts.adjacency.utility_range(1.0)),
+            value_sensitivity=eigenvalue_sensitivity(facts.adjacency, facts.width),
+        )
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """ε ≥ Δ_λ/b + range·Σc_i."""
+        law = stated.law
+        if not isinstance(law, EigenvectorSampling) or law.norm != 1 or not _possible(stated, law):
+            return False
+        values, directions = _prices(law, stated.adjacency, stated.width)
+        return stated.pure_within(values + directions) and stated.has_own_epsilon()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedEigenvectors(_CalibratedSpectral):
+    """Σ λ̂_i θ_i θ_iᵀ with its ε and rank. proofs/eigenvectors.md#eigenvectors-direction"""
+
+    kind: ClassVar[type[Mechanism]] = Eigenvectors
 
     epsilon: float
     rank: int
@@ -86,16 +160,6 @@ class Eigenvectors(_SpectralMechanism):
     """How far one neighbour can move uᵀGu between directions: 1 row's trace, or 2 under replace-one."""
     value_sensitivity: float
     split: Split = "forecast"
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """All of ε is used, `VALUE_SHARE` of it on eigenvalues; δ is not used."""
-        return cls(
-            epsilon=guarantee.epsilon,
-            rank=checked_rank(facts),
-            range_per_unit=int(facts.adjacency.utility_range(1.0)),
-            value_sensitivity=eigenvalue_sensitivity(facts.adjacency, facts.width),
-        )
 
     def _law(self) -> EigenvectorSampling:
         return EigenvectorSampling(
@@ -108,12 +172,12 @@ class Eigenvectors(_SpectralMechanism):
             norm=1,
         )
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism."""
         del facts
         return PureCurve(self.epsilon)
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """Pure ε."""
         del facts
         return PureEvent(epsilon=self.epsilon)
@@ -121,7 +185,7 @@ class Eigenvectors(_SpectralMechanism):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EigenvectorsZcdp(_SpectralMechanism):
+class EigenvectorsZcdp(SpectralMechanism):
     """The same accounted by bounded range: ρ = ε₀²/2 + Σ c_i²/8 (add/remove) or + Σ c_i²/2 (replace-one).
 
     (ε, δ)-DP through ρ-zCDP; c_i of least forecast error.
@@ -129,32 +193,44 @@ class EigenvectorsZcdp(_SpectralMechanism):
     """
 
     name: ClassVar[str] = "eigenvectors-zcdp"
-    psd: ClassVar[bool] = False
-    options: ClassVar[frozenset[str]] = frozenset({"rank"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
+
+    rank: int | None = None
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedEigenvectorsZcdp:
+        """The largest ρ inside (ε, δ)."""
+        refuse_pure(self.name, guarantee)
+        return CalibratedEigenvectorsZcdp(
+            rho=rho_at_most(guarantee.epsilon, guarantee.delta),
+            rank=self.rank_for(facts),
+            range_per_unit=int(facts.adjacency.utility_range(1.0)),
+            value_sensitivity=eigenvalue_sensitivity(facts.adjacency, facts.width),
+        )
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """ρ ≥ (Δ_λ/b)²/2 + range²·Σc_i²/8."""
+        law = stated.law
+        if not isinstance(law, EigenvectorSampling) or law.norm != 2 or not _possible(stated, law):
+            return False
+        values, directions = _prices(law, stated.adjacency, stated.width)
+        rho = 0.5 * values**2 + 0.125 * directions**2
+        enough = stated.number("rho") * (1 + ROUNDING) >= rho
+        return enough and stated.delta > 0 and stated.curve_within(ConcentratedCurve(rho))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedEigenvectorsZcdp(_CalibratedSpectral):
+    """Σ λ̂_i θ_i θ_iᵀ with its ρ and rank. proofs/eigenvectors.md#eigenvectors-sequence"""
+
+    kind: ClassVar[type[Mechanism]] = EigenvectorsZcdp
 
     rho: float
     rank: int
     range_per_unit: int
     value_sensitivity: float
     split: Split = "forecast"
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """The largest ρ inside (ε, δ)."""
-        if guarantee.pure:
-            raise MechanismError(
-                "eigenvectors-zcdp cannot give a pure guarantee",
-                got="delta = 0",
-                limit="delta > 0",
-                remedy="Use mechanism='eigenvectors', or give a delta such as 1e-6.",
-            )
-        return cls(
-            rho=rho_at_most(guarantee.epsilon, guarantee.delta),
-            rank=checked_rank(facts),
-            range_per_unit=int(facts.adjacency.utility_range(1.0)),
-            value_sensitivity=eigenvalue_sensitivity(facts.adjacency, facts.width),
-        )
 
     def _law(self) -> EigenvectorSampling:
         value_epsilon = math.sqrt(2.0 * VALUE_SHARE * self.rho)
@@ -167,12 +243,12 @@ class EigenvectorsZcdp(_SpectralMechanism):
             norm=2,
         )
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """What ρ-zCDP promises."""
         del facts
         return ConcentratedCurve(self.rho)
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """ρ."""
         del facts
         return ZcdpEvent(rho=self.rho)
@@ -186,13 +262,23 @@ def bounded(temperature: float, rows: int) -> float:
     return min(temperature, LARGEST_EXPONENT / rows)
 
 
-def checked_rank(facts: Facts) -> int:
-    """The asked rank, or the full one."""
-    rank = facts.width if facts.rank is None else facts.rank
-    if not 1 <= rank <= facts.width:
-        raise MechanismError(
-            "the rank must be a number of directions",
-            got=rank,
-            limit=f"1 ≤ rank ≤ {facts.width} encoded columns",
-        )
-    return rank
+def _prices(law: EigenvectorSampling, adjacency: Adjacency, width: int) -> tuple[float, float]:
+    """What the eigenvalues cost in ε, and the directions in bounded range."""
+    values = eigenvalue_sensitivity(adjacency, width) / law.value_scale
+    return values, adjacency.utility_range(1.0) * law.total / KEPT
+
+
+def _possible(stated: StatedNoise, law: EigenvectorSampling) -> bool:
+    return law.value_scale > 0 and law.total >= 0 and directions_stated(stated, law)
+
+
+def directions_stated(stated: StatedNoise, law: EigenvectorSampling | Deflation) -> bool:
+    """Whether the parameters are those of a mechanism that draws directions, and the rank is possible."""
+    return (
+        set(stated.parameters) <= _PARAMETERS
+        and 1 <= law.rank <= stated.width
+        and stated.parameters.get("rank") == law.rank
+        and stated.mu is None
+        and stated.rho is None
+        and stated.plain_gram
+    )

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
+from dpgram.mechanisms.base import (
+    CalibratedMechanism,
+    Drawn,
+    Mechanism,
+    PublicFacts,
+    refuse_pure,
+    strictly_below,
+    symmetric,
+)
+from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.accountant import Event, GaussianEvent
+from dpgram.privacy.counts import scale_of_counts
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.curves.rounding import up
+from dpgram.privacy.events import Event, GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import LARGEST_SCALE, Entropy
 
@@ -31,9 +41,45 @@ class Gaussian(Mechanism):
     """
 
     name: ClassVar[str] = "gaussian"
-    psd: ClassVar[bool] = False
+    semidefinite: ClassVar[bool] = False
+    gaussian: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedGaussian:
+        """The least σ whose exact curve, discreteness included, is within (ε, δ)."""
+        refuse_pure(self.name, guarantee)
+        sigma = discrete_gaussian_sigma(
+            epsilon=guarantee.epsilon, delta=guarantee.delta, sensitivity=_sensitivity(facts)
+        )
+        return CalibratedGaussian(sigma=sigma)
+
+    def of_mu_squared(self, mu_squared: float, facts: PublicFacts) -> CalibratedGaussian:
+        """One row moves the matrix by no more than it moves one histogram."""
+        steps = facts.adjacency.gram_trace_steps
+        return CalibratedGaussian(
+            sigma=scale_of_counts("discrete-gaussian", mu_squared, histograms=1, steps=steps)
+        )
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """μ ≥ Δ/σ, with what was measured before, and ρ and (ε, δ) that follow from it."""
+        law = stated.law
+        if not isinstance(law, SymmetricGaussian) or stated.parameters != {"sigma": law.sigma}:
+            return False
+        if not law.sigma > 0 or stated.delta == 0 or not stated.plain_gram:
+            return False
+        own = stated.adjacency.gram_trace_steps * (ROW_NORM_SQUARED / law.sigma) ** 2
+        return stated.gaussian_within(math.sqrt(own + stated.before))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedGaussian(CalibratedMechanism):
+    """G + N with its σ. proofs/gaussian.md#gaussian-claim"""
+
+    kind: ClassVar[type[Mechanism]] = Gaussian
 
     sigma: float
     """The scale of a diagonal cell, in lattice units."""
@@ -47,21 +93,6 @@ class Gaussian(Mechanism):
                 remedy="Ask for a larger epsilon or delta.",
             )
 
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """The least σ whose exact curve, discreteness included, is within (ε, δ)."""
-        if guarantee.pure:
-            raise MechanismError(
-                "gaussian noise cannot give a pure guarantee",
-                got="delta = 0",
-                limit="delta > 0",
-                remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
-            )
-        sigma = discrete_gaussian_sigma(
-            epsilon=guarantee.epsilon, delta=guarantee.delta, sensitivity=_sensitivity(facts)
-        )
-        return cls(sigma=sigma)
-
     def law(self, width: int) -> SymmetricGaussian:
         """The law of the noise, which does not depend on the width."""
         del width
@@ -71,11 +102,11 @@ class Gaussian(Mechanism):
         """That of the noise, which is the same for every matrix."""
         return self.law(len(values))
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """The Gaussian curve at μ = Δ/σ."""
         return GaussianCurve(self._mu_at_least(facts))
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """μ-GDP."""
         return GaussianEvent(mu=self._mu_at_least(facts))
 
@@ -89,7 +120,7 @@ class Gaussian(Mechanism):
         )
         return Drawn(cells=cells, noise=self.law(width))
 
-    def _mu_at_least(self, facts: Facts) -> float:
+    def _mu_at_least(self, facts: PublicFacts) -> float:
         return up(_sensitivity(facts) / self.sigma)
 
 
@@ -98,5 +129,5 @@ def offdiagonal_scale_at_least(sigma: float) -> float:
     return up(sigma / math.sqrt(2.0))
 
 
-def _sensitivity(facts: Facts) -> float:
+def _sensitivity(facts: PublicFacts) -> float:
     return facts.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))

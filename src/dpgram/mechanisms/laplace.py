@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
+from dpgram.mechanisms.base import (
+    CalibratedMechanism,
+    Drawn,
+    Mechanism,
+    PublicFacts,
+    strictly_below,
+    symmetric,
+)
+from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import EntrywiseLaplace
-from dpgram.privacy.accountant import Event, PureEvent
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import SLACK, up
+from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
 
@@ -32,17 +40,37 @@ class Laplace(Mechanism):
     """
 
     name: ClassVar[str] = "laplace"
-    psd: ClassVar[bool] = False
+    semidefinite: ClassVar[bool] = False
     pure: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedLaplace:
+        """b = Δ/ε, rounded up far enough that Δ/b, rounded up, is still within ε; δ is not used."""
+        return CalibratedLaplace(scale=up(_sensitivity(facts) / guarantee.epsilon * (1.0 + 4.0 * SLACK)))
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """ε ≥ Δ_w/b with w = b/b_ii the weight of the diagonal, and no δ but that of learnt levels."""
+        law = stated.law
+        if not isinstance(law, EntrywiseLaplace) or stated.parameters != {"scale": law.scale}:
+            return False
+        if not (law.diagonal_scale >= law.scale > 0 and stated.plain_gram):
+            return False
+        weight = law.scale / law.diagonal_scale
+        sensitivity = stated.adjacency.gram_l1(stated.width, float(ROW_NORM_SQUARED), diagonal=weight)
+        return stated.pure_within(sensitivity / law.scale)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedLaplace(CalibratedMechanism):
+    """G + N with its b. proofs/laplace.md#laplace-claim"""
+
+    kind: ClassVar[type[Mechanism]] = Laplace
 
     scale: float
     """b, in lattice units."""
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """b = Δ/ε, rounded up far enough that Δ/b, rounded up, is still within ε; δ is not used."""
-        return cls(scale=up(_sensitivity(facts) / guarantee.epsilon * (1.0 + 4.0 * SLACK)))
 
     def law(self, width: int) -> EntrywiseLaplace:
         """The law of the noise, which does not depend on the width.
@@ -56,11 +84,11 @@ class Laplace(Mechanism):
         """That of the noise, which is the same for every matrix."""
         return self.law(len(values))
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism."""
         return PureCurve(up(_sensitivity(facts) / self.scale))
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """Pure ε."""
         return PureEvent(epsilon=up(_sensitivity(facts) / self.scale))
 
@@ -78,6 +106,6 @@ class Laplace(Mechanism):
         )
 
 
-def _sensitivity(facts: Facts) -> float:
+def _sensitivity(facts: PublicFacts) -> float:
     """Δ_w in L1, with the weight w on the diagonal. Proof: proofs/laplace.md#laplace-sensitivity."""
     return facts.adjacency.gram_l1(facts.width, float(ROW_NORM_SQUARED), diagonal=DIAGONAL_WEIGHT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,17 @@ import numpy.typing as npt
 from dpgram import noise
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts, Mechanism, strictly_below, symmetric
-from dpgram.privacy.accountant import Event, PureEvent
+from dpgram.mechanisms.base import (
+    CalibratedMechanism,
+    Drawn,
+    Mechanism,
+    PublicFacts,
+    strictly_below,
+    symmetric,
+)
+from dpgram.mechanisms.stated import ROUNDING, StatedNoise
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
+from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
 
@@ -31,10 +39,40 @@ class MatrixLaplace(Mechanism):
     """
 
     name: ClassVar[str] = "matrix-laplace"
-    psd: ClassVar[bool] = False
+    semidefinite: ClassVar[bool] = False
     pure: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedMatrixLaplace:
+        """θ = ε/(steps·2^30), rounded down; δ is not used."""
+        theta = guarantee.epsilon / _trace(facts)
+        # A division by a power of two is exact, except among the subnormal numbers; but the float of 0.1 lies
+        # above one tenth, and ten such releases shall fit into a ledger of ε = 1.
+        if Fraction(theta) * _trace(facts) > Fraction(repr(float(guarantee.epsilon))):
+            theta = math.nextafter(theta, 0.0)
+        return CalibratedMatrixLaplace(theta=theta)
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """ε ≥ θ·2^30 or θ·2^31, with what was measured before, and no δ but that of learnt levels."""
+        law = stated.law
+        if not isinstance(law, noise.MatrixLaplace) or stated.parameters != {"theta": law.theta}:
+            return False
+        whole = law.width == stated.width and stated.delta == stated.leak
+        if not law.theta > 0 or not whole or not stated.plain_gram:
+            return False
+        own = stated.adjacency.gram_trace_steps * ROW_NORM_SQUARED * law.theta
+        return stated.epsilon >= (own + stated.before) * (1 - ROUNDING)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedMatrixLaplace(CalibratedMechanism):
+    """G + round(W₁ − W₂) with its θ. proofs/matrix-laplace.md#matrix-laplace-claim"""
+
+    kind: ClassVar[type[Mechanism]] = MatrixLaplace
 
     theta: float
     """The rate, per lattice unit of trace."""
@@ -42,16 +80,6 @@ class MatrixLaplace(Mechanism):
     def __post_init__(self) -> None:
         if not 0.0 < self.theta < math.inf:
             raise MechanismError("theta must be a positive number", got=self.theta, limit="0 < theta < inf")
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """θ = ε/(steps·2^30), rounded down; δ is not used."""
-        theta = guarantee.epsilon / _trace(facts)
-        # A division by a power of two is exact, except among the subnormal numbers; but the float of 0.1 lies
-        # above one tenth, and ten such releases shall fit into a ledger of ε = 1.
-        if Fraction(theta) * _trace(facts) > Fraction(repr(float(guarantee.epsilon))):
-            theta = math.nextafter(theta, 0.0)
-        return cls(theta=theta)
 
     def law(self, width: int) -> noise.MatrixLaplace:
         """The law of the noise on a release of `width` columns."""
@@ -61,11 +89,11 @@ class MatrixLaplace(Mechanism):
         """That of the noise, which is the same for every matrix."""
         return self.law(len(values))
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """That of the worst ε-DP mechanism. Proof: proofs/matrix-laplace.md#matrix-laplace-tight."""
         return PureCurve(self._epsilon(facts))
 
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """Pure ε."""
         return PureEvent(epsilon=self._epsilon(facts))
 
@@ -77,7 +105,7 @@ class MatrixLaplace(Mechanism):
         cells = symmetric(drawn.diagonal() + gram.diagonal(), drawn[below] + gram[below])
         return Drawn(cells=cells, noise=self.law(width))
 
-    def _epsilon(self, facts: Facts) -> float:
+    def _epsilon(self, facts: PublicFacts) -> float:
         """θ·s for each semidefinite step between neighbours.
 
         Proof: proofs/matrix-laplace.md#matrix-laplace-lemma.
@@ -85,7 +113,7 @@ class MatrixLaplace(Mechanism):
         return self.theta * _trace(facts)
 
 
-def _trace(facts: Facts) -> int:
+def _trace(facts: PublicFacts) -> int:
     """How far a neighbour is in trace, the steps there and back added up: 2^30 or 2^31.
 
     Proof: proofs/adjacency.md#adjacency-trace.

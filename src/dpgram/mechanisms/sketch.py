@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts
+from dpgram.mechanisms.base import Drawn, Mechanism, PublicFacts, refuse_pure
+from dpgram.mechanisms.stated import StatedNoise
 from dpgram.mechanisms.wishart_family import (
+    CalibratedFamily,
     WishartFamily,
-    checked_degrees,
     expected_bound,
     forecast_degrees,
     noisy_least_eigenvalue,
     ratio_of,
-    refuse_pure,
     ridge_for,
 )
 from dpgram.noise import WishartSketch
@@ -47,9 +47,39 @@ class Sketch(WishartFamily):
     """
 
     name: ClassVar[str] = "sketch"
-    psd: ClassVar[bool] = True
-    several_rows: ClassVar[bool] = False
-    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+
+    degrees: int | None = None
+    """r; None: so many that the sketch itself hardly errs, by the public number of rows."""
+
+    @property
+    def follows_rows(self) -> bool:
+        """Where r was not given."""
+        return self.degrees is None
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedSketch:
+        """The least w² for the asked r, or for the r from which on the sketch itself hardly errs."""
+        refuse_pure(self.name, guarantee)
+        rows = sketch_rows(self.degrees, guarantee, facts)
+        ridge = ridge_for(sketch_ratio_at_most(guarantee, facts.adjacency, degrees=float(rows)))
+        return CalibratedSketch(epsilon=guarantee.epsilon, delta=guarantee.delta, ridge=ridge, rows=rows)
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """By the exact curve of r and t = 2^30/w²."""
+        law = stated.law
+        if not isinstance(law, WishartSketch) or not stated.has_parameters(ridge=law.ridge, rows=law.rows):
+            return False
+        if not (law.ridge >= 1 and law.rows > 0 and stated.plain_gram):
+            return False
+        return stated.curve_within(_curve(stated.adjacency, law.rows, ratio_of(law.ridge)))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedSketch(CalibratedFamily):
+    """Wishart_d(G + w²I, r)/r with its w² and r. proofs/sketch.md#sketch-added"""
+
+    kind: ClassVar[type[Mechanism]] = Sketch
 
     epsilon: float
     delta: float
@@ -58,20 +88,12 @@ class Sketch(WishartFamily):
     rows: int
     """r."""
 
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """The least w² for the asked r, or for the r from which on the sketch itself hardly errs."""
-        refuse_pure(cls.name, guarantee)
-        rows = sketch_rows(guarantee, facts)
-        ridge = ridge_for(sketch_ratio_at_most(guarantee, facts.adjacency, degrees=float(rows)))
-        return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, ridge=ridge, rows=rows)
-
     def expected(self, values: npt.NDArray[np.float64]) -> WishartSketch:
         """One law for every matrix."""
         del values
         return WishartSketch(ridge=self.ridge, rows=self.rows)
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """The exact curve at t = s/w²."""
         return _curve(facts.adjacency, self.rows, ratio_of(self.ridge))
 
@@ -91,10 +113,44 @@ class SketchAdaptive(WishartFamily):
     """
 
     name: ClassVar[str] = "sketch-adaptive"
-    psd: ClassVar[bool] = True
-    several_rows: ClassVar[bool] = False
-    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
     rows_at_most: ClassVar[int | None] = ROWS_AT_MOST
+
+    degrees: int | None = None
+    """r, as for the plain sketch."""
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedSketchAdaptive:
+        """A sixteenth of μ² and a quarter of δ go to the look; the rest decides T."""
+        refuse_pure(self.name, guarantee)
+        rows = sketch_rows(self.degrees, guarantee, facts)
+        mu, beta = look(guarantee)
+        ratio = adaptive_ratio_at_most(
+            guarantee, facts.adjacency, degrees=float(rows), mu=mu, beta=beta, family=SketchCurve
+        )
+        ridge = ridge_for(ratio)
+        return CalibratedSketchAdaptive(
+            epsilon=guarantee.epsilon, delta=guarantee.delta, largest_ridge=ridge, rows=rows, mu=mu, beta=beta
+        )
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """By the curve of the look and the draw at the largest ridge together."""
+        law = stated.law
+        largest, mu, beta = (stated.number(name) for name in ("largest_ridge", "mu", "beta"))
+        if not isinstance(law, WishartSketch):
+            return False
+        told = stated.has_parameters(largest_ridge=largest, rows=law.rows, mu=mu, beta=beta)
+        if not (told and 1 <= law.ridge <= largest and law.rows > 0 and stated.plain_gram):
+            return False
+        inner = _curve(stated.adjacency, law.rows, ratio_of(largest))
+        return stated.curve_within(AdaptiveCurve(inner=inner, mu=mu, beta=beta))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedSketchAdaptive(CalibratedFamily):
+    """The look and then the sketch, with their μ, β, T and r. proofs/sketch.md#sketch-adaptive"""
+
+    kind: ClassVar[type[Mechanism]] = SketchAdaptive
 
     epsilon: float
     delta: float
@@ -105,26 +161,12 @@ class SketchAdaptive(WishartFamily):
     """Of the look at λ_min."""
     beta: float
 
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """A sixteenth of μ² and a quarter of δ go to the look; the rest decides T."""
-        refuse_pure(cls.name, guarantee)
-        rows = sketch_rows(guarantee, facts)
-        mu, beta = look(guarantee)
-        ratio = adaptive_ratio_at_most(
-            guarantee, facts.adjacency, degrees=float(rows), mu=mu, beta=beta, family=SketchCurve
-        )
-        ridge = ridge_for(ratio)
-        return cls(
-            epsilon=guarantee.epsilon, delta=guarantee.delta, largest_ridge=ridge, rows=rows, mu=mu, beta=beta
-        )
-
     def expected(self, values: npt.NDArray[np.float64]) -> WishartSketch:
         """With the ridge that a look with no noise would allow."""
         bound = expected_bound(values, self.mu, float(-ndtri(self.beta)))
         return WishartSketch(ridge=adapted_ridge(self.largest_ridge, bound), rows=self.rows)
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """The curve of the look and the draw together."""
         inner = _curve(facts.adjacency, self.rows, ratio_of(self.largest_ridge))
         return AdaptiveCurve(inner=inner, mu=self.mu, beta=self.beta)
@@ -150,9 +192,8 @@ def look(guarantee: Guarantee) -> tuple[float, float]:
     return LOOK_SHARE * gdp_mu_at_most(guarantee.epsilon, guarantee.delta), FAILURE_SHARE * guarantee.delta
 
 
-def sketch_rows(guarantee: Guarantee, facts: Facts) -> int:
+def sketch_rows(asked: int | None, guarantee: Guarantee, facts: PublicFacts) -> int:
     """The asked number of rows, or the forecast one."""
-    asked = checked_degrees(facts, least=1)
     if asked is not None:
         return asked
     noise_rows = facts.adjacency.gram_frobenius(1.0) / gdp_mu_at_most(guarantee.epsilon, guarantee.delta)

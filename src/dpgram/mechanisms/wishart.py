@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Facts
-from dpgram.mechanisms.wishart_family import WishartFamily, checked_degrees, refuse_pure
+from dpgram.mechanisms.base import Drawn, Mechanism, PublicFacts, refuse_pure
+from dpgram.mechanisms.stated import StatedNoise
+from dpgram.mechanisms.wishart_family import CalibratedFamily, WishartFamily
 from dpgram.noise import AdditiveWishart
 from dpgram.privacy.adjacency import AddRemove, Adjacency
 from dpgram.privacy.curves.base import PrivacyCurve
@@ -40,9 +41,41 @@ class Wishart(WishartFamily):
     """
 
     name: ClassVar[str] = "wishart"
-    psd: ClassVar[bool] = True
-    several_rows: ClassVar[bool] = False
-    options: ClassVar[frozenset[str]] = frozenset({"degrees"})
+    quick: ClassVar[bool] = True
+
+    degrees: int | None = None
+    """k; None: the least that has nearly the least error."""
+
+    def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedWishart:
+        """The pair (s², k) with nearly the least Frobenius error s²√k, or the least s² for the asked k."""
+        refuse_pure(self.name, guarantee)
+        asked = self._degrees_at_least(facts.width + 3)
+        degrees = _best_degrees(guarantee, facts.width) if asked is None else asked
+        scale = _scale_at_least(guarantee, facts.adjacency, degrees - facts.width + 1)
+        return CalibratedWishart(
+            epsilon=guarantee.epsilon, delta=guarantee.delta, scale=scale, degrees=degrees
+        )
+
+    @classmethod
+    def keeps_promise(cls, stated: StatedNoise) -> bool:
+        """By the exact curve of m = k − d + 1 and τ = 2^30/s²."""
+        law = stated.law
+        if not isinstance(law, AdditiveWishart):
+            return False
+        if not stated.has_parameters(scale=law.scale, degrees=law.degrees):
+            return False
+        if not (law.scale > 0 and law.degrees > stated.width and stated.plain_gram):
+            return False
+        spare = law.degrees - stated.width + 1
+        return stated.curve_within(_curve(stated.adjacency, spare, ROW_NORM_SQUARED / law.scale))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedWishart(CalibratedFamily):
+    """G + W with its s² and k. proofs/additive-wishart.md#additive-wishart-added"""
+
+    kind: ClassVar[type[Mechanism]] = Wishart
 
     epsilon: float
     delta: float
@@ -50,15 +83,6 @@ class Wishart(WishartFamily):
     """s², in lattice units."""
     degrees: int
     """k."""
-
-    @classmethod
-    def calibrated(cls, guarantee: Guarantee, facts: Facts) -> Self:
-        """The pair (s², k) with nearly the least Frobenius error s²√k, or the least s² for the asked k."""
-        refuse_pure(cls.name, guarantee)
-        asked = checked_degrees(facts, least=facts.width + 3)
-        degrees = _best_degrees(guarantee, facts.width) if asked is None else asked
-        scale = _scale_at_least(guarantee, facts.adjacency, degrees - facts.width + 1)
-        return cls(epsilon=guarantee.epsilon, delta=guarantee.delta, scale=scale, degrees=degrees)
 
     def law(self, width: int) -> AdditiveWishart:
         """The law of the noise, which does not depend on the width."""
@@ -69,7 +93,7 @@ class Wishart(WishartFamily):
         """That of the noise, which is the same for every matrix."""
         return self.law(len(values))
 
-    def curve(self, facts: Facts) -> PrivacyCurve:
+    def curve(self, facts: PublicFacts) -> PrivacyCurve:
         """The exact curve at m = k − d + 1 and τ = 2^30/s²."""
         return _curve(facts.adjacency, self.degrees - facts.width + 1, ROW_NORM_SQUARED / self.scale)
 

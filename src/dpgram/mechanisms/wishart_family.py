@@ -3,47 +3,65 @@
 from __future__ import annotations
 
 import math
-from typing import Final, final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Facts, Mechanism, as_floats
-from dpgram.privacy.accountant import ApproximateEvent, Event
+from dpgram.mechanisms.base import (
+    ROWS_GUESSED,
+    CalibratedMechanism,
+    Mechanism,
+    PublicFacts,
+    as_floats,
+    checked_count,
+)
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.curves.spectral import GRID, on_grid, rounding_slack
 from dpgram.privacy.curves.wishart import DEGREES_AT_MOST
-from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.events import ApproximateEvent, Event
 from dpgram.privacy.sampling.entropy import Entropy
-
-ROWS_GUESSED: Final = 100_000
-"""Stands in for the number of rows in forecasts where none is given."""
 
 
 class WishartFamily(Mechanism):
+    """Mechanisms with degrees of freedom, whose curves are proven for a change of rank 1."""
+
+    semidefinite: ClassVar[bool] = True
+    one_row_per_unit: ClassVar[bool] = True
+
+    degrees: int | None
+    """Degrees of freedom, or rows of a sketch; None: chosen from public facts."""
+
+    @final
+    def __post_init__(self) -> None:
+        checked_count(self.name, "degrees", self.degrees, most=DEGREES_AT_MOST)
+
+    @final
+    def _degrees_at_least(self, least: int) -> int | None:
+        """What was asked for, refused where the number of columns makes it too little."""
+        if self.degrees is not None and self.degrees < least:
+            raise MechanismError(
+                f"so few degrees of freedom are not enough for {self.name}",
+                got=self.degrees,
+                limit=f"{least} ≤ degrees ≤ {DEGREES_AT_MOST:g}",
+                remedy="Give more degrees, or leave them out to have them chosen.",
+            )
+        return self.degrees
+
+
+class CalibratedFamily(CalibratedMechanism):
     """Known to be (ε, δ)-DP and no more; drawn exactly, by Bartlett's decomposition (proofs/entropy.md)."""
 
     epsilon: float
     delta: float
 
     @final
-    def event(self, facts: Facts) -> Event:
+    def event(self, facts: PublicFacts) -> Event:
         """The guarantee it was calibrated for."""
         del facts
         return ApproximateEvent(epsilon=self.epsilon, delta=self.delta)
-
-
-def refuse_pure(name: str, guarantee: Guarantee) -> None:
-    """These mechanisms have losses without a bound."""
-    if guarantee.pure:
-        raise MechanismError(
-            f"{name} cannot give a pure guarantee",
-            got="delta = 0",
-            limit="delta > 0",
-            remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
-        )
 
 
 def ridge_for(ratio: float) -> float:
@@ -59,7 +77,7 @@ def ratio_of(ridge: float) -> float:
     return up(ROW_NORM_SQUARED / ridge)
 
 
-def forecast_degrees(facts: Facts, noise_rows: float) -> int:
+def forecast_degrees(facts: PublicFacts, noise_rows: float) -> int:
     """Degrees r from which on the sampling error n/√r is a tenth of what privacy costs anyway, per direction.
 
     A sketch of a table with n full-length rows spread over d directions errs by (n/d + w²/s)/√r in each, and
@@ -68,17 +86,6 @@ def forecast_degrees(facts: Facts, noise_rows: float) -> int:
     rows = ROWS_GUESSED if facts.rows is None else facts.rows
     wanted = (10.0 * rows / (facts.width * noise_rows)) ** 2
     return int(min(max(wanted, 10.0 * facts.width + 100.0), 0.1 * DEGREES_AT_MOST))
-
-
-def checked_degrees(facts: Facts, least: int) -> int | None:
-    """The degrees of freedom asked for, if any."""
-    if facts.degrees is not None and not least <= facts.degrees <= DEGREES_AT_MOST:
-        raise MechanismError(
-            "the degrees of freedom are out of range",
-            got=facts.degrees,
-            limit=f"{least} ≤ degrees ≤ {DEGREES_AT_MOST:g}",
-        )
-    return facts.degrees
 
 
 def least_eigenvalue_sensitivity(width: int) -> float:

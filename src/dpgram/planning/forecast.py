@@ -11,8 +11,8 @@ import numpy as np
 
 from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
-from dpgram.mechanisms import MECHANISMS, Facts, Mechanism
-from dpgram.noise import Deflation, EigenvectorSampling, NoisyInverse, SymmetricGaussian
+from dpgram.mechanisms import CalibratedMechanism, Mechanism, PublicFacts
+from dpgram.noise import NoisyInverse, SymmetricGaussian
 from dpgram.planning.question import Outcome, Question
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
@@ -23,12 +23,8 @@ WORTH_IT: Final = 2.0
 MOST_ROWS: Final = 10**12
 DRAWS: Final = 24
 """Simulated releases behind a forecast that has no exact closed form, for up to 64 columns."""
-DEFAULT_RIDGE: Final = 0.01
-"""The ridge taken for inverse-noise where none is given, as a part of the rows times the squared radius."""
 ONE_SIGMA: Final = 0.6827
 """The part of errors within one standard error."""
-NOT_EXACT: Final = (EigenvectorSampling, Deflation, NoisyInverse)
-"""Laws whose first-order error is checked by a short simulation."""
 
 
 @final
@@ -81,52 +77,46 @@ class Setting:
     rows: int
     adjacency: Adjacency
     radius: float
-    ridge: float | None = None
-    rank: int | None = None
-    degrees: int | None = None
 
     @property
     def unit(self) -> float:
         """One lattice unit in encoded units."""
         return cell_unit(self.radius)
 
-    def facts(self, name: str, rows: int | None = None) -> Facts:
-        """What the mechanism is calibrated from; parameters that nobody gave are guessed from rows."""
-        kind, width = MECHANISMS[name], len(self.question.values)
-        count = self.rows if rows is None else rows
-        ridge = DEFAULT_RIDGE * count * self.radius**2 if self.ridge is None else self.ridge
-        degrees = self.degrees
-        if degrees is None and name.startswith("inverse-wishart"):
-            degrees = max(count, width + 2)
-        return Facts(
-            width=width,
+    def facts(self, rows: int | None = None) -> PublicFacts:
+        """What mechanisms are calibrated from."""
+        return PublicFacts(
+            width=len(self.question.values),
             adjacency=self.adjacency,
-            rows=count,
-            ridge=ridge / self.unit if "ridge" in kind.options else None,
-            rank=self.rank if "rank" in kind.options else None,
-            degrees=degrees if "degrees" in kind.options else None,
+            rows=self.rows if rows is None else rows,
+            radius=self.radius,
         )
 
-    def calibrated(self, name: str, guarantee: Guarantee, rows: int | None = None) -> Mechanism:
-        """The mechanism at that guarantee."""
-        return MECHANISMS[name].calibrated(guarantee, self.facts(name, rows))
+    def calibrated(
+        self, asked: Mechanism, guarantee: Guarantee, rows: int | None = None
+    ) -> CalibratedMechanism:
+        """The mechanism at that guarantee; parameters that nobody gave are guessed from rows."""
+        facts = self.facts(rows)
+        return asked.guessed(facts).calibrated(guarantee, facts)
 
-    def outcome(self, mechanism: Mechanism, rows: float | None = None, factor: float = 1.0) -> Outcome:
+    def outcome(
+        self, mechanism: CalibratedMechanism, rows: float | None = None, factor: float = 1.0
+    ) -> Outcome:
         """Of the regression, for a table of `rows` rows."""
         count = self.rows if rows is None else rows
         law = mechanism.expected(count * self.question.values / self.unit)
         return self.question.outcome(law, count, self.unit, factor)
 
-    def rows_needed(self, mechanism: Mechanism, guarantee: Guarantee, factor: float) -> int | None:
+    def rows_needed(
+        self, asked: Mechanism, mechanism: CalibratedMechanism, guarantee: Guarantee, factor: float
+    ) -> int | None:
         """The least number of rows from which on the regression is worth it.
 
-        A sketch is calibrated anew for each number; the others stay as they were calibrated for `rows`.
+        What follows rows is calibrated anew for each number; the others stay as they were for `rows`.
         """
 
         def enough(rows: int) -> bool:
-            used = mechanism
-            if mechanism.name == "sketch" and self.degrees is None:
-                used = self.calibrated("sketch", guarantee, rows)
+            used = self.calibrated(asked, guarantee, rows) if asked.follows_rows else mechanism
             return self.outcome(used, rows, factor).typical <= WORTH_IT
 
         low, high = len(self.question.spectrum), 2 * len(self.question.spectrum)
@@ -139,7 +129,7 @@ class Setting:
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
 
-    def simulated_factor(self, mechanism: Mechanism, tick: Callable[[], None]) -> float:
+    def simulated_factor(self, mechanism: CalibratedMechanism, tick: Callable[[], None]) -> float:
         """Mean square of simulated errors over the closed form's, averaged over coefficients.
 
         First-order errors, but those of the library's own estimates for a noisy inverse: its noise is far
@@ -168,7 +158,7 @@ class Setting:
 
 
 def forecast(
-    name: str,
+    asked: Mechanism,
     guarantee: Guarantee,
     setting: Setting,
     *,
@@ -179,26 +169,27 @@ def forecast(
 ) -> Forecast:
     """Everything that is told about one mechanism. `tick` is called after each step of work."""
     question = setting.question
-    mechanism = setting.calibrated(name, guarantee)
+    mechanism = setting.calibrated(asked, guarantee)
     tick()
     law = mechanism.expected(setting.rows * question.values / setting.unit)
-    simulated = simulate and isinstance(law, NOT_EXACT)
+    simulated = simulate and asked.first_order_error
     factor = setting.simulated_factor(mechanism, tick) if simulated else 1.0
     found = setting.outcome(mechanism, factor=factor)
-    doubled = setting.calibrated(name, Guarantee(2.0 * guarantee.epsilon, guarantee.delta))
+    doubled = setting.calibrated(asked, Guarantee(2.0 * guarantee.epsilon, guarantee.delta))
     tick()
-    fewer = (
-        None if halved is None else halved.outcome(halved.calibrated(name, guarantee), factor=factor).typical
-    )
+    fewer = None
+    if halved is not None:
+        narrow = asked.for_fewer_columns(len(halved.question.values))
+        fewer = halved.outcome(halved.calibrated(narrow, guarantee), factor=factor).typical
     tick()
-    pure = mechanism.curve(setting.facts(name)).delta(guarantee.epsilon) == 0.0
+    pure = mechanism.curve(setting.facts()).delta(guarantee.epsilon) == 0.0
     # A share b of the budget leaves μ√(1 − b); of a pure budget ε(1 − b).
     left = (1.0 - bounds_share) ** (2 if pure else 1)
     cells = law.cell_variances(setting.rows * question.values / setting.unit)
     width = len(cells)
     sigma = math.sqrt(2.0 * factor * float(cells.sum()) / (width * (width + 1)))
     return Forecast(
-        mechanism=name,
+        mechanism=asked.name,
         epsilon=guarantee.epsilon,
         delta=0.0 if pure else guarantee.delta,
         noise=sigma * setting.unit,
@@ -207,7 +198,7 @@ def forecast(
         worst_se_ratio=float("inf") if found.refused else float(found.ratios.max()),
         se_ratios=dict(zip(question.names, map(float, found.ratios), strict=True)),
         without_interval=tuple(n for n, ok in zip(question.names, found.clear, strict=True) if not ok),
-        rows_needed=setting.rows_needed(mechanism, guarantee, factor),
+        rows_needed=setting.rows_needed(asked, mechanism, guarantee, factor),
         se_ratio_at_double_epsilon=setting.outcome(doubled, factor=factor).typical,
         se_ratio_with_half_the_columns=fewer,
         se_ratio_after_learning_bounds=setting.outcome(mechanism, factor=factor / left).typical,
@@ -215,7 +206,7 @@ def forecast(
     )
 
 
-def steps(name: str, width: int, *, simulate: bool) -> int:
+def steps(asked: Mechanism, width: int, *, simulate: bool) -> int:
     """How often `forecast` calls `tick`."""
-    spectral = name in {"eigenvectors", "eigenvectors-zcdp", "deflation", "inverse-noise"}
-    return 3 + (max(6, min(DRAWS, DRAWS * 64 // width)) if simulate and spectral else 0)
+    simulated = simulate and asked.first_order_error
+    return 3 + (max(6, min(DRAWS, DRAWS * 64 // width)) if simulated else 0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 import numpy as np
 
 from dpgram.errors import AnalysisError, DpgramError
-from dpgram.mechanisms import MECHANISMS
+from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.planning.assumed import (
     Assumption,
     Matrix,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 Progress: TypeAlias = Literal[False] | None
 
-QUICK: Final = ("gaussian", "matrix-laplace", "laplace")
-"""Calibrated in a moment, and among them is the best of all for everything but a semidefinite matrix."""
 LARGEST_EPSILON: Final = 100.0
 CURVE_POINTS: Final = 9
 UNKNOWN_BOUNDS: Final = (-1.0, 1.0)
@@ -78,7 +76,10 @@ class Plan:
     left_out: Mapping[str, str]
     """Mechanism → why it cannot serve."""
     advice: Advice | None
-    psd: bool
+    semidefinite: bool
+    """Whether only positive semidefinite matrices were asked for."""
+    asked: Mapping[str, Mechanism] = field(repr=False)
+    """Every mechanism that was asked about, by name."""
     setting: Setting = field(repr=False)
 
     @property
@@ -157,7 +158,7 @@ class Plan:
 
     def _ratio(self, name: str, epsilon: float) -> float:
         try:
-            mechanism = self.setting.calibrated(name, Guarantee(epsilon, self.delta))
+            mechanism = self.setting.calibrated(self.asked[name], Guarantee(epsilon, self.delta))
         except DpgramError:
             return float("inf")
         return self.setting.outcome(mechanism).typical
@@ -175,11 +176,7 @@ def plan(
     on: Sequence[str] | None = None,
     assume: Assumption | Release | Matrix = TYPICAL,
     target_se_ratio: float | None = None,
-    mechanisms: Sequence[str] | None = None,
-    psd: bool = False,
-    ridge: float | None = None,
-    rank: int | None = None,
-    degrees: int | None = None,
+    mechanisms: Sequence[MechanismLike] | Auto | None = None,
     simulate: bool = True,
     progress: Progress = None,
 ) -> Plan:
@@ -189,6 +186,8 @@ def plan(
     named, and is regressed on all other columns or on those in `on`. `assume` says what the table may look
     like: an `Assumption`, a release of a similar table, or its second moments E aaᵀ; none of them may come
     from the rows to be published. `adaptive` says which share of the budget learning bounds would take.
+    `mechanisms` are names or objects of `dpgram.mechanisms`, all by default; `Auto(semidefinite=True)`: all
+    that give a positive semidefinite matrix.
     """
     check_rows(rows)
     count = _whole("the expected number of rows, Rows(expected=…),", rows.expected)
@@ -211,16 +210,15 @@ def plan(
         rows=count,
         adjacency=adjacency_named(adjacency),
         radius=radius,
-        ridge=ridge,
-        rank=rank,
-        degrees=degrees,
     )
     halved = _halved(bounded, setting, on, clip=clip)
-    names = [n for n in mechanisms or MECHANISMS if MECHANISMS[_known(n)].psd or not psd]
+    candidates = _candidates(mechanisms)
+    semidefinite = all(each.semidefinite for each in candidates.values())
+    work = sum(steps(each, bounded.width, simulate=simulate) for each in candidates.values())
     found: list[Forecast] = []
     left_out: dict[str, str] = {}
-    with _ticking(progress, sum(steps(n, bounded.width, simulate=simulate) for n in names)) as tick:
-        for each in names:
+    with _ticking(progress, work) as tick:
+        for each in candidates.values():
             try:
                 found.append(
                     forecast(
@@ -234,9 +232,12 @@ def plan(
                     )
                 )
             except DpgramError as problem:
-                left_out[each] = problem.what
+                left_out[each.name] = problem.what
     order = {n: i for i, n in enumerate(MECHANISMS)}
     found.sort(key=lambda f: (not f.works, round(f.se_ratio, 3) if f.works else f.noise, order[f.mechanism]))
+    advice = None
+    if target_se_ratio is not None:
+        advice = _advice(setting, asked.delta, target_se_ratio, semidefinite=semidefinite)
     return Plan(
         rows=count,
         epsilon=asked.epsilon,
@@ -250,8 +251,9 @@ def plan(
         bounds_unknown=unknown,
         forecasts=tuple(found),
         left_out=left_out,
-        advice=None if target_se_ratio is None else _advice(setting, asked.delta, target_se_ratio, psd=psd),
-        psd=psd,
+        advice=advice,
+        semidefinite=semidefinite,
+        asked=candidates,
         setting=setting,
     )
 
@@ -327,27 +329,26 @@ def _halved(
         rows=setting.rows,
         adjacency=setting.adjacency,
         radius=radius,
-        ridge=setting.ridge,
-        rank=None if setting.rank is None else min(setting.rank, smaller.width),
-        degrees=setting.degrees,
     )
 
 
-def _advice(setting: Setting, delta: float, wanted: float, *, psd: bool) -> Advice:
+def _advice(setting: Setting, delta: float, wanted: float, *, semidefinite: bool) -> Advice:
+    """Of the quick ones, among which is the best of all, or nearly so for a semidefinite matrix."""
     if not wanted > 1.0:
         raise AnalysisError(
             "no release reaches least squares itself", got=wanted, limit="target_se_ratio > 1"
         )
     best: tuple[float, str] | None = None
-    for name in ("wishart",) if psd else QUICK:
-        if delta == 0.0 and name in {"gaussian", "wishart"}:
+    for name, kind in MECHANISMS.items():
+        if not kind.quick or kind.semidefinite != semidefinite or (delta == 0.0 and not kind.pure):
             continue
+        asked = kind()
 
-        def reached(epsilon: float, name: str = name) -> bool:
+        def reached(epsilon: float, asked: Mechanism = asked) -> bool:
             if epsilon > LARGEST_EPSILON:
                 return True
             try:
-                mechanism = setting.calibrated(name, Guarantee(epsilon, delta))
+                mechanism = setting.calibrated(asked, Guarantee(epsilon, delta))
             except DpgramError:
                 return False
             return setting.outcome(mechanism).typical <= wanted
@@ -379,10 +380,22 @@ def _default_target(schema: Schema) -> str:
     return schema.columns_read[-1].encoded_names[-1]
 
 
-def _known(name: str) -> str:
-    if name not in MECHANISMS:
-        raise AnalysisError("unknown mechanism", got=repr(name), limit=", ".join(MECHANISMS))
-    return name
+def _candidates(asked: Sequence[MechanismLike] | Auto | None) -> dict[str, Mechanism]:
+    """By name."""
+    if asked is None or isinstance(asked, Auto):
+        only = asked is not None and asked.semidefinite
+        return {name: kind() for name, kind in MECHANISMS.items() if kind.semidefinite or not only}
+    listed = isinstance(asked, Sequence) and not isinstance(asked, str)
+    found = [as_mechanism(each) for each in asked] if listed else []
+    named = {each.name: each for each in found if isinstance(each, Mechanism)}
+    if not named or len(named) < len(found):
+        raise AnalysisError(
+            "mechanisms must be a list of mechanisms, each of them once",
+            got=repr(asked),
+            limit=f"names or objects of {', '.join(MECHANISMS)}",
+            remedy="Leave it out to compare all, or write mechanisms=Auto(semidefinite=True)",
+        )
+    return named
 
 
 def _whole(what: str, value: object) -> int:

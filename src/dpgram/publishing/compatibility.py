@@ -7,17 +7,16 @@ works, or it is refused here before a row is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, final
 
 from dpgram.errors import OptionsError
-from dpgram.mechanisms import MECHANISMS, Mechanism
+from dpgram.mechanisms import MECHANISMS, Auto, Mechanism
 
 LEARNING: Final = ("learnt bounds", "learnt levels", "a learnt radius")
 """What is learnt privately before the matrix."""
-PARAMETERS: Final = ("ridge", "rank", "degrees")
-"""Public parameters that some mechanisms have."""
 
 
 @final
@@ -31,9 +30,14 @@ class Clash:
     remedy: str
 
 
-def mechanism(name: str) -> str:
-    """The option that a mechanism was asked for by name."""
-    return f"mechanism={name!r}"
+def mechanism_option(asked: type[Mechanism] | Mechanism | Auto) -> str:
+    """The option that a mechanism was asked for; its parameters decide nothing here."""
+    if isinstance(asked, Auto) and asked.semidefinite:
+        return SEMIDEFINITE
+    return f"mechanism={asked.name!r}"
+
+
+SEMIDEFINITE: Final = "mechanism=Auto(semidefinite=True)"
 
 
 def _clashes() -> Iterator[Clash]:
@@ -69,12 +73,6 @@ def _clashes() -> Iterator[Clash]:
         "Give a delta such as 1e-6, or list the levels",
     )
     yield Clash(
-        "a learnt radius",
-        "ridge",
-        "a ridge is meant in units of the row radius, which is not known beforehand",
-        "Give a public radius, or none",
-    )
-    yield Clash(
         "by",
         "adjacency='replace-one'",
         "groups at the price of one need add/remove neighbours: a replaced row can leave one group and enter "
@@ -84,45 +82,50 @@ def _clashes() -> Iterator[Clash]:
     yield Clash(
         "by", "blocks", "a table is split into groups of rows or into blocks of columns", "Leave one out"
     )
-    for parameter in ("psd", *PARAMETERS):
+    yield from _of_semidefinite([kind for kind in MECHANISMS.values() if kind.semidefinite])
+    for kind in MECHANISMS.values():
+        yield from _of_mechanism(kind)
+
+
+def _of_semidefinite(kinds: list[type[Mechanism]]) -> Iterator[Clash]:
+    """What `auto` may choose among decides what it goes with."""
+    without = "leave semidefinite out: analyses repair the matrix"
+    if not any(kind.pure for kind in kinds):
         yield Clash(
-            "blocks",
-            parameter,
-            "blocks share a budget with gaussian or matrix-laplace noise only",
-            "Leave one out",
+            SEMIDEFINITE,
+            "delta=0",
+            "no mechanism gives a positive semidefinite matrix with delta = 0",
+            f"Give a delta such as 1e-6, or {without}",
         )
-    for parameter in PARAMETERS:
-        yield _foreign(mechanism("auto"), parameter)
-    yield Clash(
-        "psd",
-        "delta=0",
-        "no mechanism gives a positive semidefinite matrix with delta = 0",
-        "Give a delta such as 1e-6, or leave psd out: analyses repair the matrix",
-    )
-    yield Clash(
-        "psd",
-        "learnt levels",
-        "the noise of mechanisms that give a positive semidefinite matrix depends on the number of columns, "
-        "which learnt levels decide",
-        "List the levels, or leave psd out: analyses repair the matrix",
-    )
-    if not any(kind.psd and kind.several_rows for kind in MECHANISMS.values()):
+    if not any(kind.pure or kind.gaussian for kind in kinds):
         yield Clash(
-            "psd",
+            SEMIDEFINITE,
+            "learnt levels",
+            "the noise of mechanisms that give a positive semidefinite matrix depends on the number of "
+            "columns, which learnt levels decide",
+            f"List the levels, or {without}",
+        )
+    if all(kind.one_row_per_unit for kind in kinds):
+        yield Clash(
+            SEMIDEFINITE,
             "several rows a unit",
             "the mechanisms that give a positive semidefinite matrix are proven for units of one row only",
-            "Leave psd out (analyses repair the matrix), or use unit_rows=1",
+            f"Use unit_rows=1, or {without}",
         )
-    for name, kind in MECHANISMS.items():
-        yield from _of_mechanism(name, kind)
+    if not any(kind.in_blocks for kind in kinds):
+        yield Clash(SEMIDEFINITE, "blocks", _blocks_share(), f"Leave blocks out, or {without}")
 
 
-def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
+def _of_mechanism(kind: type[Mechanism]) -> Iterator[Clash]:
     """Proofs: proofs/units.md#units-mechanisms, proofs/sketch.md#sketch-several."""
-    own = mechanism(name)
-    for parameter in PARAMETERS:
-        if parameter not in kind.options:
-            yield _foreign(own, parameter)
+    own, name = mechanism_option(kind), kind.name
+    if kind.public_radius:
+        yield Clash(
+            own,
+            "a learnt radius",
+            f"a parameter of {name} is measured against the row radius, which is not known beforehand",
+            "Give a public radius, or none",
+        )
     if not kind.pure:
         yield Clash(
             own,
@@ -130,22 +133,14 @@ def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
             f"{name} cannot give a pure guarantee",
             "Use mechanism='matrix-laplace', or give a delta such as 1e-6",
         )
-        if name != "gaussian":
+        if not kind.gaussian:
             yield Clash(
                 own,
                 "learnt levels",
                 f"the noise of {name} depends on the number of columns, which learnt levels decide",
-                "List the levels, or use gaussian, matrix-laplace or another pure mechanism",
+                f"List the levels, or use {_names(lambda other: other.pure or other.gaussian)}",
             )
-    if not kind.psd:
-        yield Clash(
-            own,
-            "psd",
-            f"what {name} publishes need not be positive semidefinite",
-            "Leave psd out (analyses correct for the noise), or use "
-            + _names(other.psd for other in MECHANISMS.values()),
-        )
-    if not kind.several_rows:
+    if kind.one_row_per_unit:
         yield Clash(
             own,
             "several rows a unit",
@@ -158,37 +153,36 @@ def _of_mechanism(name: str, kind: type[Mechanism]) -> Iterator[Clash]:
             own,
             "units in several groups",
             f"{name} cannot serve several groups at the price of one where a unit has rows in several",
-            f"Use {_names(other.joint_groups for other in MECHANISMS.values())}, or unit_rows=1",
+            f"Use {_names(lambda other: other.joint_groups)}, or unit_rows=1",
         )
     if not kind.in_blocks:
-        yield Clash(
-            own,
-            "blocks",
-            "blocks share a budget with gaussian or matrix-laplace noise only",
-            "Use one of these, or leave blocks out",
-        )
+        yield Clash(own, "blocks", _blocks_share(), "Use one of these, or leave blocks out")
 
 
-def _foreign(own: str, parameter: str) -> Clash:
-    takers = _names(parameter in kind.options for kind in MECHANISMS.values())
-    return Clash(
-        own, parameter, f"{parameter} belongs to {takers}", f"Use one of these, or leave {parameter} out"
-    )
+def _blocks_share() -> str:
+    return f"blocks share a budget with noise of {_names(lambda kind: kind.in_blocks)} only"
 
 
-def _names(chosen: Iterable[bool]) -> str:
-    return ", ".join(name for name, take in zip(MECHANISMS, chosen, strict=True) if take)
+def _names(wanted: Callable[[type[Mechanism]], bool]) -> str:
+    """Those of all mechanisms that have a property: a, b or c."""
+    found = [kind.name for kind in MECHANISMS.values() if wanted(kind)]
+    return " or ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
 
 
-CLASHES: Final[tuple[Clash, ...]] = tuple(_clashes())
-"""Every pair of options that is refused."""
+def clashes() -> tuple[Clash, ...]:
+    """Every pair of options that is refused, with the mechanisms that are listed now."""
+    return tuple(_table(tuple(MECHANISMS.values())).values())
 
-_BY_PAIR: Final = {frozenset((clash.one, clash.other)): clash for clash in CLASHES}
+
+@lru_cache(maxsize=4)
+def _table(kinds: tuple[type[Mechanism], ...]) -> dict[frozenset[str], Clash]:
+    del kinds  # what `_clashes` reads, so that a mechanism that is listed later is in the table too
+    return {frozenset((clash.one, clash.other)): clash for clash in _clashes()}
 
 
 def clash_of(one: str, other: str) -> Clash | None:
     """Why these two do not go together; None where they do."""
-    return _BY_PAIR.get(frozenset((one, other)))
+    return _table(tuple(MECHANISMS.values())).get(frozenset((one, other)))
 
 
 def refuse_clashes(options: Iterable[str]) -> None:

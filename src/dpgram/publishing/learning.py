@@ -28,7 +28,15 @@ from dpgram.document.octaves import Coarse
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.mechanisms import (
+    Auto,
+    CalibratedGaussian,
+    CalibratedMechanism,
+    Gaussian,
+    MatrixLaplace,
+    Mechanism,
+    PublicFacts,
+)
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import (
     ApproximateEvent,
@@ -49,7 +57,7 @@ from dpgram.publishing.bounds import fine_bounds, reach_for, rows_needed
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
-from dpgram.publishing.request import AUTO, Request
+from dpgram.publishing.request import Request
 from dpgram.publishing.split import Parts
 from dpgram.publishing.terms import Terms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
@@ -74,8 +82,10 @@ class LearningPlan:
 
     request: Request
     family: Family
-    mechanism: str
-    """Of the matrix, by name; its noise is calibrated to `rest` when its columns are known."""
+    mechanism: Mechanism | Auto
+    """Of the matrix; its noise is calibrated to `rest` when its columns are known."""
+    rows_at_most: int | None
+    """For more rows the mechanism's arithmetic is not proven."""
     law: CountLaw
     shares: Parts
     count: CountNoise | None
@@ -106,14 +116,14 @@ class LearningPlan:
     def norm_of(self, width: int) -> float:
         """E‖N‖ of noise on `width` columns, for rows of length 1, in rows: a forecast, to choose by."""
         if self.family == "pure":
-            facts = Facts(width=width, adjacency=self.request.adjacency)
-            law: Any = MatrixLaplace.calibrated(Guarantee(self.rest), facts).law(width)
+            facts = PublicFacts(width=width, adjacency=self.request.adjacency)
+            law: Any = MatrixLaplace().calibrated(Guarantee(self.rest), facts).law(width)
         else:
             square = self.rest
             if self.family == "approximate":
                 square = discrete_mu_at_most(self.rest, self.request.guarantee.delta) ** 2
             scale = scale_of_counts("discrete-gaussian", square, histograms=1, steps=self.steps)
-            law = Gaussian(sigma=scale).law(width)
+            law = CalibratedGaussian(sigma=scale).law(width)
         return float(law.expected_norm(width)) / ROW_NORM_SQUARED
 
 
@@ -122,7 +132,7 @@ def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
 
     Proofs: proofs/bounds.md#bounds-composition, proofs/measurements.md#measurements-composition.
     """
-    family, name = _family(request, currency)
+    family, asked = _family(request, currency)
     law: CountLaw = "discrete-gaussian" if family == "gaussian" else "discrete-laplace"
     guarantee, split, schema = request.guarantee, request.split, request.rules.schema
     level_delta = split.levels * guarantee.delta
@@ -156,10 +166,13 @@ def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
     if first + later + Fraction(rest) > Fraction(whole):
         raise MechanismError("the parts of this event cost more than the whole", remedy="Report a bug")
     total = first + later + Fraction(rest)
+    matrix = _of_known_columns(request, asked, rest) if family == "approximate" else None
+    kind = asked if matrix is None else matrix.mechanism.kind
     return LearningPlan(
         request=request,
         family=family,
-        mechanism=name,
+        mechanism=asked,
+        rows_at_most=None if isinstance(kind, Auto) else kind.rows_at_most,
         law=law,
         shares=shares,
         level_delta=level_delta,
@@ -167,19 +180,21 @@ def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
         before=first + later,
         guarantee=Guarantee(guarantee.epsilon, level_delta) if family == "pure" else guarantee,
         gaussian=GaussianDP(root_up(total)) if family == "gaussian" and not level_delta else None,
-        charges=tuple(_charges(request, family, name, first, later, rest, level_delta)),
+        charges=tuple(_charges(family, matrix, first, later, rest, level_delta)),
         **noises,
     )
 
 
-def _family(request: Request, currency: Currency | None) -> tuple[Family, str]:
-    name = request.mechanism
-    if name == AUTO and not request.psd:
+def _family(request: Request, currency: Currency | None) -> tuple[Family, Mechanism | Auto]:
+    asked = request.mechanism
+    if isinstance(asked, Auto):
+        if asked.semidefinite:
+            return "approximate", asked
         pure = request.guarantee.pure or currency == "epsilon"
-        return ("pure", MatrixLaplace.name) if pure else ("gaussian", Gaussian.name)
-    if name == Gaussian.name:
-        return "gaussian", name
-    return ("pure" if name != AUTO and MECHANISMS[name].pure else "approximate"), name
+        return ("pure", MatrixLaplace()) if pure else ("gaussian", Gaussian())
+    if asked.gaussian:
+        return "gaussian", asked
+    return ("pure" if asked.pure else "approximate"), asked
 
 
 def _noise(law: CountLaw, price: float, histograms: int, steps: int) -> CountNoise | None:
@@ -206,9 +221,8 @@ def _too_little(share: float) -> GuaranteeError:
 
 
 def _charges(
-    request: Request,
     family: Family,
-    name: str,
+    matrix: _Matrix | None,
     first: Fraction,
     later: Fraction,
     rest: float,
@@ -226,19 +240,34 @@ def _charges(
     if first:
         leak = [ApproximateEvent(epsilon=0.0, delta=level_delta)] if level_delta else []
         yield composed([event(first), *leak])
-    if family != "approximate":
+    if matrix is None:
         yield event(later + Fraction(rest))
-        return
-    # Levels are known here, so the columns are, and with them what the matrix costs.
+    else:
+        yield composed([event(later), matrix.event] if later else [matrix.event])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matrix:
+    """The noise of a matrix whose columns are known before anything is measured, and its price."""
+
+    mechanism: CalibratedMechanism
+    event: Event
+
+
+def _of_known_columns(request: Request, asked: Mechanism | Auto, epsilon: float) -> _Matrix:
+    """Levels are known here, so the columns are, and with them what the matrix costs."""
     schema = request.rules.schema
     (encoder,) = request.encoders(schema.with_bounds(dict.fromkeys(schema.unbounded, (-1.0, 1.0))))
     facts = request.facts(encoder)
-    matrix = _approximate(request, name, rest, facts)[0].event(facts)
-    yield composed([event(later), matrix] if later else [matrix])
+    mechanism, _ = _approximate(request, asked, epsilon, facts)
+    return _Matrix(mechanism=mechanism, event=mechanism.event(facts))
 
 
-def _approximate(request: Request, name: str, epsilon: float, facts: Facts) -> tuple[Mechanism, str]:
-    chosen = choose(name, Guarantee(epsilon, request.guarantee.delta), facts, None, psd=request.psd)
+def _approximate(
+    request: Request, asked: Mechanism | Auto, epsilon: float, facts: PublicFacts
+) -> tuple[CalibratedMechanism, str]:
+    chosen = choose(asked, Guarantee(epsilon, request.guarantee.delta), facts, None)
     return chosen.mechanism, chosen.reason
 
 
@@ -460,14 +489,13 @@ def learnt_terms(plan: LearningPlan, learnt: Learnt) -> tuple[Terms, ...]:
     )
 
 
-def _mechanism(plan: LearningPlan, facts: Facts) -> tuple[Mechanism, str]:
-    asked = plan.request.mechanism != AUTO
-    reason = "asked for by name" if asked else "auto: its noise composes exactly with that of the counts"
-    if plan.family == "gaussian":
-        scale = scale_of_counts(plan.law, plan.rest, histograms=1, steps=plan.steps)
-        return Gaussian(sigma=scale), reason
-    if plan.family == "pure":
-        return MECHANISMS[plan.mechanism].calibrated(Guarantee(plan.rest), facts), reason
+def _mechanism(plan: LearningPlan, facts: PublicFacts) -> tuple[CalibratedMechanism, str]:
+    left_open = isinstance(plan.request.mechanism, Auto)
+    reason = "auto: its noise composes exactly with that of the counts" if left_open else "asked for by name"
+    if plan.family == "gaussian" and isinstance(plan.mechanism, Mechanism):
+        return plan.mechanism.of_mu_squared(plan.rest, facts), reason
+    if plan.family == "pure" and isinstance(plan.mechanism, Mechanism):
+        return plan.mechanism.calibrated(Guarantee(plan.rest), facts), reason
     return _approximate(plan.request, plan.mechanism, plan.rest, facts)
 
 
@@ -479,7 +507,7 @@ def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...])
         for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
             scale = scale_of_counts(plan.law, plan.rest * share, histograms=1, steps=plan.steps)
             reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
-            mechanism = Gaussian(sigma=scale)
+            mechanism = CalibratedGaussian(sigma=scale)
             found.append(gaussian_block(request, one, mechanism, reason, before=before, leak=leak))
         return found
     return [

@@ -16,6 +16,7 @@ from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
 from dpgram.errors import MechanismError, OptionsError
+from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing.learning import (
@@ -77,7 +78,7 @@ def publish(
     ledger: LedgerLike | None = None,
     rows: Rows = EVERY_ROW,
     adaptive: bool | Adaptive = False,
-    mechanism: str = "auto",
+    mechanism: MechanismLike = "auto",
     adjacency: AdjacencyName = "add-remove",
     engine: str | Engine = "auto",
     note: str = "",
@@ -89,11 +90,13 @@ def publish(
     `ledger` is charged before noise is drawn; without one nothing keeps count of what was spent. `rows` says
     who is protected and how rows count: see `Rows`. `adaptive=True` learns, with shares of the budget, the
     bounds and levels that the schema leaves open; `Adaptive` sets the shares (docs/how-to/no-bounds.md).
-    `mechanism` is "auto" or a name (docs/reference/mechanisms.md). `engine` says where rows are read and
-    added up: "local", "dask", "spark", an engine object with its options, or "auto", by the type of `data`
-    (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, before the charge, what the
-    curator may know and nobody else (where something is learnt, the number of rows; then, after it, all
-    counts and what was learnt). What does not go together is in docs/reference/options.md.
+    `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
+    name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
+    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `engine` says where
+    rows are read and added up: "local", "dask", "spark", an engine object with its options, or "auto", by
+    the type of `data` (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, before the
+    charge, what the curator may know and nobody else (where something is learnt, the number of rows; then,
+    after it, all counts and what was learnt). What does not go together is in docs/reference/options.md.
 
     A call that is interrupted after its charge, by whatever, is taken up again by the same call: what was
     drawn is kept beside the ledger until then, and nothing is charged or drawn twice.
@@ -276,16 +279,15 @@ class _Order:
             if self.request.adjacency.name == "replace-one":
                 units = self.request.rules.unit is not None
                 refuse_few_rows(plan, float(work.units_read(sums) if units else rows), paid=None)
-            kind = plan.mechanism
-            if kind != "auto":
-                self._refuse_too_many(kind, _most_rows(kind), rows)
+            name = plan.mechanism.name
+            self._refuse_too_many(name, plan.rows_at_most, rows)
             self._warn_of_delta(work, sums)
             if self.report is not None:
                 # Before the charge: a report that fails must not cost a release that was paid for.
                 self.report(
                     Report(
                         counts=PolicyCounts(rows_read=rows),
-                        mechanism=kind,
+                        mechanism=name,
                         reason="what is learnt comes first",
                         price=describe(plan.price),
                         seconds=time.perf_counter() - self.started,
@@ -390,7 +392,7 @@ class _Order:
 
     def _refuse_too_many_rows(self, terms: Sequence[Terms], rows: int) -> None:
         for one in terms:
-            self._refuse_too_many(one.mechanism.name, one.mechanism.rows_at_most, rows)
+            self._refuse_too_many(one.mechanism.name, one.mechanism.kind.rows_at_most, rows)
 
     def _refuse_too_many(self, name: str, limit: int | None, rows: int) -> None:
         """Like the overflow of the sums: a limit of the arithmetic, public and far away (docs/limits.md)."""
@@ -400,12 +402,6 @@ class _Order:
                 limit=f"{limit:,} rows",
                 remedy="Use gaussian or matrix-laplace, which need neither",
             )
-
-
-def _most_rows(name: str) -> int | None:
-    from dpgram.mechanisms import MECHANISMS
-
-    return MECHANISMS[name].rows_at_most
 
 
 def _group(by: Categorical | None, level: str | None) -> Group | None:

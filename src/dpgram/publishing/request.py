@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, final
 import msgspec
 
 from dpgram.document.fields import AdjacencyName
-from dpgram.errors import GuaranteeError, LedgerError, MechanismError, SchemaError
-from dpgram.lattice import cell_unit
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.errors import GuaranteeError, LedgerError, SchemaError
+from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing.compatibility import mechanism as mechanism_option
-from dpgram.publishing.compatibility import refuse_clashes
+from dpgram.publishing.compatibility import mechanism_option, refuse_clashes
 from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, RowRules, Rows, row_rules
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
 """Here the noise of a single cell already outweighs a million rows."""
-AUTO: Final = "auto"
 
 
 class Asked(TypedDict, total=False):
@@ -41,12 +38,8 @@ class Asked(TypedDict, total=False):
 
     rows: Rows
     adaptive: bool | Adaptive
-    mechanism: str
+    mechanism: MechanismLike
     adjacency: AdjacencyName
-    ridge: float | None
-    rank: int | None
-    degrees: int | None
-    psd: bool
     note: str
 
 
@@ -73,13 +66,9 @@ class Request:
     radius: float | None
     split: BudgetSplit
     """What is learnt privately; nothing, where everything is public."""
-    mechanism: str
+    mechanism: Mechanism | Auto
     expected: int | None
     """A public guess of the number of rows."""
-    ridge: float | None
-    rank: int | None
-    degrees: int | None
-    psd: bool
     note: str
 
     @property
@@ -96,26 +85,20 @@ class Request:
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
             "blocks": self.rules.schema.blocks is not None,
-            "psd": self.psd,
-            "ridge": self.ridge is not None,
-            "rank": self.rank is not None,
-            "degrees": self.degrees is not None,
             "several rows a unit": several,
             "units in several groups": several and rules.by is not None,
             mechanism_option(self.mechanism): True,
         }
         return frozenset(name for name, given in used.items() if given)
 
-    def facts(self, encoder: Encoder) -> Facts:
+    def facts(self, encoder: Encoder) -> PublicFacts:
         """What a mechanism is calibrated from, for the matrix of this encoder."""
-        return Facts(
+        return PublicFacts(
             width=encoder.schema.width,
             adjacency=self.adjacency,
             rows=self.expected,
-            ridge=None if self.ridge is None else self.ridge / cell_unit(encoder.radius),
-            rank=self.rank,
-            degrees=self.degrees,
             unit_rows=self.rules.unit_rows,
+            radius=encoder.radius,
         )
 
     @property
@@ -150,12 +133,8 @@ class Request:
             "weight": None if rules.weight is None else msgspec.to_builtins(rules.weight),
             "radius": self.radius,
             "split": [split.bounds, split.levels, split.radius],
-            "mechanism": self.mechanism,
+            "mechanism": {"name": self.mechanism.name, **self.mechanism.parameters},
             "expected": self.expected,
-            "ridge": self.ridge,
-            "rank": self.rank,
-            "degrees": self.degrees,
-            "psd": self.psd,
             "note": self.note,
         }
 
@@ -167,12 +146,8 @@ def requested(
     delta: float,
     rows: Rows = EVERY_ROW,
     adaptive: bool | Adaptive = False,
-    mechanism: str = AUTO,
+    mechanism: MechanismLike = Auto.name,
     adjacency: AdjacencyName = "add-remove",
-    ridge: float | None = None,
-    rank: int | None = None,
-    degrees: int | None = None,
-    psd: bool = False,
     note: str = "",
     beside: Sequence[str] = (),
 ) -> Request:
@@ -181,10 +156,6 @@ def requested(
     check_rows(rows)
     guarantee, expected = check_request(epsilon, delta, rows.expected)
     rules = row_rules(schema, rows)
-    if mechanism != AUTO and mechanism not in MECHANISMS:
-        raise MechanismError(
-            "unknown mechanism", got=repr(mechanism), limit=f"one of {', '.join([AUTO, *MECHANISMS])}"
-        )
     request = Request(
         schema=schema,
         guarantee=guarantee,
@@ -192,12 +163,8 @@ def requested(
         rules=rules,
         radius=rows.radius,
         split=budget_split(rules.schema, adaptive),
-        mechanism=mechanism,
+        mechanism=as_mechanism(mechanism),
         expected=expected,
-        ridge=None if ridge is None else _number("ridge", ridge),
-        rank=_count("rank", rank),
-        degrees=_count("degrees", degrees),
-        psd=bool(psd),
         note=note,
     )
     refuse_clashes([*request.options, *beside])

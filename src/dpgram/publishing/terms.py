@@ -13,7 +13,14 @@ from dpgram.document.fields import AdjacencyName, Block, MechanismUsed, Policy, 
 from dpgram.document.statement import in_words
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace, Mechanism
+from dpgram.mechanisms import (
+    Auto,
+    CalibratedGaussian,
+    CalibratedMechanism,
+    Gaussian,
+    MatrixLaplace,
+    PublicFacts,
+)
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import Currency, Event, GaussianEvent, composed, curve_of, parts_of
 from dpgram.privacy.curves.calibrate import DISCRETE_SLACK
@@ -21,7 +28,7 @@ from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.publishing.blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.gram import Gram
-from dpgram.publishing.request import AUTO, Asked, LedgerLike, Request, open_ledger, requested
+from dpgram.publishing.request import Asked, LedgerLike, Request, open_ledger, requested
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
@@ -33,10 +40,10 @@ class Terms:
     """The matrix of one release: its columns, its noise, its promise. Public facts only."""
 
     encoder: Encoder
-    facts: Facts
+    facts: PublicFacts
     guarantee: Guarantee
     """What this release promises by itself, what was measured before it included."""
-    mechanism: Mechanism
+    mechanism: CalibratedMechanism
     event: Event
     """Of the matrix alone."""
     gaussian: GaussianDP | None
@@ -118,7 +125,7 @@ def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ..
         return _in_blocks(request, encoders, currency)
     (encoder,) = encoders
     facts = request.facts(encoder)
-    chosen = choose(request.mechanism, request.guarantee, facts, currency, psd=request.psd)
+    chosen = choose(request.mechanism, request.guarantee, facts, currency)
     event = chosen.mechanism.event(facts)
     return (
         Terms(
@@ -139,8 +146,9 @@ def _in_blocks(request: Request, encoders: Sequence[Encoder], currency: Currency
 
     Proof: proofs/blocks.md#blocks-split.
     """
-    pure = request.guarantee.pure or request.mechanism == MatrixLaplace.name
-    pure = pure or (request.mechanism == AUTO and currency == "epsilon")
+    asked = request.mechanism
+    pure = currency == "epsilon" if isinstance(asked, Auto) else asked.pure
+    pure = pure or request.guarantee.pure
     own = _pure_blocks(request, encoders) if pure else _gaussian_blocks(request, encoders)
     whole = composed(one.event for one in own)
     squares = sum(part.mu**2 for part in parts_of(whole) if isinstance(part, GaussianEvent))
@@ -172,13 +180,13 @@ def numbered_blocks(own: Sequence[Terms], joint: Guarantee, gaussian: GaussianDP
 
 def _gaussian_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, ...]:
     """Σ μ_b² is the μ² of the whole guarantee. Proof: proofs/blocks.md#blocks-gaussian."""
-    joint = Gaussian.calibrated(request.guarantee, request.facts(encoders[0]))
+    joint = Gaussian().calibrated(request.guarantee, request.facts(encoders[0]))
     return tuple(
         gaussian_block(
             request,
             encoder,
             # Δ is the same for every block in lattice units, so μ_b = μ·√share is σ_b = σ/√share.
-            Gaussian(sigma=up(joint.sigma / math.sqrt(share))),
+            CalibratedGaussian(sigma=up(joint.sigma / math.sqrt(share))),
             f"blocks: {share:.1%} of μ², for the least sum of d·σ² over all blocks",
         )
         for encoder, share in zip(encoders, gaussian_shares(encoders), strict=True)
@@ -188,7 +196,7 @@ def _gaussian_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Ter
 def gaussian_block(
     request: Request,
     encoder: Encoder,
-    mechanism: Gaussian,
+    mechanism: CalibratedGaussian,
     reason: str,
     *,
     before: float = 0.0,
@@ -240,7 +248,7 @@ def pure_block(
 ) -> Terms:
     """One block under matrix Laplace noise; `before` is the ε, `leak` the δ of what came before it."""
     facts = request.facts(encoder)
-    mechanism = MatrixLaplace.calibrated(Guarantee(epsilon), facts)
+    mechanism = MatrixLaplace().calibrated(Guarantee(epsilon), facts)
     return Terms(
         encoder=encoder,
         facts=facts,

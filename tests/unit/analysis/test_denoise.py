@@ -17,7 +17,7 @@ from dpgram.analysis.denoise import NOTHING, central_moments, denoised, second_m
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts
+from dpgram.mechanisms import MECHANISMS, PublicFacts
 from dpgram.noise import EigenvectorSampling, EntrywiseLaplace, Law, MatrixLaplace, SymmetricGaussian
 from dpgram.noise.shrinkage import shrunken, within_trace
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
@@ -165,8 +165,8 @@ def test_both_pure_mechanisms_are_ahead_of_printed_eigenvector_sampling(
         values, vectors = np.linalg.eigh(printed.draw(gram, entropy))
         theirs.append(np.linalg.norm((vectors * np.clip(values, 0.0, ROWS)) @ vectors.T - gram))
     for name in ("matrix-laplace", "eigenvectors"):
-        facts = Facts(width=WIDTH, adjacency=relation)
-        law = MECHANISMS[name].calibrated(guarantee, facts).expected(np.ones(WIDTH))
+        facts = PublicFacts(width=WIDTH, adjacency=relation)
+        law = MECHANISMS[name]().calibrated(guarantee, facts).expected(np.ones(WIDTH))
         limit = ROWS if relation.name == "replace-one" else math.inf
         generator = simulation(5)
         ours = [

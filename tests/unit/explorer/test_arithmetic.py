@@ -20,6 +20,7 @@ from dpgram import explorer
 from dpgram.demo import insurance
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.explorer.facts import page_facts
+from dpgram.mechanisms import InverseNoise
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
@@ -118,7 +119,7 @@ CASES: dict[str, dict[str, object]] = {
     "matrix-laplace": {"mechanism": "matrix-laplace", "epsilon": 2.0, "delta": 0.0},
     "laplace": {"mechanism": "laplace", "epsilon": 4.0, "delta": 0.0},
     "wishart": {"mechanism": "wishart", "epsilon": 4.0, "delta": 1e-6},
-    "inverse-noise": {"mechanism": "inverse-noise", "epsilon": 8.0, "delta": 1e-6, "ridge": 500.0},
+    "inverse-noise": {"mechanism": InverseNoise(ridge=500.0), "epsilon": 8.0, "delta": 1e-6},
     "sketch": {"mechanism": "sketch", "epsilon": 8.0, "delta": 1e-6},
     "replace-one": {"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-6, "adjacency": "replace-one"},
     "clipped": {"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-6, "clip": 1.5},

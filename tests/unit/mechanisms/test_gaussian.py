@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian
+from dpgram.mechanisms import CalibratedGaussian, Gaussian, PublicFacts
 from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent
@@ -22,8 +22,8 @@ from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import LARGEST_SCALE, SeededEntropy
 
-ADD = Facts(width=4, adjacency=AddRemove())
-REPLACE = Facts(width=4, adjacency=ReplaceOne())
+ADD = PublicFacts(width=4, adjacency=AddRemove())
+REPLACE = PublicFacts(width=4, adjacency=ReplaceOne())
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ REPLACE = Facts(width=4, adjacency=ReplaceOne())
 )
 def test_noise_multipliers(epsilon: float, delta: float, multiplier: float) -> None:
     guarantee = Guarantee(epsilon, delta)
-    added = Gaussian.calibrated(guarantee, ADD).sigma / ROW_NORM_SQUARED
-    replaced = Gaussian.calibrated(guarantee, REPLACE).sigma / ROW_NORM_SQUARED
+    added = Gaussian().calibrated(guarantee, ADD).sigma / ROW_NORM_SQUARED
+    replaced = Gaussian().calibrated(guarantee, REPLACE).sigma / ROW_NORM_SQUARED
     assert added == pytest.approx(multiplier, abs=6e-4)
     assert replaced == pytest.approx(math.sqrt(2.0) * added, rel=1e-12)
 
 
 def test_price_and_curve_are_functions_of_the_facts() -> None:
-    mechanism = Gaussian(sigma=2.0 * ROW_NORM_SQUARED)
+    mechanism = CalibratedGaussian(sigma=2.0 * ROW_NORM_SQUARED)
     for facts, mu in ((ADD, 0.5), (REPLACE, math.sqrt(0.5))):
         event, curve = mechanism.event(facts), mechanism.curve(facts)
         assert isinstance(event, GaussianEvent)
@@ -64,17 +64,17 @@ def test_the_off_diagonal_scale_is_rounded_up(sigma: float) -> None:
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.nan, math.inf, 2.0 * LARGEST_SCALE])
 def test_a_scale_that_cannot_be_drawn_is_refused_at_once(sigma: float) -> None:
     with pytest.raises(MechanismError, match="scale of gaussian noise"):
-        Gaussian(sigma=sigma)
+        CalibratedGaussian(sigma=sigma)
 
 
 def test_no_pure_guarantee() -> None:
     with pytest.raises(MechanismError, match="matrix-laplace"):
-        Gaussian.calibrated(Guarantee(1.0), ADD)
+        Gaussian().calibrated(Guarantee(1.0), ADD)
 
 
 def test_an_epsilon_beyond_the_proof_is_refused() -> None:
     with pytest.raises(GuaranteeError, match="not covered by the proof"):
-        Gaussian.calibrated(Guarantee(1000.0, 1e-6), ADD)
+        Gaussian().calibrated(Guarantee(1000.0, 1e-6), ADD)
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Counted:
 def test_every_cell_gets_its_own_noise_of_the_right_scale() -> None:
     entropy = Counted()
     gram = 100 * np.eye(4, dtype=np.int64)
-    drawn = Gaussian(sigma=2.0**33).draw(gram, entropy)  # type: ignore[arg-type]
+    drawn = CalibratedGaussian(sigma=2.0**33).draw(gram, entropy)  # type: ignore[arg-type]
     assert entropy.asked == [(2.0**33, 4), (offdiagonal_scale_at_least(2.0**33), 6)]
     assert drawn.cells.tolist() == [
         [100, 4, 5, 7],
@@ -106,8 +106,8 @@ def test_every_cell_gets_its_own_noise_of_the_right_scale() -> None:
 
 
 def test_the_law_is_stated() -> None:
-    drawn = Gaussian(sigma=5e9).draw(np.zeros((4, 4), dtype=np.int64), SeededEntropy(1))
+    drawn = CalibratedGaussian(sigma=5e9).draw(np.zeros((4, 4), dtype=np.int64), SeededEntropy(1))
     assert drawn.noise == SymmetricGaussian(sigma=5e9)
-    assert drawn.noise == Gaussian(sigma=5e9).law(4)
+    assert drawn.noise == CalibratedGaussian(sigma=5e9).law(4)
     assert drawn.exponent == 0
     assert drawn.kind == "gram"

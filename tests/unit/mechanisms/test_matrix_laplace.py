@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from dpgram import noise
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, Gaussian, MatrixLaplace
+from dpgram.mechanisms import CalibratedMatrixLaplace, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 
-ADD = Facts(width=4, adjacency=AddRemove())
-REPLACE = Facts(width=4, adjacency=ReplaceOne())
+ADD = PublicFacts(width=4, adjacency=AddRemove())
+REPLACE = PublicFacts(width=4, adjacency=ReplaceOne())
 
 
 @given(epsilon=st.floats(1e-320, 1e6))
 def test_the_rate_is_never_above_what_epsilon_allows(epsilon: float) -> None:
     for facts, trace in ((ADD, ROW_NORM_SQUARED), (REPLACE, 2 * ROW_NORM_SQUARED)):
         try:
-            theta = MatrixLaplace.calibrated(Guarantee(epsilon), facts).theta
+            theta = MatrixLaplace().calibrated(Guarantee(epsilon), facts).theta
         except MechanismError:
             assert epsilon < 1e-314
             continue
@@ -38,8 +38,8 @@ def test_the_rate_is_never_above_what_epsilon_allows(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(("facts", "steps"), [(ADD, 1), (REPLACE, 2)])
-def test_the_price_is_pure_and_exact(facts: Facts, steps: int) -> None:
-    mechanism = MatrixLaplace(theta=0.75 / ROW_NORM_SQUARED)
+def test_the_price_is_pure_and_exact(facts: PublicFacts, steps: int) -> None:
+    mechanism = CalibratedMatrixLaplace(theta=0.75 / ROW_NORM_SQUARED)
     assert mechanism.event(facts) == PureEvent(epsilon=0.75 * steps)
     curve = mechanism.curve(facts)
     assert curve.delta(0.75 * steps) == 0.0
@@ -47,7 +47,7 @@ def test_the_price_is_pure_and_exact(facts: Facts, steps: int) -> None:
 
 
 def test_delta_is_left_unused() -> None:
-    assert MatrixLaplace.calibrated(Guarantee(1.0, 1e-6), ADD) == MatrixLaplace.calibrated(
+    assert MatrixLaplace().calibrated(Guarantee(1.0, 1e-6), ADD) == MatrixLaplace().calibrated(
         Guarantee(1.0), ADD
     )
 
@@ -55,16 +55,16 @@ def test_delta_is_left_unused() -> None:
 @pytest.mark.parametrize("theta", [0.0, -1.0, math.nan, math.inf])
 def test_a_bad_rate_is_refused(theta: float) -> None:
     with pytest.raises(MechanismError, match="theta"):
-        MatrixLaplace(theta=theta)
+        CalibratedMatrixLaplace(theta=theta)
 
 
 def test_the_draw_is_the_gram_plus_the_sampled_matrix() -> None:
     gram = np.array([[9, 2], [2, 7]], dtype=np.int64)
-    drawn = MatrixLaplace(theta=1e-9).draw(gram, SeededEntropy(4))
+    drawn = CalibratedMatrixLaplace(theta=1e-9).draw(gram, SeededEntropy(4))
     sampled = SeededEntropy(4).matrix_laplace(2, 1e-9)
     assert (drawn.cells - sampled == gram.astype(object)).all()
     assert drawn.noise == noise.MatrixLaplace(theta=1e-9, width=2)
-    assert drawn.noise == MatrixLaplace(theta=1e-9).law(2)
+    assert drawn.noise == CalibratedMatrixLaplace(theta=1e-9).law(2)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_the_widest_table_with_less_noise_than_the_gaussian(
     """d + 1 ≤ (ε/μ)² under add/remove, and half of it under replace-one."""
 
     def wins(width: int, relation: Adjacency) -> bool:
-        facts = Facts(width=width, adjacency=relation)
-        gaussian = Gaussian.calibrated(Guarantee(epsilon, delta), facts)
-        laplace = MatrixLaplace.calibrated(Guarantee(epsilon), facts)
+        facts = PublicFacts(width=width, adjacency=relation)
+        gaussian = Gaussian().calibrated(Guarantee(epsilon, delta), facts)
+        laplace = MatrixLaplace().calibrated(Guarantee(epsilon), facts)
         return laplace.law(width).diagonal_sd < gaussian.law(width).diagonal_sd
 
     assert [width for width in range(1, 60) if wins(width, AddRemove())][-1] == widest
-    ratio = (Gaussian.calibrated(Guarantee(epsilon, delta), ADD).sigma * epsilon / ROW_NORM_SQUARED) ** 2
+    ratio = (Gaussian().calibrated(Guarantee(epsilon, delta), ADD).sigma * epsilon / ROW_NORM_SQUARED) ** 2
     assert math.floor(ratio - 1.0) == widest
     replaced = [width for width in range(1, 60) if wins(width, ReplaceOne())][-1]
     assert replaced == math.floor(0.5 * ratio - 1.0)

@@ -14,7 +14,7 @@ from dpgram.audit import AuditResult, audit
 from dpgram.audit.gram import Neighbours
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import MECHANISMS, Facts, InverseNoise, MatrixLaplace, Mechanism
+from dpgram.mechanisms import MECHANISMS, InverseNoise, MatrixLaplace, Mechanism, PublicFacts
 from dpgram.mechanisms.base import Drawn, rounded
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
@@ -150,8 +150,8 @@ def test_the_audit_flags_one_sided_wishart_noise_and_passes_ours() -> None:
     assert found.epsilon_lower > 3.0  # and more with more runs: it is infinite
     assert 0.4 < found.delta_lower(1.0) <= broken.true_delta(1.0)
 
-    facts = Facts(width=2, adjacency=AddRemove())
-    ours = MatrixLaplace.calibrated(claimed, facts)
+    facts = PublicFacts(width=2, adjacency=AddRemove())
+    ours = MatrixLaplace().calibrated(claimed, facts)
     passed = audit(
         lambda entropy: ours.draw(row, entropy),
         lambda entropy: ours.draw(np.zeros_like(row), entropy),
@@ -189,7 +189,7 @@ def test_the_audit_flags_theorem_b5_and_passes_ours() -> None:
     assert found.delta_lower(0.5) <= variant.true_delta(0.5)
 
     # Ours inverts G + L·I with the same L, so that the promise holds by itself.
-    facts = Facts(width=2, adjacency=ReplaceOne(), ridge=2.0 * ROW_NORM_SQUARED)
-    ours = InverseNoise.calibrated(claimed, facts)
+    facts = PublicFacts(width=2, adjacency=ReplaceOne())
+    ours = InverseNoise(ridge=2.0).calibrated(claimed, facts)
     exact = [np.diag(cells).astype(np.int64) for cells in ((ROW_NORM_SQUARED, 0), (0, ROW_NORM_SQUARED))]
     assert audited(*(partial(our_inverse, ours, gram) for gram in exact)).passes(claimed)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Deflation, Eigenvectors, Facts
+from dpgram.mechanisms import Deflation, Eigenvectors, PublicFacts
 from dpgram.mechanisms.deflation import MOST_ROWS
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.spectral import ROWS_AT_MOST
@@ -392,11 +392,11 @@ def test_integers_wait_until_the_rest_is_known() -> None:
 
 
 def test_temperatures_stay_where_floats_find_candidates() -> None:
-    facts = Facts(width=3, adjacency=adjacency("add-remove"))
+    facts = PublicFacts(width=3, adjacency=adjacency("add-remove"))
     gram = some_gram(1, 3)
     for epsilon in (1.0, 1e9):
-        law = Eigenvectors.calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
+        law = Eigenvectors().calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
         assert law.total * ROWS_AT_MOST <= LARGEST_EXPONENT
-        other = Deflation.calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
+        other = Deflation().calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
         assert other.temperature * MAX_ROWS < LARGEST_EXPONENT
     assert MOST_ROWS > MAX_ROWS

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts, MatrixLaplace
+from dpgram.mechanisms import MatrixLaplace, PublicFacts
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     Currency,
@@ -203,9 +203,9 @@ class TestCharging:
     ) -> None:
         """0.1 + 0.1 + 0.1 is above 0.3 in floats; a curator may well expect it to fit, and it does."""
         ledger = Ledger.create(tmp_path / "a", name="x", epsilon=total, delta=0.0)
-        facts = Facts(width=4, adjacency=AddRemove())
+        facts = PublicFacts(width=4, adjacency=AddRemove())
         for part in parts:
-            pay(ledger, MatrixLaplace.calibrated(Guarantee(part), facts).event(facts))
+            pay(ledger, MatrixLaplace().calibrated(Guarantee(part), facts).event(facts))
         assert 0 <= ledger.left().amount < Fraction(1, 10**14)
 
     def test_reserve(self, tmp_path: Path) -> None:

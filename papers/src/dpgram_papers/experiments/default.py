@@ -14,7 +14,7 @@ from dpgram.analysis.design import INTERCEPT
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Facts
+from dpgram.mechanisms import PublicFacts, as_mechanism
 from dpgram.mechanisms.choice import choose
 from dpgram.noise import Law, SampledLaw
 from dpgram.privacy.adjacency import Adjacency
@@ -30,8 +30,8 @@ def law_of(
     guarantee: Guarantee, adjacency: Adjacency, width: int, mechanism: str = "auto", rows: int | None = None
 ) -> Law:
     """The law of a release of rows |x| ≤ 1, in lattice units; `rows` is public under replace-one."""
-    facts = Facts(width=width, adjacency=adjacency, rows=rows)
-    chosen = choose(mechanism, guarantee, facts, None).mechanism
+    facts = PublicFacts(width=width, adjacency=adjacency, rows=rows)
+    chosen = choose(as_mechanism(mechanism), guarantee, facts, None).mechanism
     spectrum = np.full(width, (rows or 1.0) * ROW_NORM_SQUARED / width)
     return chosen.expected(spectrum)
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from dpgram.document.fields import PublishedMatrix
-from dpgram.mechanisms import Drawn, Facts, Mechanism
+from dpgram.mechanisms import CalibratedMechanism, Drawn, PublicFacts
 from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.noise import Law
 from dpgram.publishing.measurements.base import Measurement
@@ -41,8 +41,8 @@ class Gram(Measurement):
     kind: ClassVar[str] = "gram"
     result: ClassVar[Any] = tuple[MeasuredGram, ...]
     encoder: Encoder
-    mechanism: Mechanism
-    facts: Facts
+    mechanism: CalibratedMechanism
+    facts: PublicFacts
 
     @property
     def statistic(self) -> GramOf:

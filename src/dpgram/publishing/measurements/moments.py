@@ -13,7 +13,7 @@ from msgspec import Struct
 from dpgram.document.fields import Cell
 from dpgram.errors import GuaranteeError
 from dpgram.lattice import ROW_NORM
-from dpgram.mechanisms import Drawn, Gaussian, Mechanism
+from dpgram.mechanisms import CalibratedGaussian, CalibratedMechanism, Drawn
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, stacked_sigmas
 from dpgram.privacy.curves.rounding import up
@@ -55,7 +55,7 @@ class VectorNoise:
 class MomentNoise:
     """Noise on both moments, and what it costs."""
 
-    second: Mechanism
+    second: CalibratedMechanism
     first: VectorNoise
     events: tuple[Event, ...]
 
@@ -104,7 +104,7 @@ class JointGaussian:
     def noise(self) -> MomentNoise:
         """The same as two noises in one event."""
         vector = VectorNoise(law="gaussian", scale=self.first)
-        return MomentNoise(second=Gaussian(sigma=self.second), first=vector, events=(self.event,))
+        return MomentNoise(second=CalibratedGaussian(sigma=self.second), first=vector, events=(self.event,))
 
 
 @final
