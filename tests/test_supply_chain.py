@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from distribution.build import Built, build
-from distribution.clean_install import try_out
+from distribution.clean_install import try_out_both
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -160,4 +160,6 @@ class TestBuild:
     @pytest.mark.full
     @pytest.mark.parametrize("kind", ["wheel", "sdist"])
     def test_it_works_in_an_empty_environment(self, built: Built, tmp_path: Path, kind: str) -> None:
-        assert try_out(getattr(built, kind), folder=tmp_path).version == METADATA["version"]
+        analyst, curator = try_out_both(getattr(built, kind), folder=tmp_path)
+        assert analyst.version == curator.version == METADATA["version"]
+        assert analyst.distributions < curator.distributions
