@@ -1,40 +1,61 @@
-"""Install a wheel or an sdist into an empty environment and do the main job with what arrived.
+"""Install a wheel or an sdist into empty environments and do each side's job with what arrived.
 
     python -m distribution.clean_install dist/*
 
-Nothing of this folder, of the repository or of the environment around it can be imported there: the
-interpreter runs isolated (-I), in an empty folder.
+Twice: `dpgram` alone has to load a release and answer questions, `dpgram[publish]` has to publish one.
+Nothing of this folder, of the repository or of the environment around it can be imported there: the interpreter
+runs isolated (-I), in an empty folder.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-_JOB: Final = """
+PROJECT: Final = Path(__file__).resolve().parents[1]
+_GOLDEN: Final = PROJECT / "tests" / "golden" / "insurance-gaussian-v1.dpgram.json"
+
+_BEGIN: Final = """
 import json, pathlib, sys
 from importlib import metadata
 import dpgram
-from dpgram.demo.run import insurance
 home = pathlib.Path(dpgram.__file__).resolve()
 assert home.is_relative_to(pathlib.Path(sys.prefix).resolve()), home
+"""
+_ANALYSE: Final = """
+release = dpgram.load("t.dpgram.json")
+for method in ("auto", "lasso", "elastic-net"):
+    fit = release.regress("charges", ["age", "smoker"], method=method)
+    assert fit.coefficients["smoker=yes"] > 0, method
+fit.conf_int(), fit.predict({"age": [40], "smoker": ["no"]}), fit.bootstrap(draws=10), fit.summary()
+release.pca(), release.explore("page.html"), release.report("report.html")
+try:
+    dpgram.publish
+except dpgram.DpgramError as refusal:
+    assert "dpgram[publish]" in str(refusal), refusal
+else:
+    raise AssertionError("the curator's side came along")
+"""
+_PUBLISH: Final = """
+from dpgram.demo import insurance
 ledger = dpgram.Ledger.create("t.ledger", name="t", epsilon=3.0, delta=1e-5)
 release = dpgram.publish(insurance.table(2000), insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger)
-read = dpgram.load(release.save("t.dpgram.json"))
-assert read == release
-fit = read.regress("charges", ["age", "smoker"])
-print(json.dumps({
-    "version": metadata.version("dpgram"),
-    "smoker": fit.coefficients["smoker=yes"],
-    "distributions": len(list(metadata.distributions())),
-}))
+assert dpgram.load(release.save("t.dpgram.json")) == release
+assert release.regress("charges", ["age", "smoker"]).coefficients["smoker=yes"] > 0
+import dpgram.audit, dpgram.estimators
+"""
+_END: Final = """
+told = {"version": metadata.version("dpgram"), "distributions": len(list(metadata.distributions()))}
+print(json.dumps(told))
 """
 
 
@@ -50,26 +71,47 @@ class Tried:
     seconds: float
 
 
-def try_out(built: Path, *, folder: Path) -> Tried:
-    """Install `built` with its run-time dependencies into a new environment in `folder`; use it there."""
+def try_out_both(built: Path, *, folder: Path) -> tuple[Tried, Tried]:
+    """The analyst's side, then the curator's."""
+    return analyst(built, folder=folder / "analyst"), curator(built, folder=folder / "curator")
+
+
+def analyst(built: Path, *, folder: Path) -> Tried:
+    """`built` without extras reads a release and answers, and says what it would need to publish one."""
+    empty = folder / "empty"
+    empty.mkdir(parents=True)
+    shutil.copy(_GOLDEN, empty / "t.dpgram.json")
+    commands = (
+        ("show", "t.dpgram.json"),
+        ("regress", "t.dpgram.json", "charges", "--json"),
+        ("pca", "t.dpgram.json"),
+        ("explore", "t.dpgram.json", "-o", "p.html"),
+        ("report", "t.dpgram.json", "-o", "r.html"),
+    )
+    return _tried(built, _ANALYSE, commands, folder=folder)
+
+
+def curator(built: Path, *, folder: Path) -> Tried:
+    """`built` with the extra `publish` does the main job and runs the demonstration."""
+    (folder / "empty").mkdir(parents=True)
+    commands = (("demo", "--people", "2000", "--output", "demo"), ("show", "t.dpgram.json"))
+    return _tried(built, _PUBLISH, commands, folder=folder, extra="[publish]")
+
+
+def _tried(
+    built: Path, job: str, commands: Sequence[Sequence[str]], *, folder: Path, extra: str = ""
+) -> Tried:
     started = time.perf_counter()
     home, empty = folder / "environment", folder / "empty"
     venv.create(home, with_pip=True, symlinks=True)
-    empty.mkdir()
     python = home / "bin" / "python"
-    _run(python, "-m", "pip", "install", "--quiet", "--no-input", "--no-compile", built.resolve(), at=empty)
+    pip = ("-m", "pip", "install", "--quiet", "--no-input", "--no-compile")
+    _run(python, *pip, f"{built.resolve()}{extra}", at=empty)
     _run(python, "-m", "pip", "check", at=empty)
-    told = json.loads(_run(python, "-I", "-c", _JOB, at=empty).splitlines()[-1])
-    if not told["smoker"] > 0:
-        raise RuntimeError(f"{built.name} was installed but gave a wrong answer: {told}")
-    _run(home / "bin" / "dpgram", "demo", "--people", "2000", "--output", empty / "demo", at=empty)
-    _run(home / "bin" / "dpgram", "show", empty / "t.dpgram.json", at=empty)
-    return Tried(
-        file=built.name,
-        version=told["version"],
-        distributions=told["distributions"],
-        seconds=time.perf_counter() - started,
-    )
+    told = json.loads(_run(python, "-I", "-c", _BEGIN + job + _END, at=empty).splitlines()[-1])
+    for command in commands:
+        _run(home / "bin" / "dpgram", *command, at=empty)
+    return Tried(file=f"{built.name}{extra}", seconds=time.perf_counter() - started, **told)
 
 
 def _run(program: Path, *arguments: object, at: Path) -> str:
@@ -84,8 +126,9 @@ def _run(program: Path, *arguments: object, at: Path) -> str:
 def main() -> None:
     for name in sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
-            tried = try_out(Path(name), folder=Path(folder))
-        print(f"{tried.file}: installed, {tried.distributions} packages, works ({tried.seconds:.0f} s)")
+            for tried in try_out_both(Path(name), folder=Path(folder)):
+                packages = f"{tried.distributions} packages"
+                print(f"{tried.file}: installed, {packages}, works ({tried.seconds:.0f} s)")
 
 
 if __name__ == "__main__":

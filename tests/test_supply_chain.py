@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from distribution.build import PAPERS, Built, build
-from distribution.clean_install import try_out
+from distribution.clean_install import try_out_both
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from dpgram.errors import PUBLISHING
 
 PROJECT = Path(__file__).resolve().parents[1]
 METADATA = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -22,7 +24,8 @@ RUNTIME = [Requirement(text) for text in METADATA["dependencies"]]
 EXTRAS = {
     name: [Requirement(text) for text in texts] for name, texts in METADATA["optional-dependencies"].items()
 }
-LIBRARY_EXTRAS = ("plot", "explore", "duckdb", "sql", "dask", "spark", "federated", "sign")
+LIBRARY_EXTRAS = ("publish", "frame", "plot", "duckdb", "sql", "dask", "spark", "federated", "sign")
+OURS = "dpgram"
 LOCK = (PROJECT / "requirements-dev.lock").read_text(encoding="utf-8")
 PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; ([^\\\n]+?))? \\$", re.MULTILINE)
 
@@ -40,10 +43,23 @@ def oldest() -> dict[str, Version]:
 
 
 class TestDependencies:
-    def test_they_are_few(self) -> None:
-        assert len(RUNTIME) <= 12
+    def test_the_base_is_the_analysts_side(self) -> None:
+        assert {requirement.name for requirement in RUNTIME} == {"numpy", "scipy", "msgspec", "typer", "rich"}
 
-    @pytest.mark.parametrize("requirement", RUNTIME, ids=str)
+    def test_they_are_few(self) -> None:
+        assert len([*RUNTIME, *EXTRAS["publish"]]) <= 12
+
+    @pytest.mark.parametrize("name", ["duckdb", "sql", "dask", "spark", "federated", "test", "docs"])
+    def test_what_reads_tables_brings_the_curators_side(self, name: str) -> None:
+        (own,) = [requirement for requirement in EXTRAS[name] if requirement.name == OURS]
+        assert "publish" in own.extras
+
+    def test_publish_is_what_the_code_asks_for(self) -> None:
+        modules = {"python-flint": "flint", "scikit-learn": "sklearn"}
+        brought = {modules.get(requirement.name, requirement.name) for requirement in EXTRAS["publish"]}
+        assert brought == {*PUBLISHING, "sklearn"}
+
+    @pytest.mark.parametrize("requirement", [*RUNTIME, *EXTRAS["publish"]], ids=str)
     def test_each_is_justified(self, requirement: Requirement) -> None:
         page = (PROJECT / "docs" / "reference" / "dependencies.md").read_text(encoding="utf-8")
         assert re.search(rf"^\| [^|]*\b{re.escape(requirement.name)}\b[^|]* \| \w", page, re.MULTILINE)
@@ -58,6 +74,7 @@ class TestDependencies:
         declared = {
             canonicalize_name(requirement.name): lower_bound(requirement)
             for requirement in [*RUNTIME, *(r for name in LIBRARY_EXTRAS for r in EXTRAS[name])]
+            if requirement.name != OURS
         }
         indirect = {"click", "pyparsing", "pytest"}
         assert {name: version for name, version in oldest().items() if name not in indirect} == declared
@@ -78,7 +95,7 @@ class TestLock:
         pinned: dict[str, list[Version]] = {}
         for name, version, _ in PINNED.findall(LOCK):
             pinned.setdefault(name, []).append(Version(version))
-        wanted = [*RUNTIME, *(r for group in EXTRAS.values() for r in group if r.name != "dpgram")]
+        wanted = [*RUNTIME, *(r for group in EXTRAS.values() for r in group if r.name != OURS)]
         for requirement in wanted:
             versions = pinned.get(canonicalize_name(requirement.name), [])
             assert versions, f"{requirement} is not in the lock: make lock"
@@ -159,4 +176,6 @@ class TestBuild:
     @pytest.mark.full
     @pytest.mark.parametrize("kind", ["wheel", "sdist"])
     def test_it_works_in_an_empty_environment(self, built: Built, tmp_path: Path, kind: str) -> None:
-        assert try_out(getattr(built, kind), folder=tmp_path).version == METADATA["version"]
+        analyst, curator = try_out_both(getattr(built, kind), folder=tmp_path)
+        assert analyst.version == curator.version == METADATA["version"]
+        assert analyst.distributions < curator.distributions

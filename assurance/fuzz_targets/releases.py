@@ -195,7 +195,7 @@ QUESTIONS: Final[Mapping[str, Callable[[Release], object]]] = {
     "partial correlation": _partial,
     "pca": lambda release: _components(release, standardise=False),
     "pca of correlations": lambda release: _components(release, standardise=True),
-    # Without plotly.js, which is the same on every page; the page holds no NaN.
+    # Without the scripts, which are the same on every page; the page holds no NaN.
     "explorer": lambda release: json.dumps(page_facts(release), allow_nan=False),
     "report": report.page,
 }

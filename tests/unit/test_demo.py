@@ -94,14 +94,6 @@ def test_without_matplotlib_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     assert "dpgram[plot]" in "\n".join(lines)
 
 
-def test_without_plotly_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpgram.explorer.find_spec", lambda name: None)
-    lines: list[str] = []
-    outcome = demo.run(tmp_path, people=2_000, say=lines.append)
-    assert outcome.page is None
-    assert "dpgram[explore]" in "\n".join(lines)
-
-
 class TestInsurance:
     def test_the_same_table_for_the_same_seed(self) -> None:
         assert insurance.table(500).equals(insurance.table(500))

@@ -3,7 +3,7 @@
 A must be positive semidefinite: repair it first. Then f is convex, and θ is a minimum exactly where the
 gradient g = b − Aθ − αn(1−ρ)θ equals αnρ·sign(θ_j) at every θ_j ≠ 0 and stays within ±αnρ elsewhere: that is
 what is checked before an answer is given. Descent finds quickly which coefficients are not zero; given these
-and their signs the rest is one linear system, which spares the long tail of its convergence.
+and their signs the rest is a linear system, which spares the long tail of its convergence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from dpgram.errors import AnalysisError
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
-ROUNDS: Final = 5_000
+STEP: Final = 0.5
+MOST_STEPS: Final = 40
+ROUNDS: Final = 200
 SWEEPS: Final = 4
 """Of each round, before the coefficients that are not zero are solved for together."""
 TOLERANCE: Final = 1e-11
@@ -29,27 +31,28 @@ TOLERANCE: Final = 1e-11
 
 def elastic_net(gram_xx: Matrix, gram_xy: Vector, *, rows: float, alpha: float, l1_ratio: float) -> Vector:
     """θ of the elastic net with scikit-learn's meaning of `alpha` and `l1_ratio` (1 is the lasso)."""
-    problem = _Problem(
-        gram=gram_xx,
-        right=_in_range(gram_xx, gram_xy),
-        l1=alpha * rows * l1_ratio,
-        ridge=alpha * rows * (1.0 - l1_ratio),
-    )
+    right = _in_range(gram_xx, gram_xy)
+    l1, ridge = alpha * rows * l1_ratio, alpha * rows * (1.0 - l1_ratio)
     theta = np.zeros(len(gram_xx))
-    for _ in range(ROUNDS):
-        together = problem.towards_its_face_minimum(theta)
-        for candidate in (together, theta):
-            if problem.is_minimum(candidate):
-                return candidate
-        # Where more are not zero than the matrix has rank there may be no such minimum: descent goes on.
-        theta = together if problem.value(together) < problem.value(theta) else theta
-        for _ in range(SWEEPS):
-            problem.sweep(theta)
-    raise AnalysisError(
-        "coordinate descent did not converge on this matrix",
-        got=f"alpha={alpha:g}",
-        remedy="Take a larger alpha, or method='auto'.",
-    )
+    for step in _path(float(np.max(np.abs(right), initial=0.0)), l1):
+        found = _Problem(gram=gram_xx, right=right, l1=step, ridge=ridge).minimum_from(theta)
+        if found is None:
+            raise AnalysisError(
+                "coordinate descent did not converge on this matrix",
+                got=f"alpha={alpha:g}",
+                remedy="Take a larger alpha, or method='auto'.",
+            )
+        theta = found
+    return theta
+
+
+def _path(largest: float, l1: float) -> list[float]:
+    """Penalties from the one that leaves nothing down to `l1`: each minimum is near the one before.
+
+    Coming from above, no more coefficients are ever taken up than the matrix has rank, or hardly more.
+    """
+    steps = 0 if l1 <= 0.0 else max(0, math.ceil(math.log(max(largest / l1, 1.0)) / -math.log(STEP)))
+    return [l1 * STEP**-k for k in range(min(steps, MOST_STEPS), -1, -1)]
 
 
 @final
@@ -61,6 +64,23 @@ class _Problem:
     right: Vector
     l1: float
     ridge: float
+
+    def minimum_from(self, start: Vector) -> Vector | None:
+        """θ, or None where it was not found."""
+        theta = start.copy()
+        for _ in range(ROUNDS):
+            for _ in range(np.count_nonzero(theta)):
+                together = self.towards_its_face_minimum(theta)
+                # Where more are not zero than the matrix has rank there may be no such minimum.
+                if not self.value(together) < self.value(theta):
+                    break
+                theta = together
+            for candidate in (self.towards_its_face_minimum(theta), theta):
+                if self.is_minimum(candidate):
+                    return candidate
+            for _ in range(SWEEPS):
+                self.sweep(theta)
+        return None
 
     def value(self, theta: Vector) -> float:
         """f(θ)."""
@@ -84,8 +104,11 @@ class _Problem:
         chosen = np.flatnonzero(theta)
         start, signs = theta[chosen], np.sign(theta[chosen])
         matrix = self.gram[np.ix_(chosen, chosen)] + self.ridge * np.eye(len(chosen))
-        # Of least norm: columns that repeat each other make the matrix singular.
-        aim = np.linalg.lstsq(matrix, self.right[chosen] - self.l1 * signs, rcond=1e-13)[0]
+        right = self.right[chosen] - self.l1 * signs
+        try:
+            aim = np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:  # columns that repeat each other
+            aim = np.linalg.lstsq(matrix, right, rcond=1e-13)[0]
         crossing = aim * signs <= 0.0
         found = np.zeros_like(theta)
         if not crossing.any():
