@@ -131,6 +131,19 @@ def test_ridges_are_positive_numbers(ridge: Any) -> None:
         InverseNoise(ridge=ridge)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [Sketch(degrees=np.int64(400)), Eigenvectors(rank=np.int32(2)), InverseNoise(ridge=np.float32(2000))],  # type: ignore[arg-type]
+    ids=lambda asked: asked.name,
+)
+def test_numbers_of_numpy_are_plain_ones(
+    asked: Mechanism, table: dict[str, np.ndarray], schema: dg.Schema, tmp_path: Path
+) -> None:
+    assert all(type(value) in (int, float) for value in asked.parameters.values())
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, reserve=5e-6)
+    assert dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked, ledger=ledger)
+
+
 def test_a_name_stands_for_the_defaults(table: dict[str, np.ndarray], schema: dg.Schema) -> None:
     asked: list[Any] = ["sketch", dg.mechanisms.Sketch(), dg.mechanisms.Sketch(degrees=400)]
     named, plain, other = (

@@ -201,13 +201,15 @@ def refuse_pure(name: str, guarantee: Guarantee) -> None:
         )
 
 
-def checked_count(name: str, parameter: str, value: object, *, most: float) -> None:
-    """Refuse a parameter that is no whole number from 1 to `most`; None, for the default, passes."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if value is not None and not (whole and 1 <= value <= most):  # type: ignore[operator]
+def checked_count(name: str, parameter: str, value: object, *, most: float) -> int | None:
+    """The parameter as a plain integer, refused where it is none from 1 to `most`; None is the default."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
         raise MechanismError(
             f"{parameter} of {name} must be a whole number in its range",
             got=repr(value),
             limit=f"1 ≤ {parameter} ≤ {most:g}",
             remedy=f"Leave {parameter} out to have it chosen from public facts.",
         )
+    return int(value)

@@ -62,7 +62,7 @@ class SpectralMechanism(Mechanism):
 
     @final
     def __post_init__(self) -> None:
-        checked_count(self.name, "rank", self.rank, most=math.inf)
+        object.__setattr__(self, "rank", checked_count(self.name, "rank", self.rank, most=math.inf))
 
     @final
     def for_fewer_columns(self, width: int) -> Self:

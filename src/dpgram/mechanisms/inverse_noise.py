@@ -63,14 +63,16 @@ class InverseNoise(Mechanism):
 
     def __post_init__(self) -> None:
         given: object = self.ridge
-        number = isinstance(given, Real) and not isinstance(given, bool)
-        if self.ridge is not None and not (number and 0.0 < self.ridge < math.inf):
+        if given is None:
+            return
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0.0 < float(given) < math.inf:
             raise MechanismError(
                 "the ridge of inverse-noise must be a positive number",
                 got=repr(self.ridge),
                 limit="0 < ridge < inf, in encoded units",
                 remedy="Give, say, one percent of the expected number of rows times the squared radius.",
             )
+        object.__setattr__(self, "ridge", float(given))
 
     def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedInverseNoise:
         """The least σ whose exact curve is within (ε, δ)."""

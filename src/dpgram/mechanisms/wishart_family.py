@@ -36,7 +36,8 @@ class WishartFamily(Mechanism):
 
     @final
     def __post_init__(self) -> None:
-        checked_count(self.name, "degrees", self.degrees, most=DEGREES_AT_MOST)
+        degrees = checked_count(self.name, "degrees", self.degrees, most=DEGREES_AT_MOST)
+        object.__setattr__(self, "degrees", degrees)
 
     @final
     def _degrees_at_least(self, least: int) -> int | None:
