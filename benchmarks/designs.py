@@ -20,7 +20,7 @@ import polars as pl
 from candidates import Candidate, Noisy
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.problem import isotropic
+from dpgram.analysis.normal_equations import isotropic
 from dpgram.engines.local import gram
 from dpgram.lattice import cell_unit
 from dpgram.noise import MatrixLaplace, SymmetricGaussian

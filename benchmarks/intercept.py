@@ -24,7 +24,7 @@ from accuracy import DELTA
 from data_sets import data_sets
 from designs import Law, law_of
 from dpgram.analysis.noise_aware import noise_aware
-from dpgram.analysis.problem import COUNT_TO_NOISE, complement_of
+from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of
 from held_out import held_out_arrays
 from peers import SETS, Array, Scaled, load, r_squared, scaled, with_constant
 

@@ -65,9 +65,10 @@ from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_co
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import Report, learning
-from dpgram.publishing.bounds import rows_needed
-from dpgram.publishing.learning import Learnt, learnt_terms, plan_learning
+from dpgram.publishing import Report
+from dpgram.publishing import _learning as learning
+from dpgram.publishing._bounds import rows_needed
+from dpgram.publishing._learning import Learnt, learnt_terms, plan_learning
 from dpgram.publishing.measurements import counts as measured_counts
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release

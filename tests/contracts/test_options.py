@@ -26,7 +26,8 @@ from dpgram.mechanisms import (
 )
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import learning, terms
+from dpgram.publishing import _learning as learning
+from dpgram.publishing import terms
 from dpgram.publishing.compatibility import LEARNING, clash_of, clashes, mechanism_option
 from dpgram.release import Release
 from dpgram.schema import Schema, categorical, numeric

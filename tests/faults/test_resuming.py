@@ -19,7 +19,7 @@ from tests.flat import publish
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.mechanisms import Gaussian, MatrixLaplace
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing.journal import open_journal
+from dpgram.publishing._journal import open_journal
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 

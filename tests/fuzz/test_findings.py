@@ -16,7 +16,7 @@ from dpgram.engines.federated import Partial, partial_gram
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
 from dpgram.planning.planner import plan
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.release import Release, load
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import open_source

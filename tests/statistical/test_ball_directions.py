@@ -15,7 +15,7 @@ from scipy import stats
 from tests.statistical.sphere import sphere_cells
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.sampling.balls import decided
+from dpgram.privacy.sampling._balls import decided
 from dpgram.privacy.sampling.directions import Deflated, Directions, Frame
 from dpgram.privacy.sampling.entropy import SeededEntropy
 

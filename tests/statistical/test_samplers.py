@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from dpgram.noise import MatrixLaplace
-from dpgram.privacy.sampling.balls import ChiSquared
+from dpgram.privacy.sampling._balls import ChiSquared
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy, simulation
 
 Floats = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.curves.additive_wishart import log_pair
+from dpgram.privacy.curves._additive_wishart import log_pair
 from dpgram.privacy.curves.wishart import (
     AdaptiveCurve,
     AdditiveWishartCurve,

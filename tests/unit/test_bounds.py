@@ -17,7 +17,7 @@ from dpgram.document.measurements import crowded, latest
 from dpgram.document.octaves import OCTAVES, ZERO, octave_edges, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
-from dpgram.publishing.bounds import (
+from dpgram.publishing._bounds import (
     GREATEST_REACH,
     LEAST_REACH,
     coarse_bounds,

@@ -87,7 +87,7 @@ def test_it_can_run_twice_in_one_folder(tmp_path: Path) -> None:
 def test_without_matplotlib_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "dpgram.demo.figure", raising=False)
+    monkeypatch.delitem(sys.modules, "dpgram.demo._figure", raising=False)
     lines: list[str] = []
     outcome = demo.run(tmp_path, people=2_000, say=lines.append)
     assert outcome.figure is None

@@ -139,3 +139,19 @@ def test_no_option_of_an_estimator_names_a_variant_that_is_not_private() -> None
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
         assert not constants & {"wang2018", "kalaja2020", "mean-cdp", "non-private", "as printed"}, path
+
+
+def test_what_has_an_underscore_stays_in_its_folder() -> None:
+    found = []
+    for path in SOURCE.rglob("*.py"):
+        home = ".".join(path.relative_to(SOURCE.parent).parent.parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("dpgram"):
+                continue
+            names = [f"{node.module}.{alias.name}" for alias in node.names] + [str(node.module)]
+            for name in names:
+                folder, _, module = name.rpartition(".")
+                inside = home == folder or home.startswith(f"{folder}.")
+                if module.startswith("_") and not module.startswith("__") and not inside:
+                    found.append(f"{path.relative_to(SOURCE)} imports {name}")
+    assert found == []

@@ -27,7 +27,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.document.fields import SurveyWeight, UnitRule
-from dpgram.engines import local, spill
+from dpgram.engines import _spill as spill
+from dpgram.engines import local
 from dpgram.engines.local import add_up, gram
 from dpgram.engines.passes import Pass, gram_pass, merge
 from dpgram.errors import DataError, SourceError
@@ -553,7 +554,7 @@ class TestTemporaryFiles:
             import signal
             import time
             import pyarrow as pa
-            from dpgram.engines import spill
+            from dpgram.engines import _spill as spill
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits "ignored"
             from dpgram.engines.local import add_up
             from dpgram.rows.encoder import Encoder

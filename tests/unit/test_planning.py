@@ -18,8 +18,8 @@ from dpgram.cli import run
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto
 from dpgram.planning import Plan
-from dpgram.planning.assumed import Assumption
-from dpgram.planning.question import Question
+from dpgram.planning._assumed import Assumption
+from dpgram.planning._question import Question
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
 

@@ -30,7 +30,7 @@ from dpgram.mechanisms import (
     Wishart,
     choice,
 )
-from dpgram.mechanisms.wishart_family import WishartFamily
+from dpgram.mechanisms._wishart_family import WishartFamily
 from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most, rho_at_most
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 

@@ -21,7 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import MissingExtra, SourceError
-from dpgram.sources import Source, open_source, quotes
+from dpgram.sources import Source, open_source
+from dpgram.sources import _quotes as quotes
 
 SECRET = "secret4711"
 

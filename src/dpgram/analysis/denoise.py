@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.problem import complement_of, too_noisy
+from dpgram.analysis.normal_equations import complement_of, too_noisy
 from dpgram.errors import AnalysisError
 from dpgram.noise import EigenvectorSampling, SymmetricGaussian
 from dpgram.noise.sampled import StandIn

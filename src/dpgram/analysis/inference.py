@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from dpgram.analysis._fieller import pivot_interval
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import (
     EQUAL_VARIANCE,
@@ -29,7 +30,6 @@ from dpgram.analysis.estimand import (
     moved_columns,
 )
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.pivot import pivot_interval
 from dpgram.analysis.trust import LOST, noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError

@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.problem import COUNT_TO_NOISE, complement_of, too_noisy
+from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dpgram.analysis.frames import Frame
+    from dpgram.analysis._frames import Frame
     from dpgram.document.document import Document
 
 Matrix = npt.NDArray[np.float64]
@@ -82,7 +82,7 @@ class Components:
 
     def to_frame(self) -> Frame:
         """A frame with a row for each component: of Polars where that is installed, else of pandas."""
-        from dpgram.analysis.frames import frame_of
+        from dpgram.analysis._frames import frame_of
 
         return frame_of(
             {

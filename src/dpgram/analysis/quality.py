@@ -14,12 +14,12 @@ from typing import Final, final
 import numpy as np
 from scipy import stats
 
+from dpgram.analysis._fieller import pivot_interval
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, moved_columns
 from dpgram.analysis.inference import NO_DEGREES, check_kind, residual_degrees
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.pivot import pivot_interval
-from dpgram.analysis.problem import orthonormal
+from dpgram.analysis.normal_equations import orthonormal
 from dpgram.analysis.trust import refusal_of
 from dpgram.analysis.unshrunken import solve, unshrunken
 from dpgram.errors import AnalysisError
@@ -47,7 +47,7 @@ class Quantity:
     """The estimate before it was cut to the possible range."""
     slope: float = 0.0
     curvature: float = 0.0
-    """How the variance moves with the hypothesis (analysis/pivot.py)."""
+    """How the variance moves with the hypothesis (analysis/_fieller.py)."""
     refusal: str | None = None
     """Why there is no interval; nothing where there is one."""
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
-from dpgram.analysis.problem import Problem, by_column, isotropic, too_noisy
+from dpgram.analysis.normal_equations import Problem, by_column, isotropic, too_noisy
 from dpgram.analysis.repair import Policy
 from dpgram.analysis.results import Regression
 from dpgram.analysis.sparse import elastic_net, noise_level_alpha

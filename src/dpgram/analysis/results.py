@@ -18,9 +18,9 @@ from dpgram.analysis.quality import Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
 
 if TYPE_CHECKING:
+    from dpgram.analysis._bounds import ErrorBound
+    from dpgram.analysis._frames import Frame
     from dpgram.analysis.bootstrap import Bootstrap
-    from dpgram.analysis.bounds import ErrorBound
-    from dpgram.analysis.frames import Frame
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -129,7 +129,7 @@ class Regression:
 
     def error_bound(self, confidence: float = 0.95, ridge: float | None = None) -> ErrorBound:
         """How far noise can have moved a ridge fit of the table; the ridge is E‖N‖ unless given."""
-        from dpgram.analysis.bounds import error_bound
+        from dpgram.analysis._bounds import error_bound
 
         return error_bound(self.moments, self.design, ridge=ridge, confidence=confidence)
 
@@ -152,7 +152,7 @@ class Regression:
 
         A Polars frame where Polars is installed, else one of pandas.
         """
-        from dpgram.analysis.frames import frame_of
+        from dpgram.analysis._frames import frame_of
         from dpgram.analysis.summary import as_rows
 
         rows = as_rows(self, level=level, kind=kind)
@@ -168,7 +168,7 @@ class Regression:
         return coefficient_plot(self, path=path, level=level, kind=kind, dark=dark)
 
     def _inference_with_warnings(self, kind: Kind) -> Inference:
-        from dpgram.analysis.warn import warn_each
+        from dpgram.analysis._warn import warn_each
 
         found = self.inference(kind)
         if found.refusal is None:

@@ -29,7 +29,7 @@ from scipy.optimize import brentq
 
 from dpgram.analysis.design import Design
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.problem import orthonormal
+from dpgram.analysis.normal_equations import orthonormal
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]

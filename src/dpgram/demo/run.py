@@ -287,7 +287,7 @@ def _columns(table: pa.Table) -> dict[str, npt.NDArray[np.generic]]:
 
 def _figure(answers: Sequence[Answer], path: Path, say: Say) -> Path | None:
     try:
-        from dpgram.demo.figure import draw
+        from dpgram.demo._figure import draw
     except ImportError:
         say(_text("No figure: matplotlib is not installed (pip install 'dpgram[plot]')."))
         return None

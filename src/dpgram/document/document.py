@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
-from dpgram.document.checks import (
+from dpgram.document._checks import (
     consistent_noise,
     mechanism_of,
     paid_for,

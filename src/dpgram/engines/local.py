@@ -22,7 +22,7 @@ from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram, GramSum
 
 if TYPE_CHECKING:
-    from dpgram.engines.spill import Spill
+    from dpgram.engines._spill import Spill
     from dpgram.rows.block_encoder import BlockEncoder
     from dpgram.sources import Source
 
@@ -92,7 +92,7 @@ class LocalEngine:
 
 def _by_unit(source: Source, work: Pass, workers: int, progress: Progress) -> Sums:
     """Sort rows into buckets by unit, in files where they are many; then add up bucket after bucket."""
-    from dpgram.engines.spill import Spill
+    from dpgram.engines._spill import Spill
 
     buckets = _buckets(source, work)
     with Spill(buckets) as spill:

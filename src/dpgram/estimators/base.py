@@ -24,8 +24,8 @@ from sklearn.utils.validation import (
 from dpgram.document.fields import MissingPolicy, StatedGuarantee
 from dpgram.document.statement import in_words
 from dpgram.errors import DpgramWarning, SchemaError
-from dpgram.estimators.paying import checked_entropy
-from dpgram.estimators.table import (
+from dpgram.estimators._paying import checked_entropy
+from dpgram.estimators._table import (
     Bounds,
     Learn,
     Pair,

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import SchemaError
+from dpgram.estimators._table import Bounds
 from dpgram.estimators.base import PublishingEstimator
-from dpgram.estimators.table import Bounds
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release

@@ -15,8 +15,8 @@ from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import AnalysisError
+from dpgram.estimators._table import Bounds, Learn, Pair, Table, columns_by_name
 from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
-from dpgram.estimators.table import Bounds, Learn, Pair, Table, columns_by_name
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release

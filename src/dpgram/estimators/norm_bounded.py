@@ -15,8 +15,8 @@ import numpy as np
 
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
+from dpgram.estimators._paying import delta_inspected, paid
 from dpgram.estimators.base import PrivateRegressor
-from dpgram.estimators.paying import delta_inspected, paid
 from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
 from dpgram.privacy.adjacency import Adjacency

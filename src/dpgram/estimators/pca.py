@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpgram.analysis.descriptive import deviations
 from dpgram.analysis.pca import Components
 from dpgram.document.fields import AdjacencyName, MissingPolicy
+from dpgram.estimators._table import Bounds
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.covariance import refuse_other_than_numbers
-from dpgram.estimators.table import Bounds
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release

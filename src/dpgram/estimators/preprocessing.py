@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.paying import checked_entropy, delta_inspected, paid
-from dpgram.estimators.table import readable, unquoted
+from dpgram.estimators._paying import checked_entropy, delta_inspected, paid
+from dpgram.estimators._table import readable, unquoted
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee

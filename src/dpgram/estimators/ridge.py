@@ -10,7 +10,7 @@ import numpy as np
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import noise_aware
-from dpgram.analysis.problem import isotropic
+from dpgram.analysis.normal_equations import isotropic
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
@@ -18,10 +18,10 @@ from dpgram.analysis.unshrunken import unshrunken
 from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
+from dpgram.estimators._paying import delta_inspected, paid
+from dpgram.estimators._table import Bounds, Learn, Pair, Table
 from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.estimators.linear import Matrix, RegressionEstimator
-from dpgram.estimators.paying import delta_inspected, paid
-from dpgram.estimators.table import Bounds, Learn, Pair, Table
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import GaussianDP, Guarantee

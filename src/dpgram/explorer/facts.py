@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgram.analysis import estimand, inference, noise_aware, problem, quality, trust
+from dpgram.analysis import estimand, inference, noise_aware, quality, trust
+from dpgram.analysis import normal_equations as problem
 from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors

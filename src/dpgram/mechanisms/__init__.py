@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from dpgram.errors import MechanismError
+from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.auto import Auto
 from dpgram.mechanisms.base import CalibratedMechanism, Drawn, Mechanism, PublicFacts
 from dpgram.mechanisms.deflation import CalibratedDeflation, Deflation
@@ -30,7 +31,6 @@ from dpgram.mechanisms.inverse_wishart import (
 from dpgram.mechanisms.laplace import CalibratedLaplace, Laplace
 from dpgram.mechanisms.matrix_laplace import CalibratedMatrixLaplace, MatrixLaplace
 from dpgram.mechanisms.sketch import CalibratedSketch, CalibratedSketchAdaptive, Sketch, SketchAdaptive
-from dpgram.mechanisms.stated import StatedNoise
 from dpgram.mechanisms.wishart import CalibratedWishart, Wishart
 
 __all__ = [

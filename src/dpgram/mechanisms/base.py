@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import MechanismError
-from dpgram.mechanisms.stated import StatedNoise
+from dpgram.mechanisms._stated import StatedNoise
 from dpgram.noise import Law
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.base import PrivacyCurve

@@ -36,8 +36,8 @@ from dpgram.mechanisms import (
     SketchAdaptive,
     Wishart,
 )
+from dpgram.mechanisms._stated import ROUNDING
 from dpgram.mechanisms.base import ROWS_GUESSED
-from dpgram.mechanisms.stated import ROUNDING
 from dpgram.privacy.accountant import CURRENCIES, Currency, price
 from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.guarantee import Guarantee

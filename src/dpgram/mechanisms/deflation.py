@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import CalibratedMechanism, Drawn, Mechanism, PublicFacts
 from dpgram.mechanisms.eigenvectors import KEPT, SpectralMechanism, bounded, directions_stated
-from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import Deflation as DeflationLaw
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import up

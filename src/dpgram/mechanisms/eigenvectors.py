@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms._stated import ROUNDING, StatedNoise
 from dpgram.mechanisms.base import (
     CalibratedMechanism,
     Drawn,
@@ -21,7 +22,6 @@ from dpgram.mechanisms.base import (
     checked_count,
     refuse_pure,
 )
-from dpgram.mechanisms.stated import ROUNDING, StatedNoise
 from dpgram.noise import Deflation, EigenvectorSampling
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.base import ConcentratedCurve, PrivacyCurve, PureCurve

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import (
     CalibratedMechanism,
     Drawn,
@@ -20,7 +21,6 @@ from dpgram.mechanisms.base import (
     strictly_below,
     symmetric,
 )
-from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.counts import scale_of_counts
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
+from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import (
     ROWS_GUESSED,
     CalibratedMechanism,
@@ -25,7 +26,6 @@ from dpgram.mechanisms.base import (
     symmetric,
 )
 from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
-from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma

@@ -10,10 +10,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.errors import MechanismError
-from dpgram.mechanisms.base import ROWS_GUESSED, Drawn, Mechanism, PublicFacts, refuse_pure
-from dpgram.mechanisms.sketch import adapted_ridge, look
-from dpgram.mechanisms.stated import StatedNoise
-from dpgram.mechanisms.wishart_family import (
+from dpgram.mechanisms._stated import StatedNoise
+from dpgram.mechanisms._wishart_family import (
     CalibratedFamily,
     WishartFamily,
     expected_bound,
@@ -21,6 +19,8 @@ from dpgram.mechanisms.wishart_family import (
     ratio_of,
     ridge_for,
 )
+from dpgram.mechanisms.base import ROWS_GUESSED, Drawn, Mechanism, PublicFacts, refuse_pure
+from dpgram.mechanisms.sketch import adapted_ridge, look
 from dpgram.noise import InverseWishart as InverseWishartLaw
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.base import PrivacyCurve

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import (
     CalibratedMechanism,
     Drawn,
@@ -17,7 +18,6 @@ from dpgram.mechanisms.base import (
     strictly_below,
     symmetric,
 )
-from dpgram.mechanisms.stated import StatedNoise
 from dpgram.noise import EntrywiseLaplace
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import SLACK, up

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpgram import noise
 from dpgram.errors import MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms._stated import ROUNDING, StatedNoise
 from dpgram.mechanisms.base import (
     CalibratedMechanism,
     Drawn,
@@ -21,7 +22,6 @@ from dpgram.mechanisms.base import (
     strictly_below,
     symmetric,
 )
-from dpgram.mechanisms.stated import ROUNDING, StatedNoise
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.events import Event, PureEvent
 from dpgram.privacy.guarantee import Guarantee

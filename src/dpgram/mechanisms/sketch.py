@@ -10,9 +10,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms.base import Drawn, Mechanism, PublicFacts, refuse_pure
-from dpgram.mechanisms.stated import StatedNoise
-from dpgram.mechanisms.wishart_family import (
+from dpgram.mechanisms._stated import StatedNoise
+from dpgram.mechanisms._wishart_family import (
     CalibratedFamily,
     WishartFamily,
     expected_bound,
@@ -21,6 +20,7 @@ from dpgram.mechanisms.wishart_family import (
     ratio_of,
     ridge_for,
 )
+from dpgram.mechanisms.base import Drawn, Mechanism, PublicFacts, refuse_pure
 from dpgram.noise import WishartSketch
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.base import PrivacyCurve

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms._stated import StatedNoise
+from dpgram.mechanisms._wishart_family import CalibratedFamily, WishartFamily
 from dpgram.mechanisms.base import Drawn, Mechanism, PublicFacts, refuse_pure
-from dpgram.mechanisms.stated import StatedNoise
-from dpgram.mechanisms.wishart_family import CalibratedFamily, WishartFamily
 from dpgram.noise import AdditiveWishart
 from dpgram.privacy.adjacency import AddRemove, Adjacency
 from dpgram.privacy.curves.base import PrivacyCurve

@@ -13,7 +13,7 @@ from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.mechanisms import CalibratedMechanism, Mechanism, PublicFacts
 from dpgram.noise import NoisyInverse, SymmetricGaussian
-from dpgram.planning.question import Outcome, Question
+from dpgram.planning._question import Outcome, Question
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation

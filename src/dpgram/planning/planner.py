@@ -15,13 +15,13 @@ import numpy as np
 
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
-from dpgram.planning.assumed import (
+from dpgram.planning._assumed import (
     Assumption,
     Matrix,
 )
+from dpgram.planning._question import Question
+from dpgram.planning._words import header, plan_text, table_rows
 from dpgram.planning.forecast import Forecast, Setting, forecast, steps
-from dpgram.planning.question import Question
-from dpgram.planning.words import header, plan_text, table_rows
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
@@ -152,7 +152,7 @@ class Plan:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The ratio against ε, a line for each mechanism; written to `path` if one is given."""
-        from dpgram.planning.figure import accuracy_plot
+        from dpgram.planning._figure import accuracy_plot
 
         return accuracy_plot(self, path=None if path is None else Path(path))
 

@@ -27,7 +27,7 @@ from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningEr
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
-from dpgram.publishing.journal import Journal, open_journal
+from dpgram.publishing._journal import Journal, open_journal
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine

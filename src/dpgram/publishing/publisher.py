@@ -19,7 +19,7 @@ from dpgram.errors import MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
-from dpgram.publishing.learning import (
+from dpgram.publishing._learning import (
     LearningPlan,
     Learnt,
     learn,

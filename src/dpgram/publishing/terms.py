@@ -26,7 +26,7 @@ from dpgram.privacy.accountant import Currency, Event, GaussianEvent, composed, 
 from dpgram.privacy.curves.calibrate import DISCRETE_SLACK
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.publishing.blocks import gaussian_shares, pure_shares
+from dpgram.publishing._blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.gram import Gram
 from dpgram.publishing.request import Asked, LedgerLike, Request, open_ledger, requested
 from dpgram.rows.encoder import Encoder

@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from dpgram.schema import Schema
-from dpgram.sources import arrow, database, delimited, files, lazy, memory, parquet, remote, sql
+from dpgram.sources import _arrow as arrow
+from dpgram.sources import _lazy as lazy
+from dpgram.sources import database, delimited, files, memory, parquet, remote, sql
 from dpgram.sources.base import Kind, Partition, Pieces, Request, Source
 
 __all__ = [

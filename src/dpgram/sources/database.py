@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgram.errors import MissingExtra, SourceError
-from dpgram.sources import arrow
+from dpgram.sources import _arrow as arrow
 from dpgram.sources.base import Batches, Request, Source, attempt, type_names, with_types
 
 IN_MEMORY = ":memory:"

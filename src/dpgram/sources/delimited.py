@@ -15,13 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.errors import SourceError, require_publish
-from dpgram.sources.arrow import StreamSource
+from dpgram.sources._arrow import StreamSource
+from dpgram.sources._lazy import polars_failures, stream
+from dpgram.sources._quotes import BLOCK, BYTE_ORDER_MARK, QUOTE, check_quotes, open_bytes
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
 from dpgram.sources.ids import id_array, text_id
-from dpgram.sources.lazy import polars_failures, stream
 from dpgram.sources.memory import polars_batch
-from dpgram.sources.quotes import BLOCK, BYTE_ORDER_MARK, QUOTE, check_quotes, open_bytes
 
 if TYPE_CHECKING:
     import polars as pl

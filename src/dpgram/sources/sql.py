@@ -18,7 +18,7 @@ from typing import Any, Final, TypeGuard
 import pyarrow as pa
 
 from dpgram.errors import MissingExtra, SourceError
-from dpgram.sources import arrow
+from dpgram.sources import _arrow as arrow
 from dpgram.sources.base import Batches, Request, Source, attempt, type_names, with_types
 from dpgram.sources.cells import from_objects
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
+from dpgram.sums._cells import ExactCells
 from dpgram.sums.base import Statistic
-from dpgram.sums.cells import ExactCells
 from dpgram.sums.grams import outside
 from dpgram.sums.moments import refuse_split
 

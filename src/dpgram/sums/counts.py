@@ -17,8 +17,8 @@ from dpgram.document.measurements import LENGTHS
 from dpgram.document.octaves import OCTAVES, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.sums._cells import ExactCells
 from dpgram.sums.base import Statistic
-from dpgram.sums.cells import ExactCells
 from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
 from dpgram.sums.lengths import length_places

@@ -14,8 +14,8 @@ import pyarrow as pa
 from dpgram.errors import DpgramError
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.level_buckets import LONGEST_LEVEL
+from dpgram.sums._cells import opened, sealed
 from dpgram.sums.base import Statistic
-from dpgram.sums.cells import opened, sealed
 from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
 

@@ -19,8 +19,8 @@ from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
+from dpgram.sums._cells import ExactCells
 from dpgram.sums.base import Statistic
-from dpgram.sums.cells import ExactCells
 from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
 

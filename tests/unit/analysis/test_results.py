@@ -13,11 +13,11 @@ import pytest
 import statsmodels.api as sm
 from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
-from dpgram.analysis.bounds import error_bound
+from dpgram.analysis._bounds import error_bound
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.normal_equations import orthonormal
 from dpgram.analysis.pca import pca
-from dpgram.analysis.problem import orthonormal
 from dpgram.analysis.regress import regress
 from dpgram.errors import AnalysisError, MissingExtra
 from dpgram.noise import MatrixLaplace, SymmetricGaussian

@@ -26,7 +26,7 @@ from dpgram.estimators import (
 from dpgram.privacy.accountant import composed
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing.journal import Journal
+from dpgram.publishing._journal import Journal
 from dpgram.publishing.measurements.column_moments import ColumnMoments
 from dpgram.publishing.measurements.gram import Gram
 from dpgram.publishing.measurements.minimiser import Minimiser

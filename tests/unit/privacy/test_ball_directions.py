@@ -20,7 +20,7 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling import envelope as ball_envelope
-from dpgram.privacy.sampling.balls import START_BITS, RandomBytes, Uniforms, decided
+from dpgram.privacy.sampling._balls import START_BITS, RandomBytes, Uniforms, decided
 from dpgram.privacy.sampling.bingham import candidates_at_once
 from dpgram.privacy.sampling.directions import Deflated, Frame, deflation_matrix, frame_matrix
 from dpgram.privacy.sampling.entropy import SeededEntropy

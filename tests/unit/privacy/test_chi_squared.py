@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammainc
 
-from dpgram.privacy.curves.chi_squared import (
+from dpgram.privacy.curves._chi_squared import (
     excess_over_log,
     log_density,
     log_difference,

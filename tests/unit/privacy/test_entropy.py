@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import MechanismError
-from dpgram.privacy.sampling import ball_sampler
+from dpgram.privacy.sampling import _ball_sampler as ball_sampler
 from dpgram.privacy.sampling.entropy import (
     LARGEST_SCALE,
     Entropy,

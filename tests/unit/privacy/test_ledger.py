@@ -37,7 +37,7 @@ from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma, discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.ledger.history import ledger_history
 from dpgram.privacy.receipt import Receipt
 

@@ -13,7 +13,7 @@ import pytest
 from dpgram.errors import BudgetExceeded, LedgerError
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import _file as ledger_file
 
 SMALL = GaussianEvent(1e-4)
 

@@ -17,8 +17,8 @@ import pytest
 from dpgram.errors import LedgerError
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent
 from dpgram.privacy.ledger import Entry, Ledger
-from dpgram.privacy.ledger import file as ledger_file
-from dpgram.privacy.ledger import sqlite as ledger_sqlite
+from dpgram.privacy.ledger import _file as ledger_file
+from dpgram.privacy.ledger import _sqlite as ledger_sqlite
 from dpgram.privacy.receipt import Receipt
 
 SMALL = GaussianEvent(1e-3)
@@ -46,7 +46,7 @@ def ledger(tmp_path: Path) -> Ledger:
 KILLER = """
 import os, random, signal, sys, time
 import msgspec
-from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.accountant import GaussianEvent
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.receipt import Receipt

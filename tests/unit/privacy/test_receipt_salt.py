@@ -15,7 +15,7 @@ from dpgram.errors import LedgerError
 from dpgram.privacy.accountant import GaussianEvent, capacity, price
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.receipt import Receipt
 from dpgram.release import load
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpgram.errors import GuaranteeError
 from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
-from dpgram.privacy.curves.additive_wishart import log_added, log_pair, log_replaced, replaced_within
+from dpgram.privacy.curves._additive_wishart import log_added, log_pair, log_replaced, replaced_within
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.curves.wishart import (
     AdaptiveCurve,

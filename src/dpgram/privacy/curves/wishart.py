@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from dpgram.errors import GuaranteeError
 from dpgram.privacy.adjacency import AddRemove, Adjacency
-from dpgram.privacy.curves.additive_wishart import log_added, log_replaced, replaced_within
-from dpgram.privacy.curves.base import PrivacyCurve
-from dpgram.privacy.curves.chi_squared import (
+from dpgram.privacy.curves._additive_wishart import log_added, log_replaced, replaced_within
+from dpgram.privacy.curves._chi_squared import (
     DEEP,
     excess_over_log,
     log_density,
@@ -27,6 +26,7 @@ from dpgram.privacy.curves.chi_squared import (
     log_upper,
     relative_error,
 )
+from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.curves.quadrature import RELATIVE_ERROR, gauss_legendre, support
 from dpgram.privacy.curves.rounding import SLACK
 

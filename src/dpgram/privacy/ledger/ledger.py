@@ -31,9 +31,9 @@ from dpgram.privacy.accountant import (
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.ledger import file as ledger_file
+from dpgram.privacy.ledger import _file as ledger_file
+from dpgram.privacy.ledger._verify import Paid, Proof, Verification, unit_words, verification
 from dpgram.privacy.ledger.left import Left, advice, apart, largest_release
-from dpgram.privacy.ledger.verify import Paid, Proof, Verification, unit_words, verification
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
@@ -285,7 +285,7 @@ class Ledger:
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, dark: bool = False) -> Figure:
         """The history as a matplotlib figure; written to `path` when given."""
-        from dpgram.privacy.ledger.figure import ledger_plot
+        from dpgram.privacy.ledger._figure import ledger_plot
 
         return ledger_plot(self, path=None if path is None else Path(path), dark=dark)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.sampling.balls import (
+from dpgram.privacy.sampling._balls import (
     START_BITS,
     RandomBytes,
     Uniforms,

@@ -60,35 +60,35 @@ class Entropy(ABC):
     @final
     def matrix_laplace(self, width: int, theta: float) -> Integers:
         """round(W₁ − W₂), W₁ and W₂ independent Wishart(I/(2θ), width+1): exact in law, symmetric."""
-        from dpgram.privacy.sampling.ball_sampler import matrix_laplace
+        from dpgram.privacy.sampling._ball_sampler import matrix_laplace
 
         return matrix_laplace(width, theta, self.random_bytes)
 
     @final
     def wishart(self, gram: npt.NDArray[np.int64], ridge: float, degrees: int) -> Integers:
         """round(W/r), W ~ Wishart_d(G + ridge·I, r): exact in law, symmetric."""
-        from dpgram.privacy.sampling.wishart import wishart
+        from dpgram.privacy.sampling._wishart import wishart
 
         return wishart(gram, ridge, degrees, self.random_bytes)
 
     @final
     def inverse_wishart(self, gram: npt.NDArray[np.int64], prior: float, degrees: int) -> Integers:
         """round((ν − d − 1)·S), S ~ InvWishart_d(G + prior·I, ν): exact in law, symmetric."""
-        from dpgram.privacy.sampling.wishart import inverse_wishart
+        from dpgram.privacy.sampling._wishart import inverse_wishart
 
         return inverse_wishart(gram, prior, degrees, self.random_bytes)
 
     @final
     def added_rows(self, width: int, scale: float, degrees: int) -> Integers:
         """round(W), W ~ Wishart_d(scale·I, k): exact in law, symmetric."""
-        from dpgram.privacy.sampling.wishart import added_rows
+        from dpgram.privacy.sampling._wishart import added_rows
 
         return added_rows(width, scale, degrees, self.random_bytes)
 
     @final
     def norm_laplace(self, width: int, scale: float) -> Integers:
         """round(v), v with density ∝ exp(−|v|/scale) in `width` dimensions: exact in law."""
-        from dpgram.privacy.sampling.ball_sampler import norm_laplace
+        from dpgram.privacy.sampling._ball_sampler import norm_laplace
 
         return norm_laplace(width, scale, self.random_bytes)
 

@@ -20,7 +20,7 @@ from dpgram.document.fields import (
 )
 from dpgram.document.measurements import crowded
 from dpgram.privacy.counts import CountNoise, count_event, in_rows
-from dpgram.publishing.bounds import coarse_bounds
+from dpgram.publishing._bounds import coarse_bounds
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.counts import BinsOf, CountsOf, LengthsOf, OctavesOf, RowsOf

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dpgram.sources.arrow import StreamSource, broken
+from dpgram.sources._arrow import StreamSource, broken
 from dpgram.sources.base import Request, Source, attempt
 from dpgram.sources.memory import polars_batch, polars_types
 

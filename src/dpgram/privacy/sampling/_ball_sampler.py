@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import MechanismError
-from dpgram.privacy.sampling.balls import (
+from dpgram.privacy.sampling._balls import (
     START_BITS,
     ChiSquared,
     RandomBytes,

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.problem import orthonormal
+from dpgram.analysis.normal_equations import orthonormal
 from dpgram.analysis.trust import CALM, LOST, LOST_PART, OWN_LIMIT, REST_LIMIT
 from dpgram.errors import AnalysisError
 from dpgram.noise import Law, SymmetricGaussian

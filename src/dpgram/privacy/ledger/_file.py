@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from dpgram.errors import DpgramError, LedgerError
 from dpgram.privacy.events import Event
-from dpgram.privacy.ledger.sqlite import (
+from dpgram.privacy.ledger._sqlite import (
     ALTERED,
     connected,
     identity,

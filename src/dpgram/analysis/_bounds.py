@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import Design
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.problem import orthonormal
+from dpgram.analysis.normal_equations import orthonormal
 from dpgram.errors import AnalysisError
 from dpgram.privacy.sampling.entropy import simulation
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, final
 
 from dpgram.errors import LedgerError
-from dpgram.privacy.ledger.file import Link, Terms
+from dpgram.privacy.ledger._file import Link, Terms
 from dpgram.privacy.receipt import Receipt
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.curves.chi_squared import (
+from dpgram.privacy.curves._chi_squared import (
     DEEP,
     log_density,
     log_difference,

@@ -52,8 +52,8 @@ from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.privacy.sampling.entropy import LARGEST_SCALE
 from dpgram.privacy.sampling.exact import float_up, root_up
-from dpgram.publishing.blocks import gaussian_shares, pure_shares
-from dpgram.publishing.bounds import fine_bounds, reach_for, rows_needed
+from dpgram.publishing._blocks import gaussian_shares, pure_shares
+from dpgram.publishing._bounds import fine_bounds, reach_for, rows_needed
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
