@@ -395,8 +395,8 @@ def test_temperatures_stay_where_floats_find_candidates() -> None:
     facts = PublicFacts(width=3, adjacency=adjacency("add-remove"))
     gram = some_gram(1, 3)
     for epsilon in (1.0, 1e9):
-        law = Eigenvectors.calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
+        law = Eigenvectors().calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
         assert law.total * ROWS_AT_MOST <= LARGEST_EXPONENT
-        other = Deflation.calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
+        other = Deflation().calibrated(Guarantee(epsilon), facts).draw(gram, SeededEntropy(1)).noise
         assert other.temperature * MAX_ROWS < LARGEST_EXPONENT
     assert MOST_ROWS > MAX_ROWS
