@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dpgram.demo import insurance
+from dpgram.demo import run as demo
 from dpgram.demo.run import Outcome
-from dpgram.demo.run import run as demo
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import load
 

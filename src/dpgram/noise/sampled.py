@@ -165,7 +165,7 @@ class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_
 
 @final
 class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", forbid_unknown_fields=True):
-    """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see privacy/curves/spectral.py."""
+    """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see curves/spectral.py."""
 
     value_scale: Scale
     """The scale of the eigenvalues' Laplace noise, in units of one row's trace."""
@@ -226,7 +226,7 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
 @final
 class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=True):
-    """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see privacy/curves/spectral.py."""
+    """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see curves/spectral.py."""
 
     value_scale: Scale
     temperature: Scale
