@@ -17,17 +17,10 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.cli import run
 from dpgram.errors import AnalysisError, DpgramError
-<<<<<<< HEAD
-from dpgram.mechanisms import MECHANISMS, Auto
+from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
 from dpgram.planning import Plan
 from dpgram.planning._assumed import Assumption
 from dpgram.planning._question import Question
-=======
-from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
-from dpgram.planning import Plan, plan
-from dpgram.planning.assumed import Assumption
-from dpgram.planning.question import Question
->>>>>>> mechanisms
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
 

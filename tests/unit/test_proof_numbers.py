@@ -15,12 +15,7 @@ from scipy.stats import chi2
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._wishart_family import ratio_of, ridge_for
 from dpgram.mechanisms.base import PublicFacts
-<<<<<<< HEAD
-from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
-=======
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, CalibratedLaplace, Laplace
-from dpgram.mechanisms.wishart_family import ratio_of, ridge_for
->>>>>>> mechanisms
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.inverse import GRID_BITS, inverse_exponent, inverse_sensitivity
 from dpgram.privacy.curves.spectral import on_grid, rounding_slack
