@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.errors import SchemaError
-from dpgram.estimators._table import Bounds
 from dpgram.estimators.base import PublishingEstimator
-from dpgram.mechanisms import MechanismLike
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
 from dpgram.schema import Numeric, Schema
 
@@ -22,6 +19,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateCovariance(PublishingEstimator):
     """(ε, δ)-private mean and covariance in original units: `location_`, `covariance_`, `precision_`.
 
@@ -30,37 +28,10 @@ class PrivateCovariance(PublishingEstimator):
     one number for each feature; or give a `schema` of numeric columns.
     """
 
-    covariance_: Matrix
-    location_: Vector
-    precision_: Matrix
-    release_: Release
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        bounds: Bounds = None,
-        schema: Schema | None = None,
-        mechanism: MechanismLike = "auto",
-        adjacency: AdjacencyName = "add-remove",
-        radius: float | None = None,
-        missing: MissingPolicy = "drop",
-        bounds_share: float | None = None,
-        ledger: Any = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.schema = schema
-        self.mechanism = mechanism
-        self.adjacency = adjacency
-        self.radius = radius
-        self.missing = missing
-        self.bounds_share = bounds_share
-        self.ledger = ledger
-        self.entropy = entropy
+    covariance_: Matrix = field(init=False)
+    location_: Vector = field(init=False)
+    precision_: Matrix = field(init=False)
+    release_: Release = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Publish once; `y` is not looked at."""

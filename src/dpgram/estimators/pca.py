@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
@@ -11,20 +12,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.analysis.descriptive import deviations
 from dpgram.analysis.pca import Components
-from dpgram.document.fields import AdjacencyName, MissingPolicy
-from dpgram.estimators._table import Bounds
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.estimators.covariance import refuse_other_than_numbers
-from dpgram.mechanisms import MechanismLike
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
-from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
 
 @final
+@dataclass(eq=False, repr=False)
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEstimator):
     """(ε, δ)-private principal components: `transform` gives `((x − mean_)/scale_) @ components_.T`.
 
@@ -34,46 +31,21 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
     each end one number or one number for each feature; or give a `schema` of numeric columns.
     """
 
-    components_: Matrix
-    explained_variance_: Vector
-    explained_variance_ratio_: Vector
-    mean_: Vector
-    scale_: Vector
-    stable_: npt.NDArray[np.bool_]
-    angles_: Vector
-    n_components_: int
-    release_: Release
+    n_components: int | None = None
+    _: KW_ONLY
+    epsilon: float = 1.0  # declared again: here `epsilon` and `delta` are given by name only
+    delta: float = 1e-6
+    standardise: bool = False
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        standardise: bool = False,
-        bounds: Bounds = None,
-        schema: Schema | None = None,
-        mechanism: MechanismLike = "auto",
-        adjacency: AdjacencyName = "add-remove",
-        radius: float | None = None,
-        missing: MissingPolicy = "drop",
-        bounds_share: float | None = None,
-        ledger: Any = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.standardise = standardise
-        self.bounds = bounds
-        self.schema = schema
-        self.mechanism = mechanism
-        self.adjacency = adjacency
-        self.radius = radius
-        self.missing = missing
-        self.bounds_share = bounds_share
-        self.ledger = ledger
-        self.entropy = entropy
+    components_: Matrix = field(init=False)
+    explained_variance_: Vector = field(init=False)
+    explained_variance_ratio_: Vector = field(init=False)
+    mean_: Vector = field(init=False)
+    scale_: Vector = field(init=False)
+    stable_: npt.NDArray[np.bool_] = field(init=False)
+    angles_: Vector = field(init=False)
+    n_components_: int = field(init=False)
+    release_: Release = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Publish once; `y` is not looked at."""
