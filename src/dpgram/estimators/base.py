@@ -29,8 +29,6 @@ from dpgram.estimators._paying import checked_entropy
 from dpgram.estimators._table import (
     Bounds,
     Table,
-    columns_by_name,
-    features_schema,
     floats,
     readable,
     unquoted,
@@ -68,7 +66,7 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     The fields of an estimator are its parameters: scikit-learn reads their names from the `__init__` that
     `dataclass` writes, which checks nothing, as scikit-learn wants. Fields with `init=False` are what a fit
-    sets. Equality and repr remain scikit-learn's.
+    sets, for which the class cannot be frozen. Equality and repr remain scikit-learn's.
     """
 
     epsilon: float = 1.0
@@ -173,20 +171,6 @@ class PublishingEstimator(PrivateEstimator, ABC):
     radius: float | None = None
     missing: MissingPolicy = "drop"
     bounds_share: float | None = None
-
-    @final
-    def _features_table(self, X: Any) -> Table:
-        """Validated X without a target."""
-        if self.schema is not None:
-            validate_data(self, X, skip_check_array=True)
-            schema = self._checked_schema()
-            names = schema.source_columns
-            return Table(data=columns_by_name(X, names), schema=schema, features=names, target=None)
-        if self.bounds is None:
-            raise self._unbounded("bounds")
-        array, names = self._array(X)
-        schema = features_schema(names, self.bounds, None, constant=True)
-        return Table(data=array, schema=schema, features=names, target=None)
 
     @final
     def _checked_schema(self) -> Schema:

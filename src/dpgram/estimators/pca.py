@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.analysis.descriptive import deviations
-from dpgram.analysis.pca import Components
-from dpgram.estimators.base import PublishingEstimator
-from dpgram.estimators.covariance import refuse_other_than_numbers
+from dpgram.estimators.unsupervised import UnsupervisedEstimator
 from dpgram.release import Release
 
 Vector = npt.NDArray[np.float64]
@@ -22,7 +20,7 @@ Matrix = npt.NDArray[np.float64]
 
 @final
 @dataclass(eq=False, repr=False)
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEstimator):
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
     """(ε, δ)-private principal components: `transform` gives `((x − mean_)/scale_) @ components_.T`.
 
     Components are those of the columns scaled to their public ranges (`scale_` is half a range), or with
@@ -45,25 +43,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
     stable_: npt.NDArray[np.bool_] = field(init=False)
     angles_: Vector = field(init=False)
     n_components_: int = field(init=False)
-    release_: Release = field(init=False)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Publish once; `y` is not looked at."""
-        del y
-        table = self._features_table(X)
-        refuse_other_than_numbers(type(self).__name__, table.schema)
-        self._count_fit()
-        self.release_ = self._published(table)
-        self._take(self.release_.pca(self.n_components, standardise=self.standardise), table.features)
-        return self
-
-    def _take(self, found: Components, features: tuple[str, ...]) -> None:
-        columns = [column for column in self.release_.schema.encoded if column.name in features]
-        means = self.release_.mean()
+    def _take(self, release: Release, features: tuple[str, ...]) -> None:
+        found = release.pca(self.n_components, standardise=self.standardise)
+        columns = [column for column in release.schema.encoded if column.name in features]
+        means = release.mean()
         self.mean_ = np.array([means[name] for name in features])
         self.scale_ = np.array([column.half_width / column.weight for column in columns])
         if self.standardise:
-            self.scale_ = deviations(self.release_)
+            self.scale_ = deviations(release)
         self.components_ = np.ascontiguousarray(found.loadings.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.explained
