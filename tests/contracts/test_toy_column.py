@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from tests.flat import publish
+from tests.flat import plan, publish
 
 import dpgram as dg
 from dpgram import explorer
@@ -212,8 +212,8 @@ def test_the_report_describes_it(release: Release, tmp_path: Path) -> None:
 
 
 def test_plans_and_audits_know_it(release: Release) -> None:
-    toy = dg.plan(schema_with(TOY), rows=4_000, epsilon=1.0, delta=1e-6, target="charges")
-    same = dg.plan(
+    toy = plan(schema_with(TOY), rows=4_000, epsilon=1.0, delta=1e-6, target="charges")
+    same = plan(
         schema_with(boolean("age", weight=0.8)), rows=4_000, epsilon=1.0, delta=1e-6, target="charges"
     )
     assert str(toy) == str(same)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.flat import publish
+from tests.flat import plan, publish
 
 import dpgram as dg
 from dpgram import cli
@@ -161,9 +161,9 @@ class TestAllTheWay:
                 published(**options)
 
     def test_a_plan_an_audit_and_the_command_know_it(self, capsys: pytest.CaptureFixture[str]) -> None:
-        plan = dg.plan(SCHEMA, rows=ROWS, epsilon=2.0, delta=1e-6, simulate=False, progress=False,
+        found = plan(SCHEMA, rows=ROWS, epsilon=2.0, delta=1e-6, simulate=False, progress=False,
                        mechanisms=["gaussian", "cautious"])  # fmt: skip
-        assert plan.forecast("cautious").noise == pytest.approx(2.0 * plan.forecast("gaussian").noise)
+        assert found.forecast("cautious").noise == pytest.approx(2.0 * found.forecast("gaussian").noise)
         facts = PublicFacts(width=2, adjacency=adjacency("add-remove"))
         made = Cautious().calibrated(Guarantee(8.0, 1e-4), facts)
         found = audit_mechanism(made, facts, runs=600, entropy=SeededEntropy(1))
