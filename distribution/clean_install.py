@@ -3,8 +3,8 @@
     python -m distribution.clean_install dist/*
 
 Twice: `dpgram` alone has to load a release and answer questions, `dpgram[publish]` has to publish one.
-Nothing of this folder, of the repository or of the environment around it can be imported there: the interpreter
-runs isolated (-I), in an empty folder.
+Nothing of this folder, of the repository or of the environment around it can be imported there: the
+interpreter runs isolated (-I), in an empty folder.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from dpgram.errors import DpgramError, SourceError
 from dpgram.privacy.ledger import Ledger
 from dpgram.schema import Schema, numeric
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut, gram_by
+from dpgram.testing import SCHEMA, EngineContract, contract_pass, contract_table, cut, gram_by
 
 
 def write(parts: Sequence[pa.Table], folder: Path) -> list[str]:
@@ -160,7 +160,7 @@ def test_spark_row_groups(spark: Any, tmp_path: Path) -> None:
     table = contract_table(2000)
     engine, paths = SparkEngine(session=spark, buckets=3), write(cut(table, [900, 0, 1100]), tmp_path)
     assert gram_by(engine, paths, SCHEMA) == local.gram(table, SCHEMA)
-    assert engine.add_up(paths, contract_plan("units")) == local.add_up(table, contract_plan("units"))
+    assert engine.add_up(paths, contract_pass("units")) == local.add_up(table, contract_pass("units"))
 
 
 @pytest.mark.full
@@ -300,10 +300,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from dpgram.engines import local, spark
 from dpgram.engines.find import find_engine
-from dpgram.testing import SCHEMA, contract_plan, gram_by
+from dpgram.testing import SCHEMA, contract_pass, gram_by
 session = SparkSession.builder.remote("local[2]").getOrCreate()
 assert "connect" in type(session).__module__
-path, plan = sys.argv[1], contract_plan("units")
+path, plan = sys.argv[1], contract_pass("units")
 table, frame = pq.read_table(path), session.read.parquet(path)
 assert find_engine("auto", frame).name == "spark"
 assert gram_by(spark.SparkEngine(), frame, SCHEMA) == local.gram(table, SCHEMA)
@@ -405,7 +405,7 @@ class TestDask:
         )
         engine = DaskEngine(scheduler="threads")
         assert gram_by(engine, data, SCHEMA) == local.gram(table, SCHEMA)
-        plan = contract_plan("shares")
+        plan = contract_pass("shares")
         assert engine.add_up(data, plan) == engine.add_up(str(tmp_path), plan) == local.add_up(table, plan)
 
     def test_progress(self, tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ def test_wide_schema() -> None:
 
 def settled(lines: np.ndarray, factor: np.ndarray | None = None, limit: int = ROW_NORM_SQUARED) -> np.ndarray:
     held = np.ascontiguousarray(lines, dtype=np.float64).copy()
-    kernel.settle_lines(held, np.empty(0) if factor is None else factor, limit)
+    kernel.round_lines(held, np.empty(0) if factor is None else factor, limit)
     return held
 
 

@@ -74,7 +74,7 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
     ]
-    found += [*_learnt(release), *_portion(release)]
+    found += [*_learnt(release), *_part(release)]
     if release.receipt is not None:
         entries = " and ".join(str(each.entry) for each in release.receipts)
         number = "entries" if len(release.receipts) > 1 else "entry"
@@ -102,7 +102,7 @@ def _learnt(release: Document) -> list[tuple[str, str]]:
     return facts
 
 
-def _portion(release: Document) -> list[tuple[str, str]]:
+def _part(release: Document) -> list[tuple[str, str]]:
     """Whose rows, which of several releases, and how rows were weighted; nothing for a plain table."""
     facts = []
     if release.unit_rule is not None:
@@ -113,7 +113,7 @@ def _portion(release: Document) -> list[tuple[str, str]]:
         }
         facts.append(("unit", counted[release.unit_rule.counts]))
     if release.group is not None:
-        facts.append(("group", f"the rows with {release.portion} only; each group has its own release"))
+        facts.append(("group", f"the rows with {release.part} only; each group has its own release"))
     if release.block is not None:
         joint = release.block.joint
         place = f"number {release.block.number} of {release.block.of} releases of the same rows"

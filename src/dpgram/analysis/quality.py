@@ -14,7 +14,7 @@ from typing import Final, final
 import numpy as np
 from scipy import stats
 
-from dpgram.analysis._fieller import pivot_interval
+from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, moved_columns
 from dpgram.analysis.inference import NO_DEGREES, check_kind, residual_degrees
@@ -57,7 +57,7 @@ class Quantity:
             raise AnalysisError(f"no interval for the {self.name}", got=self.refusal)
         if not 0.0 < level < 1.0:
             raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        low, high = pivot_interval(
+        low, high = fieller_interval(
             np.array([self.raw]),
             np.array([self.std_error**2]),
             np.array([self.slope]),

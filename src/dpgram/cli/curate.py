@@ -32,7 +32,7 @@ from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Adaptive, Report
+    from dpgram.publishing import Adaptive, CuratorReport
     from dpgram.release import Release
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
@@ -291,7 +291,7 @@ def publish(
         None if sign is None else SigningKey.open(sign)
     )  # a key that cannot be used is found before the charge
     book = None if ledger is None else Ledger.open(ledger)
-    reports: list[Report] = []
+    reports: list[CuratorReport] = []
     table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
     chosen = find_engine(engine, table, threads=threads)
     request = requested(
@@ -330,7 +330,7 @@ def publish(
         releases = [release if key is None else release.sign(key) for release in found]
         saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
     # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
-    told_of: list[Report | None] = [*reports[-len(releases) :]] or [None] * len(releases)
+    told_of: list[CuratorReport | None] = [*reports[-len(releases) :]] or [None] * len(releases)
     if as_json:
         told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
         print_json(told[0] if by is None and declared.blocks is None else told)
@@ -391,7 +391,7 @@ def _outputs(output: Path, schema: Schema, by: str | None) -> list[Path]:
     return [output.with_name(f"{stem}.{label}{dot}{ending}") for label in labels]
 
 
-def _as_json(release: Release, saved: Path, report: Report | None) -> dict[str, object]:
+def _as_json(release: Release, saved: Path, report: CuratorReport | None) -> dict[str, object]:
     return {
         "output": str(saved),
         "digest": release.digest,
@@ -399,7 +399,7 @@ def _as_json(release: Release, saved: Path, report: Report | None) -> dict[str, 
         "delta": release.guarantee.delta,
         "mechanism": release.mechanism.name,
         "reason": release.mechanism.choice,
-        "portion": release.portion,
+        "part": release.part,
         "curator_only": {"counts": None if report is None else asdict(report.counts)},
     }
 

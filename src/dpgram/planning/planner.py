@@ -381,7 +381,6 @@ def _default_target(schema: Schema) -> str:
 
 
 def _candidates(asked: Sequence[MechanismLike] | Auto | None) -> dict[str, Mechanism]:
-    """By name."""
     if asked is None or isinstance(asked, Auto):
         only = asked is not None and asked.semidefinite
         return {name: kind() for name, kind in MECHANISMS.items() if kind.semidefinite or not only}

@@ -6,17 +6,17 @@ from dpgram.errors import require_publish
 
 require_publish()
 
-from dpgram.publishing.publisher import Report, publish, publish_each, publish_with, published
+from dpgram.publishing.publisher import CuratorReport, publish, publish_each, publish_with, published
 from dpgram.publishing.request import LedgerLike, Options, requested
 from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import Terms, terms_of
+from dpgram.publishing.terms import ReleaseTerms, terms_of
 
 __all__ = [
     "Adaptive",
+    "CuratorReport",
     "LedgerLike",
     "Options",
-    "Report",
-    "Terms",
+    "ReleaseTerms",
     "publish",
     "publish_each",
     "publish_with",

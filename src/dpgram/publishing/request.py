@@ -26,7 +26,7 @@ from dpgram.schema import Schema
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
-    from dpgram.publishing.publisher import Report
+    from dpgram.publishing.publisher import CuratorReport
 
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
@@ -49,7 +49,7 @@ class Options(Asked, total=False):
     ledger: LedgerLike | None
     engine: str | Engine
     progress: Progress
-    report: Callable[[Report], None] | None
+    report: Callable[[CuratorReport], None] | None
 
 
 @final
@@ -208,7 +208,6 @@ def check_rows(rows: object) -> None:
 
 
 def open_ledger(ledger: LedgerLike | None) -> Ledger | None:
-    """The ledger itself, or the one at this path."""
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
     if not isinstance(ledger, str | os.PathLike):

@@ -42,7 +42,6 @@ class MemorySource(Source):
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return self.length
 
     def describe(self) -> str:
@@ -316,7 +315,6 @@ def _pandas_type(column: Any) -> str:
 
 
 def polars_source(data: Any, request: Request) -> Source:
-    """A Polars frame in memory."""
     request.check(data.columns, "the Polars frame")
     frame = data.select(request.columns)
     return MemorySource(

@@ -187,8 +187,8 @@ def test_all_iterations_are_charged_as_what_they_draw(book: Ledger) -> None:
     fit = FITS["robust"](ledger=book)
     fit.fit(*table())
     (entry,) = book.history()
-    agreed = fit._agreed(2)
-    assert entry.event == composed(list(calibrated(fit._plan(agreed)).events) * 4)
+    parameters = fit._parameters(2)
+    assert entry.event == composed(list(calibrated(fit._settings(parameters)).events) * 4)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,6 @@ _FAULTS: Final = {
 
 
 def query(connection: sqlite3.Connection, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """All rows of one statement."""
     return connection.execute(sql, values).fetchall()
 
 

@@ -139,7 +139,6 @@ class Moments(Measurement):
         return composed(self.noise.events)
 
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMoments:
-        """Both with noise."""
         second, first = self.noise.draw(exact[0].xx, exact[0].xy, entropy)
         found = MeasuredGram(matrix=published_matrix(second), noise=second.noise)
         return MeasuredMoments(second=found, first=texts(first))
