@@ -269,9 +269,9 @@ def gram_pass(
 
 def gram_of(encoder: Encoder, batches: Iterable[Numbered]) -> ExactGram:
     """The Gram matrix of one part of a table: batches, each with the number of its first row."""
-    batches, total = encoder.batch_encoder(), GramSum(encoder.schema.width)
+    own, total = encoder.batch_encoder(), GramSum(encoder.schema.width)
     for first_row, batch in batches:
-        for chunk in batches.encode(batch, first_row=first_row):
+        for chunk in own.encode(batch, first_row=first_row):
             total.add(chunk)
     return total.result()
 
