@@ -22,7 +22,7 @@ MEANINGS: Final = {
     "adjacency='replace-one'": '`adjacency="replace-one"`',
     "by": "`Rows(by=…)`: a release for each group of rows",
     "blocks": "`Schema(blocks=…)`: a release for each block of columns",
-    "several rows a unit": "`Rows(unit=…)`, unless `unit_rows=1`: several rows of a person count",
+    "several rows per unit": "`Rows(unit=…)`, unless `unit_rows=1`: several rows of a person count",
     "units in several groups": "`unit` with `by`, unless `unit_rows=1`: a person may be in several groups",
     "partial sums": "sums of several sites (`Partials`, `--partials`)",
     "a stream": "data that can be read once: an Arrow reader, another library's stream",

@@ -338,7 +338,7 @@ class TestCharge:
     def test_too_few_rows_cost_the_first_part_alone(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
         told = self.stopped(book, people(50))
-        assert "rows= makes such a refusal free" in str(told)
+        assert "Rows(expected=…) makes such a refusal free" in str(told)
         # What is left pays for a release: the same call again starts anew, and is charged in full.
         release = released(people(), NUMBERS, ledger=book, entropy=None)
         assert [each.entry for each in release.receipts] == [2, 3]

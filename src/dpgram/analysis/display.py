@@ -108,8 +108,8 @@ def _part(release: Document) -> list[tuple[str, str]]:
     if release.unit_rule is not None:
         most = f"{release.unit_rule.rows_at_most:,}"
         counted = {
-            "units": f"each {release.unit!r} counts as one, by at most {most} of its rows",
-            "rows": f"at most {most} rows of each {release.unit!r}, every row counts alike",
+            "units": f"each {release.unit!r} counts as one, with at most {most} of its rows",
+            "rows": f"at most {most} rows of each {release.unit!r}; every row counts equally",
         }
         facts.append(("unit", counted[release.unit_rule.counts]))
     if release.group is not None:
@@ -174,7 +174,7 @@ def _clipped(release: Document) -> bool:
 def _policy(release: Document) -> str:
     missing = {
         "drop": "rows with a missing value are left out",
-        "midpoint": "a missing number counts as the middle of its range",
+        "midpoint": "a missing number counts as the midpoint of its range",
     }
     strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
     return missing[release.policy.missing] + strict

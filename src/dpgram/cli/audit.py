@@ -65,15 +65,17 @@ def audit(
     epsilon: Annotated[float, typer.Option(help="ε that is promised.")],
     delta: Annotated[float, typer.Option(help="δ that is promised; 0 for a pure guarantee.")] = 0.0,
     mechanism: Annotated[
-        str, typer.Option(help="A mechanism's name; or module:Class, for one of your own.")
+        str, typer.Option(help="The name of a mechanism, or module:Class for one of your own.")
     ] = "auto",
     publish: Annotated[
-        bool, typer.Option("--publish", help="Run the whole way from a table to its release, not draws only.")
+        bool,
+        typer.Option("--publish", help="Audit the whole path from table to release, not only the draws."),
     ] = False,
     columns: Annotated[int, typer.Option(min=1, max=200, help="Columns of the matrix.")] = 3,
     adjacency: AdjacencyOption = "add-remove",
     person: Annotated[
-        int | None, typer.Option(min=1, help="Neighbours differ in a person of this many rows, not in a row.")
+        int | None,
+        typer.Option(min=1, help="Neighbours differ in one person with this many rows, not in one row."),
     ] = None,
     rows: Annotated[
         int, typer.Option(min=0, help="Rows along the first column that both neighbours have (draws only).")
@@ -81,7 +83,7 @@ def audit(
     ridge: Annotated[
         float | None,
         typer.Option(
-            help="A public ridge, in squares of the longest row, where one is taken.",
+            help="A public ridge, in squared lengths of the longest row, for mechanisms that take one.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -94,25 +96,28 @@ def audit(
         float | None, typer.Option(help="With --publish: a public row radius; 1 for the built-in columns.")
     ] = None,
     source: Annotated[
-        Literal["table", "csv", "parquet"], typer.Option(help="With --publish: the form tables are read in.")
+        Literal["table", "csv", "parquet"],
+        typer.Option(help="With --publish: the form in which tables are read."),
     ] = "table",
     engine: Annotated[
-        str | None, typer.Option(help="With --publish: an engine's name, yours included.")
+        str | None, typer.Option(help="With --publish: the name of an engine, including your own.")
     ] = None,
     runs: Annotated[int, typer.Option(min=100, help="Runs of each neighbour.")] = 10_000,
-    confidence: Annotated[float, typer.Option(help="With which all bounds hold together.")] = 0.999,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence with which all bounds hold together.")
+    ] = 0.999,
     claim_epsilon: Annotated[
-        float | None, typer.Option(help="Hold the runs against this ε instead of the promised one.")
+        float | None, typer.Option(help="Test the runs against this ε instead of the promised one.")
     ] = None,
     claim_delta: Annotated[
-        float | None, typer.Option(help="And against this δ; the promised one by default.")
+        float | None, typer.Option(help="Test the runs against this δ; the promised one by default.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to use.")] = 1,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Keep the scores here; a second run continues them.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Draw from a seed, to repeat a run; else from the system.")
+        int | None, typer.Option(min=0, help="Draw from a seed, to repeat a run; by default from the system.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -328,7 +333,7 @@ def _own_class(name: str) -> type[Mechanism] | None:
     except (ImportError, AttributeError, ValueError) as problem:
         raise MechanismError("there is no such mechanism", got=f"{name} ({problem})") from problem
     if not (isinstance(found, type) and issubclass(found, Mechanism)):
-        raise MechanismError(f"{name} is no Mechanism", remedy="Inherit from dpgram.mechanisms.Mechanism")
+        raise MechanismError(f"{name} is not a Mechanism", remedy="Inherit from dpgram.mechanisms.Mechanism")
     return found
 
 

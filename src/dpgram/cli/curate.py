@@ -46,13 +46,16 @@ Missing = Annotated[
     Literal["drop", "midpoint"], typer.Option(help="Rows with a missing value: leave out, or fill in.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Stop at the first value outside the schema (a public promise).")
+    bool,
+    typer.Option(
+        "--strict", help="Stop at the first value outside the schema; that there is none becomes public."
+    ),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads for reading and adding up.", rich_help_panel=ADVANCED),
 ]
-Mechanism = Annotated[str, typer.Option(help="auto, or a name from the reference of mechanisms.")]
+Mechanism = Annotated[str, typer.Option(help="auto, or the name of a mechanism.")]
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", "-l", help="The ledger that pays for it.")]
 
 
@@ -155,27 +158,36 @@ def publish(
     sign: Annotated[
         Path | None, typer.Option(help="Sign the release with the private key in this file.")
     ] = None,
-    note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
+    note: Annotated[
+        str, typer.Option(help="A note for the ledger; it must not reveal anything about the data.")
+    ] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
     unit: Annotated[
         str | None,
         typer.Option(
-            help="The column that says whose row it is: protects all rows of a person.", rich_help_panel=ROWS
+            help="The column that identifies a person: all rows of a person are protected together.",
+            rich_help_panel=ROWS,
         ),
     ] = None,
     unit_rows: Annotated[
         int | None,
-        typer.Option(help="Most rows of a person; every row then counts alike.", rich_help_panel=ROWS),
+        typer.Option(
+            help="Use at most this many rows of a person; every row then counts equally.",
+            rich_help_panel=ROWS,
+        ),
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option(help="A numeric column of the schema, from 0: survey weights.", rich_help_panel=ROWS),
+        typer.Option(
+            help="The numeric column that holds survey weights, with 0 as its lower bound.",
+            rich_help_panel=ROWS,
+        ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            help="A categorical column of the schema: one release for each level.", rich_help_panel=ROWS
+            help="Make one release for each level of this categorical column.", rich_help_panel=ROWS
         ),
     ] = None,
     missing: Annotated[
@@ -186,7 +198,7 @@ def publish(
         bool,
         typer.Option(
             "--strict",
-            help="Stop at the first value outside the schema (a public promise).",
+            help="Stop at the first value outside the schema; that there is none becomes public.",
             rich_help_panel=ROWS,
         ),
     ] = False,
@@ -207,19 +219,21 @@ def publish(
     ] = False,
     bounds_share: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that learns bounds.", rich_help_panel=LEARNING),
+        typer.Option(help="Share of the budget for learning bounds.", rich_help_panel=LEARNING),
     ] = None,
     levels_share: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that learns levels.", rich_help_panel=LEARNING),
+        typer.Option(help="Share of the budget for learning levels.", rich_help_panel=LEARNING),
     ] = None,
     radius_share: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that chooses a row radius: 0.03.", rich_help_panel=LEARNING),
+        typer.Option(
+            help="Share of the budget for choosing a row radius, such as 0.03.", rich_help_panel=LEARNING
+        ),
     ] = None,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Annotated[
-        str, typer.Option(help="auto, or a name from the reference of mechanisms.", rich_help_panel=ADVANCED)
+        str, typer.Option(help="auto, or the name of a mechanism.", rich_help_panel=ADVANCED)
     ] = "auto",
     ridge: Ridge = None,
     rank: Rank = None,
@@ -234,7 +248,7 @@ def publish(
     engine: Annotated[
         str,
         typer.Option(
-            help="Where rows are added up: auto, local, dask, spark or another's name.",
+            help="The engine that adds up the rows: auto, local, dask, spark or another by name.",
             rich_help_panel=ADVANCED,
         ),
     ] = "auto",
@@ -257,7 +271,7 @@ def publish(
 ) -> None:
     """Publish a table's private matrix.
 
-    The only step that reads rows for analysts, and the only one that costs budget. Without --ledger nothing
+    The only step that reads rows for analysts, and the only one that spends budget. Without --ledger nothing
     keeps count of what the data set has spent.
 
     With --partials it reads no row: the sites did, and here their sums are merged and published.
@@ -356,7 +370,7 @@ def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
         if charged := () if book is None else book.history()[before:]:
             say(
                 f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
-                "The same command, run again, goes on from there and charges nothing again",
+                "Run the same command again: it continues from there and charges nothing twice",
                 err=True,
             )
         raise
@@ -418,7 +432,7 @@ def _keep(release: Release, output: Path) -> Path:
             if paid is not None:
                 remedy = "Make room and run the same command again: it charges and draws nothing again"
             raise ReleaseError(
-                f"the release was paid for{entry} but could be written nowhere",
+                f"the release was paid for{entry} but could not be written anywhere",
                 got=f"{problem}; {worse}",
                 remedy=remedy,
             ) from problem

@@ -67,7 +67,7 @@ def _encoders(work: Pass) -> list[Encoder]:
     found = [each.encoder for each in work.statistics if isinstance(each, GramOf)]
     if len(found) < len(work.statistics):
         raise DpgramError(
-            "the sites have summed up Gram matrices, and nothing else",
+            "partial sums of sites hold Gram matrices and nothing else",
             remedy="Give public bounds, levels and radius: sites read their rows once",
         )
     return found
@@ -142,7 +142,7 @@ class Partial:
             payload = _decrypted(payload, head_bytes, head["lock"], passphrase, target)
         elif target.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             warnings.warn(
-                f"others than its owner may read {str(target)!r}, which holds exact sums: chmod 600 it",
+                f"other users can read {str(target)!r}, which holds exact sums: run chmod 600 on it",
                 DpgramWarning,
                 stacklevel=3,
             )
@@ -225,7 +225,7 @@ def _refuse_different(part: Partial, wanted: Mapping[str, Any], path: Path) -> N
     ]
     if differing or set(part.terms) != set(wanted):
         raise DpgramError(
-            f"the partial {str(path)!r} was counted under other terms",
+            f"the partial {str(path)!r} was made with another schema or other options",
             got=f"another {', '.join(differing) or 'set of terms'}",
             limit="the same schema, radius, policies and unit at every site and at the centre",
             remedy="Make it again with the schema and options of this release",
@@ -234,7 +234,7 @@ def _refuse_different(part: Partial, wanted: Mapping[str, Any], path: Path) -> N
 
 def _parts(raw: bytes, path: Path) -> tuple[bytes, bytes]:
     if not raw.startswith(_MAGIC):
-        raise DpgramError(f"the file {str(path)!r} is no partial of dpgram's")
+        raise DpgramError(f"the file {str(path)!r} is not a partial sum of dpgram")
     first, _, _ = raw[len(_MAGIC) : len(_MAGIC) + 20].partition(b"\n")
     if first != str(VERSION).encode():
         raise DpgramError(

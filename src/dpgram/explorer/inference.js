@@ -241,7 +241,7 @@
     const total = solve(moments, orthonormal(fromRows(first, moments.width)).basis, design.targetFunction);
     const reach = noise.diagonalSd * dot(total.residual, total.residual);
     if (total.residualSum <= constants.signal_to_noise * reach) {
-      return { refused: "the variance of the target does not stand clear of the noise, so it cannot be shared out" };
+      return { refused: "the variance of the target does not stand clear of the noise, so its explained share is unknown" };
     }
     const ratio = solution.residualSum / total.residualSum;
     const left = solution.residual;

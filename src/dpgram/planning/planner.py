@@ -336,7 +336,9 @@ def _advice(setting: Setting, delta: float, wanted: float, *, semidefinite: bool
     """Of the quick ones, among which is the best of all, or nearly so for a semidefinite matrix."""
     if not wanted > 1.0:
         raise AnalysisError(
-            "no release reaches least squares itself", got=wanted, limit="target_se_ratio > 1"
+            "no private release is as accurate as least squares on the table",
+            got=wanted,
+            limit="target_se_ratio > 1",
         )
     best: tuple[float, str] | None = None
     for name, kind in MECHANISMS.items():

@@ -280,11 +280,13 @@ def refuse_few_rows(calibration: LearningCalibration, rows: float, *, paid: Even
     needed = math.ceil(rows_needed(calibration.octaves, columns))
     if rows >= needed:
         return
-    remedy = "Give public bounds for some or all columns, a larger epsilon, or a larger bounds_budget"
+    remedy = (
+        "Give public bounds for some or all columns, a larger epsilon, or a larger share, Adaptive(bounds=…)"
+    )
     fewer = _columns_within(calibration.octaves, columns, rows)
     remedy += f": so many {people} are enough for {fewer} open columns" if fewer else ""
     if paid is not None:
-        remedy += ". Where the number of rows is public, rows= makes such a refusal free"
+        remedy += ". Where the number of rows is public, Rows(expected=…) makes such a refusal free"
     raise LearningError(
         f"too few {people} to learn the bounds of {columns} column(s) at this guarantee",
         got=f"{'about ' if paid is not None else ''}{max(rows, 0.0):,.0f}",
@@ -439,7 +441,7 @@ def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Coarse:
     if not octaves.cells:
         raise LearningError(
             f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
-            remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
+            remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
             spent=calibration.charges[0],
             cost=_cost(calibration.charges[0]),
         )

@@ -393,7 +393,7 @@ class _Order:
         rows = work.rows_read(sums) if unit is None else work.units_read(sums)
         if self.request.guarantee.delta * rows > 1.0:
             tell(
-                f"delta = {self.request.guarantee.delta:g} is above one in the {rows} "
+                f"delta = {self.request.guarantee.delta:g} is more than one in {rows} "
                 f"{'rows' if unit is None else 'units'}: with it one person in the table may be revealed"
             )
 

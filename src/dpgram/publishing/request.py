@@ -85,7 +85,7 @@ class Request:
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
             "blocks": self.rules.schema.blocks is not None,
-            "several rows a unit": several,
+            "several rows per unit": several,
             "units in several groups": several and rules.by is not None,
             mechanism_option(self.mechanism): True,
         }

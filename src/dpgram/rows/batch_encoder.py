@@ -167,7 +167,7 @@ def refuse_breaches(raw: Floats, declared: Sequence[SourceColumn], first_row: in
         column=declared[place].name,
         row=first_row + row,
         limit="strict mode allows none (rows are counted from 0)",
-        remedy="Mend the data, or leave strict out to apply the policies",
+        remedy="Correct the data, or leave strict out to apply the policies",
     )
 
 

@@ -75,7 +75,7 @@ class Encoded:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedRows:
-    """Lattice rows held by columns: `lines` has one line a column, then lines of zeros.
+    """Lattice rows held by columns: `lines` has one line for each column, then lines of zeros.
 
     The zeros fill up to a multiple of `LINE_GROUP` lines: the matrix product of 24 columns takes three
     quarters of the time of 23.
@@ -109,7 +109,7 @@ class Encoder:
     def __post_init__(self) -> None:
         if self.missing not in get_args(Missing):
             raise SchemaError(
-                "the policy for missing values is unknown",
+                "the policy for missing values is not known",
                 got=repr(self.missing),
                 limit=" or ".join(map(repr, get_args(Missing))),
             )

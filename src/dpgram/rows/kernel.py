@@ -65,7 +65,7 @@ class Kernel(Protocol):
         counts: Integers,
         out: Floats,
     ) -> int:
-        """Encode `count` rows into the lines of `out` (one line a column); gives how many of them were kept.
+        """Encode `count` rows into the lines of `out` (one line per column); returns how many were kept.
 
         The source cells are in the lines of `raw`, or, if `rows` is not empty, in its rows (`raw` is then
         scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown

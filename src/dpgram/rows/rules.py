@@ -103,7 +103,7 @@ def row_rules(schema: Schema, rows: Rows = EVERY_ROW) -> RowRules:
     extra = [None if levels is None else levels.name, None if survey is None else survey.column]
     named = [name for name in (unit, *extra) if name is not None]
     if len(set(named)) < len(named):
-        raise SchemaError("unit, by and weight need a column each", got=", ".join(map(repr, named)))
+        raise SchemaError("unit, by and weight must be different columns", got=", ".join(map(repr, named)))
     for name in named:
         if name in rest.source_columns:
             raise SchemaError(
@@ -131,7 +131,7 @@ def without(schema: Schema, names: Iterable[str]) -> Schema:
         return schema
     kept = [column for column in schema.columns if column.name not in gone]
     if not kept:
-        raise SchemaError("no column is left to publish", remedy="Declare those that shall be published")
+        raise SchemaError("no column is left to publish", remedy="Declare the columns to publish")
     return Schema(*kept, constant=schema.constant, blocks=schema.blocks)
 
 

@@ -148,7 +148,7 @@ def _header(path: Path) -> list[str]:
     names = attempt(read, (*UNPACKING_FAILURES, csv.Error, ValueError), unreadable(path))
     if not names:
         raise SourceError(
-            f"the file {str(path)!r} is empty: it has not even column names",
+            f"the file {str(path)!r} is empty: it does not even have column names",
             remedy="Its first line must be a header with the names of the columns.",
         )
     return names

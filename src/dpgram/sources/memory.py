@@ -210,7 +210,7 @@ def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
             f"column {name!r} cannot tell units apart: ids that differ in the last digits would become one",
             got=str(column.dtype),
             limit="floats of at most 64 bits",
-            remedy="Convert the column to integers or text before",
+            remedy="Convert the column to integers or text first",
         )
     return attempt(
         lambda: _from_numpy(column, kind),

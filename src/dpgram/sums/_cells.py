@@ -87,7 +87,7 @@ def unpacked(magic: bytes, data: bytes) -> tuple[dict[str, Any], bytes]:
     """The head and payload that `packed` joined."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not body.startswith(magic):
-        raise DpgramError("these bytes are no sum of this version")
+        raise DpgramError("these bytes are not a sum of this version")
     if hashlib.sha256(body).digest() != digest:
         raise DpgramError("these bytes of a sum are cut or altered", remedy="Make them again")
     start = len(magic) + _LENGTH.size

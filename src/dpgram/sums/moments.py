@@ -98,7 +98,7 @@ class MomentsOf(Statistic):
         return (ExactMoments.zero(len(self.columns)),)
 
     def lattice_rows(self, x: Floats, y: Floats) -> Floats:
-        """(q, t) of rows held by columns (`x` has one line a column), all of them finite: one line a column.
+        """(q, t) of rows held by columns (`x` has one line per column), all finite: one line per column.
 
         Proofs: proofs/adassp.md#adassp-lattice, proofs/robust.md#robust-lattice.
         """

@@ -107,7 +107,7 @@ class TargetOf(Statistic):
         return (ExactMoments.zero(len(self.reach.features)),)
 
     def lattice_rows(self, lines: Floats) -> Floats:
-        """(q, t) of encoded rows held by columns: one line a column, the target last.
+        """(q, t) of encoded rows held by columns: one line per column, the target last.
 
         Proof: proofs/joint.md#joint-bounds.
         """

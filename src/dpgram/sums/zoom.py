@@ -30,7 +30,7 @@ FINEST: Final = BINS * _CLOSER ** (ZOOM_STEPS - 1)
 
 
 def zoom_steps(law: CountLaw) -> int:
-    """How often each column is looked at. Laplace noise adds up faster than averages take it away: once."""
+    """How often each column is counted. Laplace noise adds up faster than averages take it away: once."""
     return ZOOM_STEPS if law == "discrete-gaussian" else 1
 
 

@@ -338,7 +338,7 @@ class Ledger:
                 f"{unit_words(unit)} cannot be added to it",
                 got=f"unit = {unit!r}",
                 limit=f"unit = {self.unit!r}",
-                remedy=f"Publish with unit={self.unit!r}, or create a ledger with unit={unit!r}",
+                remedy=f"Publish with Rows(unit={self.unit!r}), or create a ledger with unit={unit!r}",
             )
         return price(event, self.currency)
 
