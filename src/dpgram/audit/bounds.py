@@ -158,7 +158,7 @@ class JointAudit:
 def _never_above(
     found: Callable[[float], float], claimed: Callable[[float], float], first: int, last: int
 ) -> bool:
-    """Whether found(ε) ≤ claimed(ε) at the levels from `first` to `last`, with few evaluations: curves are slow.
+    """Whether found(ε) ≤ claimed(ε) at the levels from `first` to `last`, few evaluations: curves are slow.
 
     Both fall as ε grows, so found(first) ≤ claimed(last) settles everything between.
     """
