@@ -19,6 +19,7 @@ from dpgram import cli
 from dpgram.demo import insurance
 from dpgram.errors import PUBLISHING
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 EVERYTHING = (
@@ -75,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("sides")
     for source in GOLDEN.glob("*.dpgram.json"):
         (place / source.name.replace("-v1", "")).write_bytes(source.read_bytes())
-    large = dg.publish(
+    (large,) = publish_with(
         insurance.table(20_000), insurance.schema(), epsilon=5.0, delta=1e-6, entropy=SeededEntropy(3)
     )
     large.save(place / "large.dpgram.json")

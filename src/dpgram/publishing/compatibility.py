@@ -193,5 +193,5 @@ def refuse_clashes(options: Iterable[str]) -> None:
             found = clash_of(one, other)
             if found is not None:
                 raise OptionsError(
-                    f"{found.one} does not go with {found.other}: {found.why}", remedy=found.remedy
+                    f"{found.one} cannot be combined with {found.other}: {found.why}", remedy=found.remedy
                 )
