@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import typer
 
-import dpgram as dg
 from dpgram import cli
 from dpgram.demo import insurance
 from dpgram.errors import PUBLISHING

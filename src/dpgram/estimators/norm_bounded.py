@@ -103,7 +103,7 @@ class FitParameters:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What a fit will do, settled before a row is looked at."""
+    """What a fit costs and what it guarantees, decided before a row is read."""
 
     event: Event
     """What a ledger is charged."""

@@ -1,5 +1,5 @@
 // Un-shrunken coefficients with intervals that hold the sampling error and the privacy noise, or a refusal.
-// The same formulas as analysis/unshrunken.py, inference.py, trust.py, pivot.py and quality.py.
+// The same formulas as analysis/unshrunken.py, inference.py, trust.py, _fieller.py and quality.py.
 (function (dpgram) {
   "use strict";
 

@@ -34,7 +34,7 @@ LEAST_EPSILON: Final = 1e-6
 
 
 class Asked(TypedDict, total=False):
-    """What a curator may settle beside the schema, ε and δ: public facts only."""
+    """What a curator may choose beside the schema, ε and δ: public facts only."""
 
     rows: Rows
     adaptive: bool | Adaptive

@@ -48,7 +48,7 @@ from dpgram.schema.encodings import UNKNOWN_CODE
 
 Mask = npt.NDArray[np.bool_]
 
-_PIECE: Final = 4_000  # columns of lines settled at a time: temporary lines stay near the processor
+_PIECE: Final = 4_000  # columns of lines rounded at a time: temporary lines stay near the processor
 _FEW: Final = 32  # texts so few that Python's integers are faster than lines of one letter of each
 _BITS: Final = (1 << 64) - 1
 

@@ -21,7 +21,7 @@ GROUPS_AT_MOST: Final = 10_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Who is protected and how rows count: what is publicly settled about the rows of a table.
+    """Who is protected and how rows count: the public rules for the rows of a table.
 
     `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
     counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`

@@ -98,7 +98,7 @@ class LevelsAccumulator:
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
-        """Count the representatives among these rows."""
+        """Count one row of each unit."""
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # As in every other sum: what is public of a first pass must not depend on what comes first in it.
