@@ -59,7 +59,6 @@ class Failed:
         return cls(known, message, facts)
 
     def error(self) -> DpgramError:
-        """The error, to be raised by the driver."""
         kind = _KINDS[self.kind]
         error = kind.__new__(kind, self.message)
         vars(error).update(self.facts)
@@ -151,7 +150,6 @@ class Pass:
         return Adder(self)
 
     def zero(self) -> Sums:
-        """The sums of no rows."""
         return tuple(found for each in self.statistics for found in each.zero(self.rules))
 
     def parts(self, sums: Sums) -> tuple[Sums, ...]:
@@ -241,7 +239,6 @@ class Adder:
             accumulator.add(counted)
 
     def result(self) -> Sums:
-        """The sums so far."""
         return tuple(found for each in self._accumulators for found in each.result())
 
 
@@ -277,7 +274,6 @@ def gram_of(encoder: Encoder, batches: Iterable[Numbered]) -> ExactGram:
 
 
 def numbered(batches: Iterable[Any], first_row: int = 0) -> Iterator[Numbered]:
-    """The batches of one part, each with the number of its first row."""
     for batch in batches:
         yield first_row, batch
         first_row += batch.num_rows

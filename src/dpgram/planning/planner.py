@@ -93,7 +93,7 @@ class Plan:
         return self.recommended is not None
 
     def forecast(self, mechanism: str) -> Forecast:
-        """That of one mechanism."""
+        """The forecast for one mechanism, by its name."""
         for found in self.forecasts:
             if found.mechanism == mechanism:
                 return found

@@ -164,7 +164,9 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
     rest = (1.0 - split.total) * whole * _SLACK
     first, later = price("count", "levels", "octaves"), price("bins", "lengths")
     if first + later + Fraction(rest) > Fraction(whole):
-        raise MechanismError("the parts of this event cost more than the whole", remedy="This is a bug: please report it")
+        raise MechanismError(
+            "the parts of this event cost more than the whole", remedy="This is a bug: please report it"
+        )
     total = first + later + Fraction(rest)
     matrix = _of_known_columns(request, asked, rest) if family == "approximate" else None
     kind = asked if matrix is None else matrix.mechanism.kind

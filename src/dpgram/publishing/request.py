@@ -188,7 +188,6 @@ def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guara
 
 
 def check_schema(schema: object) -> None:
-    """Refuse what is no schema."""
     if not isinstance(schema, Schema):
         raise SchemaError(
             "publish needs a Schema",

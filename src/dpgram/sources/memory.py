@@ -45,7 +45,6 @@ class MemorySource(Source):
         return self.length
 
     def describe(self) -> str:
-        """What kind of table it is."""
         return f"{self.label}, {len(self.columns)} columns"
 
     def partitions(self) -> Sequence[Partition]:

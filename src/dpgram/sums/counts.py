@@ -81,7 +81,6 @@ class CountsAccumulator:
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
-        """Count one row of each unit."""
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # Every row that is placed is read; of those, one of each unit is used.

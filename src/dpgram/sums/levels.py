@@ -98,7 +98,6 @@ class LevelsAccumulator:
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
-        """Count one row of each unit."""
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # As in every other sum: what is public of a first pass must not depend on what comes first in it.

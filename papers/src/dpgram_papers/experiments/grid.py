@@ -63,7 +63,7 @@ class Found:
         return list(dict.fromkeys(self.cells[i][place] for i in self._rows(where)))
 
     def values(self, column: str, **where: Value) -> Array:
-        """One number a cell that matches."""
+        """One number for each cell that matches."""
         return self.table[self._rows(where), self.columns.index(column)]
 
     def mean(self, column: str, **where: Value) -> float:

@@ -114,7 +114,6 @@ class Tip:
         return Fraction(self.delta_units, UNITS)
 
     def after(self, link: Link) -> Tip:
-        """The tip once `link` follows."""
         record = link.record
         return Tip(
             self.entries + 1,

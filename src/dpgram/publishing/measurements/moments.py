@@ -97,7 +97,6 @@ class JointGaussian:
 
     @property
     def event(self) -> GaussianEvent:
-        """What a ledger is charged."""
         return GaussianEvent(mu=self.mu)
 
     @property
@@ -135,7 +134,6 @@ class Moments(Measurement):
 
     @property
     def event(self) -> Event:
-        """What one draw of both costs."""
         return composed(self.noise.events)
 
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMoments:
