@@ -36,7 +36,7 @@ release = dpgram.load("t.dpgram.json")
 for method in ("auto", "lasso", "elastic-net"):
     fit = release.regress("charges", ["age", "smoker"], method=method)
     assert fit.coefficients["smoker=yes"] > 0, method
-fit.conf_int(), fit.predict({"age": [40], "smoker": ["no"]}), fit.bootstrap(draws=10), fit.summary()
+fit.conf_int(), fit.predict({"age": [40], "smoker": ["no"]}), fit.bootstrap(draws=20), fit.summary()
 release.pca(), release.explore("page.html"), release.report("report.html")
 try:
     dpgram.publish
