@@ -36,16 +36,16 @@ BY = categorical("g", ["north", "south"])
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "strict": {"strict": True},
-    "bounds_budget": {"bounds_budget": 0.2},
-    "levels_budget": {"levels_budget": 0.1},
-    "clip='private'": {"clip": "private"},
+    "learnt bounds": {"bounds_budget": 0.2},
+    "learnt levels": {"levels_budget": 0.1},
+    "a learnt radius": {"clip": "private"},
     "a public clip": {"clip": 1.5},
     "delta=0": {"delta": 0.0},
     "adjacency='replace-one'": {"adjacency": "replace-one"},
     "by": {"by": BY},
     "blocks": {"blocks": [["a", "c"], ["b"]]},
     "several rows per unit": {"unit": "id"},
-    "one row a unit": {"unit": "id", "unit_rows": 1},
+    "one row per unit": {"unit": "id", "unit_rows": 1},
     "weight": {"weight": numeric("w", 0, 4)},
     "missing": {"missing": "midpoint"},
     "rows": {"rows": 4_000},
@@ -81,8 +81,8 @@ TABLE = people()
 
 
 def schema_for(used: frozenset[str]) -> Schema:
-    a = numeric("a") if "bounds_budget" in used else numeric("a", -1, 1)
-    c = categorical("c") if "levels_budget" in used else categorical("c", ["x", "y"])
+    a = numeric("a") if "learnt bounds" in used else numeric("a", -1, 1)
+    c = categorical("c") if "learnt levels" in used else categorical("c", ["x", "y"])
     return Schema(a, numeric("b", 0, 10), c)
 
 

@@ -109,7 +109,7 @@ class Encoder:
     def __post_init__(self) -> None:
         if self.missing not in get_args(Missing):
             raise SchemaError(
-                "the policy for missing values is not known",
+                "the policy for missing values is unknown",
                 got=repr(self.missing),
                 limit=" or ".join(map(repr, get_args(Missing))),
             )
