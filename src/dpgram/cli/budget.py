@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.ledger.left import Left
 
-app = typer.Typer(help="Budgets: what a data set may spend, and has.", rich_markup_mode=None)
+app = typer.Typer(help="Budgets: what a data set may spend and has spent.", rich_markup_mode=None)
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file.")]
 
