@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Adaptive, CuratorReport, publish, publish_each
+    from dpgram.publishing import Adaptive, Check, CuratorReport, check, publish, publish_each
     from dpgram.release import Release, load
     from dpgram.rows import Rows
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Adaptive",
     "Assumption",
+    "Check",
     "CuratorReport",
     "DpgramError",
     "DpgramWarning",
@@ -35,6 +36,7 @@ __all__ = [
     "__version__",
     "boolean",
     "categorical",
+    "check",
     "legendre",
     "load",
     "mechanisms",
@@ -49,6 +51,7 @@ __all__ = [
 _HOMES: Final = {
     "Adaptive": "dpgram.publishing",
     "Assumption": "dpgram.planning",
+    "Check": "dpgram.publishing",
     "DpgramError": "dpgram.errors",
     "DpgramWarning": "dpgram.errors",
     "Ledger": "dpgram.privacy.ledger",
@@ -59,6 +62,7 @@ _HOMES: Final = {
     "Schema": "dpgram.schema",
     "boolean": "dpgram.schema",
     "categorical": "dpgram.schema",
+    "check": "dpgram.publishing",
     "legendre": "dpgram.schema",
     "load": "dpgram.release",
     "numeric": "dpgram.schema",

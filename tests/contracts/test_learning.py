@@ -445,7 +445,7 @@ class TestCharge:
         assert sum(Fraction(getattr(part, "delta", 0.0)) for part in parts) <= Fraction(1e-5)
 
     def test_open_levels_need_a_share_and_a_delta(self) -> None:
-        with pytest.raises(SchemaError, match="levels_budget"):
+        with pytest.raises(SchemaError, match=r"Adaptive\(levels=0.1\)"):
             released(people(), OPEN, levels_budget=None)
         with pytest.raises(DpgramError, match="delta = 0"):
             released(people(), OPEN, delta=0.0)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram import explorer
@@ -85,7 +86,7 @@ TOY = threshold("age", AT, weight=0.8)
 def seeded(table: object, column: Column, **options: Any) -> Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
-        return dg.publish(
+        return publish(
             table, schema_with(column), epsilon=8.0, delta=1e-6, entropy=SeededEntropy(4), **options
         )
 
@@ -126,7 +127,7 @@ def test_every_source_and_way_of_counting_reads_it(form: str, tmp_path: Path) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
         one, two = (
-            dg.publish(data, declared, epsilon=8.0, delta=1e-6, entropy=SeededEntropy(4), **options)
+            publish(data, declared, epsilon=8.0, delta=1e-6, entropy=SeededEntropy(4), **options)
             for data, declared in ((found, schema), (wanted, other))
         )
     assert one.published == two.published

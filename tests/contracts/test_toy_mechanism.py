@@ -13,6 +13,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.flat import publish
 
 import dpgram as dg
 from dpgram import cli
@@ -113,7 +114,7 @@ def table() -> dict[str, Any]:
 
 def published(asked: Any = "cautious", schema: dg.Schema = SCHEMA, **options: Any) -> Any:
     given: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6, "entropy": SeededEntropy(3), "progress": False}
-    return dg.publish(table(), schema, mechanism=asked, **given | options)
+    return publish(table(), schema, mechanism=asked, **given | options)
 
 
 @pytest.mark.usefixtures("registered")
@@ -140,7 +141,7 @@ class TestAllTheWay:
 
     def test_a_ledger_pays_what_the_noise_costs(self, tmp_path: Path) -> None:
         ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5)
-        release = dg.publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="cautious", ledger=ledger)
+        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="cautious", ledger=ledger)
         assert release.receipt is not None
         assert release.receipt.event.mu == release.guarantee.mu
         assert dg.Release.from_json(release.to_json()) == release

@@ -280,7 +280,7 @@ def test_the_limit_of_rows_holds_for_a_choice_left_open_too(
     monkeypatch.setattr(Sketch, "rows_at_most", ROWS - 1)
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, reserve=5e-6)
     with pytest.raises(MechanismError, match="fewer rows"):
-        dg.publish(
+        publish(
             table,
             dg.Schema(dg.numeric("x"), dg.numeric("z", -1, 1), dg.numeric("y", -1, 1)),
             epsilon=4.0,

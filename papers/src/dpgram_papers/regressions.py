@@ -11,6 +11,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias, final
 
 import numpy as np
@@ -42,6 +43,7 @@ VariantName: TypeAlias = Literal["wang2018", "kalaja2020"]
 Constant: TypeAlias = Literal["wang", "wang-code", "kalaja"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrintedMoments(PrivateRegressor, ABC):
     """A regression from noisy XᵀX and Xᵀy in floats, with printed noise; no ledger pays for it.
 
@@ -51,26 +53,13 @@ class PrintedMoments(PrivateRegressor, ABC):
 
     algorithm: ClassVar[Literal["ssp", "adassp"]]
     constants: ClassVar[Mapping[str, Constant]]
-    ledger: Any = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        x_norm: float | None = None,
-        y_bound: float | None = None,
-        variant: VariantName = "wang2018",
-        adjacency: str = "add-remove",
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.x_norm = x_norm
-        self.y_bound = y_bound
-        self.variant = variant
-        self.adjacency = adjacency
-        self.entropy = entropy
+    ledger: None = field(default=None, init=False)  # no parameter
+    x_norm: float | None = None
+    y_bound: float | None = None
+    variant: VariantName = "wang2018"
+
+    claimed_: Guarantee = field(init=False)
 
     @abstractmethod
     def _theta(self, x: Floats, y: Floats, printed: SufficientStatistics, entropy: Entropy) -> Floats:
@@ -186,6 +175,7 @@ def _least_squares(matrix: Floats, right: Floats) -> Floats:
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrintedRobustRegression(ReweightedRegression):
     """Private L_p regression with the paper's accounting, mean-CDP: ε' = √(ε/J) for each of the 2J steps.
 
@@ -194,32 +184,8 @@ class PrintedRobustRegression(ReweightedRegression):
     "gaussian" with the classical σ as printed. proofs/robust.md#robust-printed
     """
 
-    ledger: Any = None
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        x_norm: float | None = None,
-        y_bound: float | None = None,
-        p: float = 1.0,
-        floor: float | None = None,
-        iterations: int = 5,
-        first: First = "gaussian",
-        adjacency: str = "add-remove",
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.x_norm = x_norm
-        self.y_bound = y_bound
-        self.p = p
-        self.floor = floor
-        self.iterations = iterations
-        self.first = first
-        self.adjacency = adjacency
-        self.entropy = entropy
+    ledger: None = field(default=None, init=False)  # no parameter
+    first: First = "gaussian"
 
     def _calibration(self, parameters: FitParameters) -> Calibration:
         self._check(parameters)

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import validate_data
 
 from dpgram.errors import SchemaError
 from dpgram.schema import Column, Schema, numeric
@@ -53,6 +54,21 @@ def unquoted(what: str, convert: Callable[[], Vector]) -> Vector:
             raise
     # Outside the handlers, so that the message with the value is not kept as a context either.
     raise ValueError(f"{what} holds a cell that is not a number. Give columns of numbers, or a schema")
+
+
+def floats(model: Any, X: Any, **options: Any) -> Vector:
+    """X as scikit-learn validates it; rows that are missing, not finite or absent are no error."""
+    return unquoted(
+        "X",
+        lambda: validate_data(
+            model,
+            readable(X),
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            **options,
+        ),
+    )
 
 
 def readable(X: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Self, final
 
 import numpy as np
@@ -21,26 +22,21 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dpgram.document.fields import MissingPolicy, StatedGuarantee
+from dpgram.document.fields import AdjacencyName, MissingPolicy, StatedGuarantee
 from dpgram.document.statement import in_words
 from dpgram.errors import DpgramWarning, SchemaError
 from dpgram.estimators._paying import checked_entropy
 from dpgram.estimators._table import (
     Bounds,
-    Learn,
-    Pair,
     Table,
-    columns_by_name,
-    features_schema,
+    floats,
     readable,
-    target_name,
     unquoted,
-    with_target,
 )
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import Adaptive, publish_with
+from dpgram.publishing import Adaptive, LedgerLike, publish_with
 from dpgram.release import Release
 from dpgram.rows import Rows
 from dpgram.schema import Schema
@@ -64,140 +60,36 @@ class Lineage:
         self.fits = 0
 
 
+@dataclass(eq=False, repr=False)
 class PrivateEstimator(BaseEstimator, ABC):
     """Parameters every estimator has, and the checks on them.
 
-    Subclasses name their parameters in `__init__`, as scikit-learn wants; `bounds` and `target_bounds`, or a
-    `schema`, must come from public knowledge.
+    The fields of an estimator are its parameters: scikit-learn reads their names from the `__init__` that
+    `dataclass` writes, which checks nothing, as scikit-learn wants. Fields with `init=False` are what a fit
+    sets, for which the class cannot be frozen. Equality and repr remain scikit-learn's.
     """
 
-    epsilon: float
-    delta: float
-    bounds: Bounds
-    schema: Schema | None
-    adjacency: Any
-    ledger: Any
-    entropy: Entropy | None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    _: KW_ONLY
+    adjacency: AdjacencyName = "add-remove"
+    ledger: LedgerLike | None = None
+    entropy: Entropy | None = None
 
-    n_features_in_: int
-    guarantee_: StatedGuarantee
-    receipt_: Receipt | None
+    n_features_in_: int = field(init=False)
+    guarantee_: StatedGuarantee = field(init=False)
+    receipt_: Receipt | None = field(init=False)
     """What the ledger says of this fit; None without one."""
-    entropy_: Literal["system", "seeded"]
+    entropy_: Literal["system", "seeded"] = field(init=False)
     """"seeded": whoever knows the seed can remove the noise."""
-
-    @final
-    def _features_table(self, X: Any, *, constant: bool = True) -> Table:
-        """Validated X without a target."""
-        if self.schema is not None:
-            validate_data(self, X, skip_check_array=True)
-            schema = self._checked_schema()
-            names = schema.source_columns
-            return Table(data=columns_by_name(X, names), schema=schema, features=names, target=None)
-        self._require("bounds", self.bounds)
-        array, names = self._array(X)
-        schema = features_schema(names, self.bounds, None, constant=constant)
-        return Table(data=array, schema=schema, features=names, target=None)
-
-    @final
-    def _supervised_table(
-        self, X: Any, y: Any, *, target: str | None, target_bounds: Pair | Learn | None, constant: bool
-    ) -> Table:
-        """Validated X and y: `target` names y in the schema; without a schema `target_bounds` bound it."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
-        if self.schema is not None:
-            validate_data(self, X, skip_check_array=True)
-            check_consistent_length(X, y)
-            schema = self._checked_schema()
-            name = self._named_target(schema, target)
-            names = tuple(column for column in schema.source_columns if column != name)
-            data = with_target(columns_by_name(X, names), name, y)
-            return Table(data=data, schema=schema, features=names, target=name)
-        self._require("bounds", self.bounds)
-        if target_bounds is None:
-            raise self._unbounded("target_bounds")
-        array, names = self._array(X)
-        numbers = self._target_numbers(array, y)
-        name = target_name(names)
-        schema = features_schema(names, self.bounds, (name, target_bounds), constant=constant)
-        return Table(
-            data=np.ascontiguousarray(np.column_stack([array, numbers])),
-            schema=schema,
-            features=names,
-            target=name,
-        )
 
     @final
     def _array(self, X: Any) -> tuple[Vector, tuple[str, ...]]:
         """X as a writable array of its own, and the names of its columns."""
-        array = unquoted(
-            "X",
-            lambda: validate_data(
-                self,
-                readable(X),
-                dtype=np.float64,
-                order="C",
-                copy=True,
-                ensure_all_finite=False,
-                ensure_min_samples=0,
-            ),
-        )
+        array = floats(self, X, order="C", copy=True)
         given = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(array.shape[1])] if given is None else [str(name) for name in given]
         return array, tuple(names)
-
-    @final
-    def _target_numbers(self, array: Vector, y: Any) -> Vector:
-        """y as one number for each row of X."""
-        column = readable(column_or_1d(readable(y), warn=True))
-        numbers = unquoted("y", lambda: np.asarray(column, dtype=np.float64))
-        check_consistent_length(array, numbers)
-        return numbers
-
-    @final
-    def _checked_schema(self) -> Schema:
-        if not isinstance(self.schema, Schema):
-            raise SchemaError(
-                "schema must be a Schema",
-                got=f"a {type(self.schema).__name__}",
-                remedy="Write Schema(numeric(...), ...), or read one with Schema.from_file(path)",
-            )
-        if self.bounds is not None:
-            raise SchemaError(
-                "bounds and a schema were both given",
-                limit="one of the two",
-                remedy="Leave bounds out: the schema has them",
-            )
-        return self.schema
-
-    @final
-    def _named_target(self, schema: Schema, target: str | None) -> str:
-        if target is None or target not in schema.source_columns:
-            raise SchemaError(
-                f"{type(self).__name__} with a schema needs the target's name in it",
-                got=repr(target),
-                limit=", ".join(schema.source_columns[:20]),
-                remedy="Give target='...'",
-            )
-        return target
-
-    @final
-    def _require(self, what: str, value: object) -> None:
-        """Never bounds from the data for free."""
-        if value is None:
-            raise self._unbounded(what)
-
-    @final
-    def _unbounded(self, what: str) -> SchemaError:
-        return SchemaError(
-            f"{type(self).__name__} needs public bounds",
-            got=f"{what}=None",
-            limit=f"{what}=(low, high), or a schema",
-            remedy="Take them from a codebook or common sense: bounds looked up in the data leak it",
-        )
 
     @final
     def _noise_source(self) -> Entropy:
@@ -266,13 +158,45 @@ class PrivateEstimator(BaseEstimator, ABC):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PublishingEstimator(PrivateEstimator, ABC):
-    """An estimator whose fit is one `publish` and post-processing."""
+    """An estimator whose fit is one `publish` and post-processing.
 
-    mechanism: MechanismLike
-    radius: float | None
-    missing: MissingPolicy
-    bounds_share: float | None
+    `bounds`, or a `schema`, must come from public knowledge.
+    """
+
+    bounds: Bounds = None
+    schema: Schema | None = None
+    mechanism: MechanismLike = "auto"
+    radius: float | None = None
+    missing: MissingPolicy = "drop"
+    bounds_share: float | None = None
+
+    @final
+    def _checked_schema(self) -> Schema:
+        if not isinstance(self.schema, Schema):
+            raise SchemaError(
+                "schema must be a Schema",
+                got=f"a {type(self.schema).__name__}",
+                remedy="Write Schema(numeric(...), ...), or read one with Schema.from_file(path)",
+            )
+        if self.bounds is not None:
+            raise SchemaError(
+                "bounds and a schema were both given",
+                limit="one of the two",
+                remedy="Leave bounds out: the schema has them",
+            )
+        return self.schema
+
+    @final
+    def _unbounded(self, what: str) -> SchemaError:
+        """Never bounds from the data for free."""
+        return SchemaError(
+            f"{type(self).__name__} needs public bounds",
+            got=f"{what}=None",
+            limit=f"{what}=(low, high), or a schema",
+            remedy="Take them from a codebook or common sense: bounds looked up in the data leak it",
+        )
 
     @property
     def _adaptive(self) -> bool | Adaptive:
@@ -308,15 +232,32 @@ class PublishingEstimator(PrivateEstimator, ABC):
         return release
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):
     """`predict` and `score`; subclasses set `coef_` and `intercept_`."""
 
-    coef_: Vector
-    intercept_: float
+    coef_: Vector = field(init=False)
+    intercept_: float = field(init=False)
 
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
         """Fit once, spending (epsilon, delta)."""
+
+    @final
+    def _require_target(self, y: Any) -> None:
+        """In scikit-learn's words, which its checks look for."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+
+    @final
+    def _target_numbers(self, array: Vector, y: Any) -> Vector:
+        """y as one number for each row of X."""
+        column = readable(column_or_1d(readable(y), warn=True))
+        numbers = unquoted("y", lambda: np.asarray(column, dtype=np.float64))
+        check_consistent_length(array, numbers)
+        return numbers
 
     def predict(self, X: Any) -> Vector:
         """X·coef_ + intercept_. Post-processing: it costs nothing, whoever asks."""

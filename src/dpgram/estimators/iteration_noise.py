@@ -42,9 +42,7 @@ Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic"]
 Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
 SECOND: Final[Mapping[str, Mechanism]] = {
-    "gaussian": Gaussian(),
-    "matrix-laplace": MatrixLaplace(),
-    "wishart": Wishart(),
+    mechanism.name: mechanism for mechanism in (Gaussian(), MatrixLaplace(), Wishart())
 }
 
 
@@ -74,7 +72,7 @@ class IterationSettings:
     @property
     def approximate_steps(self) -> int:
         """Steps that are (ε', δ')-DP and not pure."""
-        return self.iterations * ((self.first == "gaussian") + (self.second != "matrix-laplace"))
+        return self.iterations * ((self.first == "gaussian") + (not SECOND[self.second].pure))
 
 
 def first_l2(adjacency: Adjacency) -> float:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
-from dpgram.document.fields import AdjacencyName, MissingPolicy
-from dpgram.errors import AnalysisError
-from dpgram.estimators._table import Bounds, Learn, Pair, Table, columns_by_name
+from dpgram.errors import AnalysisError, SchemaError
+from dpgram.estimators._table import (
+    Learn,
+    Pair,
+    Table,
+    columns_by_name,
+    features_schema,
+    target_name,
+    with_target,
+)
 from dpgram.estimators.base import PrivateRegressor, PublishingEstimator
-from dpgram.mechanisms import MechanismLike
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.release import Release
 from dpgram.schema import Schema
 
@@ -29,25 +35,57 @@ LEVEL = 0.95
 """The level of `conf_int_`."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
     """What follows once the regression is there: coefficients, intervals or why not, predictions."""
 
-    target: str | None
-    target_bounds: Pair | Learn | None
-    fit_intercept: bool
+    target: str | None = None
+    target_bounds: Pair | Learn | None = None
+    fit_intercept: bool = True
 
-    terms_: tuple[str, ...]
-    conf_int_: Matrix | None
-    conf_int_refusal_: str | None
-    conf_int_cautions_: tuple[str, ...]
-    _regression: Regression
-    _features: tuple[str, ...]
+    terms_: tuple[str, ...] = field(init=False)
+    conf_int_: Matrix | None = field(init=False)
+    conf_int_refusal_: str | None = field(init=False)
+    conf_int_cautions_: tuple[str, ...] = field(init=False)
+    _regression: Regression = field(init=False)
+    _features: tuple[str, ...] = field(init=False)
 
     @final
     def _table(self, X: Any, y: Any) -> Table:
-        return self._supervised_table(
-            X, y, target=self.target, target_bounds=self.target_bounds, constant=self.fit_intercept
+        """Validated X and y: `target` names y in the schema; without a schema `target_bounds` bound it."""
+        self._require_target(y)
+        if self.schema is not None:
+            validate_data(self, X, skip_check_array=True)
+            check_consistent_length(X, y)
+            schema = self._checked_schema()
+            name = self._named_target(schema)
+            names = tuple(column for column in schema.source_columns if column != name)
+            data = with_target(columns_by_name(X, names), name, y)
+            return Table(data=data, schema=schema, features=names, target=name)
+        if self.bounds is None or self.target_bounds is None:
+            raise self._unbounded("bounds" if self.bounds is None else "target_bounds")
+        array, names = self._array(X)
+        numbers = self._target_numbers(array, y)
+        name = target_name(names)
+        return Table(
+            data=np.ascontiguousarray(np.column_stack([array, numbers])),
+            schema=features_schema(
+                names, self.bounds, (name, self.target_bounds), constant=self.fit_intercept
+            ),
+            features=names,
+            target=name,
         )
+
+    @final
+    def _named_target(self, schema: Schema) -> str:
+        if self.target is None or self.target not in schema.source_columns:
+            raise SchemaError(
+                f"{type(self).__name__} with a schema needs the target's name in it",
+                got=repr(self.target),
+                limit=", ".join(schema.source_columns[:20]),
+                remedy="Give target='...'",
+            )
+        return self.target
 
     @final
     def _take(self, regression: Regression, table: Table) -> Self:
@@ -81,11 +119,12 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
         return self._regression.predict(columns_by_name(X, self._features))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ReleaseRegressor(RegressionEstimator, ABC):
     """`publish`, then `regress`: the release stays in `release_` and answers other questions for free."""
 
-    release_: Release
-    regression_: Regression
+    release_: Release = field(init=False)
+    regression_: Regression = field(init=False)
 
     @final
     def _fit(self, X: Any, y: Any, *, method: Method, alpha: float | None) -> Self:
@@ -103,6 +142,7 @@ class ReleaseRegressor(RegressionEstimator, ABC):
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearRegression(ReleaseRegressor):
     """(ε, δ)-private linear regression: `publish` and `release.regress` in one call.
 
@@ -115,40 +155,7 @@ class PrivateLinearRegression(ReleaseRegressor):
     experiments only: noise is fresh at each fit.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        bounds: Bounds = None,
-        target_bounds: Pair | Learn | None = None,
-        schema: Schema | None = None,
-        target: str | None = None,
-        fit_intercept: bool = True,
-        method: Literal["auto", "ols"] = "auto",
-        mechanism: MechanismLike = "auto",
-        adjacency: AdjacencyName = "add-remove",
-        radius: float | None = None,
-        missing: MissingPolicy = "drop",
-        bounds_share: float | None = None,
-        ledger: Any = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.schema = schema
-        self.target = target
-        self.fit_intercept = fit_intercept
-        self.method = method
-        self.mechanism = mechanism
-        self.adjacency = adjacency
-        self.radius = radius
-        self.missing = missing
-        self.bounds_share = bounds_share
-        self.ledger = ledger
-        self.entropy = entropy
+    method: Literal["auto", "ols"] = "auto"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Publish once and regress; sets `coef_`, `intercept_`, `conf_int_`, `guarantee_` and `release_`."""
@@ -160,6 +167,7 @@ class PrivateLinearRegression(ReleaseRegressor):
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLasso(ReleaseRegressor):
     """(ε, δ)-private lasso: `publish` and `release.regress(method="lasso")` in one call.
 
@@ -168,40 +176,7 @@ class PrivateLasso(ReleaseRegressor):
     `PrivateLinearRegression`.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float | None = None,
-        bounds: Bounds = None,
-        target_bounds: Pair | Learn | None = None,
-        schema: Schema | None = None,
-        target: str | None = None,
-        fit_intercept: bool = True,
-        mechanism: MechanismLike = "auto",
-        adjacency: AdjacencyName = "add-remove",
-        radius: float | None = None,
-        missing: MissingPolicy = "drop",
-        bounds_share: float | None = None,
-        ledger: Any = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.schema = schema
-        self.target = target
-        self.fit_intercept = fit_intercept
-        self.mechanism = mechanism
-        self.adjacency = adjacency
-        self.radius = radius
-        self.missing = missing
-        self.bounds_share = bounds_share
-        self.ledger = ledger
-        self.entropy = entropy
+    alpha: float | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Publish once and regress; sets `coef_`, `intercept_`, `conf_int_`, `guarantee_` and `release_`."""

@@ -7,7 +7,7 @@ stages.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Final, Self, final
 
@@ -111,6 +111,7 @@ class Calibration:
     """What is truly guaranteed: what was asked for, or a little less."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NormBoundedRegressor(PrivateRegressor, ABC):
     """θ from rows with |x| ≤ x_norm and |y| ≤ y_bound; longer rows and targets are shortened.
 
@@ -118,8 +119,11 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
     `event_`, `receipt_`, `entropy_`.
     """
 
-    x_norm: float | None
-    y_bound: float | None
+    x_norm: float | None = None
+    y_bound: float | None = None
+
+    claimed_: Guarantee = field(init=False)
+    event_: Event = field(init=False)
 
     @abstractmethod
     def _calibration(self, parameters: FitParameters) -> Calibration:
@@ -132,10 +136,7 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
     @final
     def fit(self, X: Any, y: Any) -> Self:
         """Spend the budget on one private θ."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
+        self._require_target(y)
         rows, _ = self._array(X)
         target = self._target_numbers(rows, y)
         source = self._noise_source()

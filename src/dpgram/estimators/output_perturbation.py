@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
 import numpy as np
@@ -11,8 +12,6 @@ from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBound
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats
@@ -21,6 +20,7 @@ NoiseName: TypeAlias = Literal["auto", "gamma", "gaussian"]
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class OutputPerturbation(NormBoundedRegressor):
     """The ridge minimiser plus noise scaled to how far one row can move it (Chaudhuri et al. 2011).
 
@@ -32,30 +32,9 @@ class OutputPerturbation(NormBoundedRegressor):
     proofs/output-perturbation.md#output-perturbation-noise
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float = 1.0,
-        x_norm: float | None = None,
-        y_bound: float | None = None,
-        theta_bound: float | None = None,
-        noise: NoiseName = "auto",
-        adjacency: str = "add-remove",
-        ledger: LedgerLike | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.x_norm = x_norm
-        self.y_bound = y_bound
-        self.theta_bound = theta_bound
-        self.noise = noise
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.entropy = entropy
+    alpha: float = 1.0
+    theta_bound: float | None = None
+    noise: NoiseName = "auto"
 
     def _calibration(self, parameters: FitParameters) -> Calibration:
         measurement, asked = self._measurement(parameters), parameters.guarantee

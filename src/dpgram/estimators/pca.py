@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, final
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,22 +11,16 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.analysis.descriptive import deviations
-from dpgram.analysis.pca import Components
-from dpgram.document.fields import AdjacencyName, MissingPolicy
-from dpgram.estimators._table import Bounds
-from dpgram.estimators.base import PublishingEstimator
-from dpgram.estimators.covariance import refuse_other_than_numbers
-from dpgram.mechanisms import MechanismLike
-from dpgram.privacy.sampling.entropy import Entropy
+from dpgram.estimators.unsupervised import UnsupervisedEstimator
 from dpgram.release import Release
-from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
 
 @final
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEstimator):
+@dataclass(eq=False, repr=False)
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
     """(ε, δ)-private principal components: `transform` gives `((x − mean_)/scale_) @ components_.T`.
 
     Components are those of the columns scaled to their public ranges (`scale_` is half a range), or with
@@ -34,64 +29,29 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PublishingEs
     each end one number or one number for each feature; or give a `schema` of numeric columns.
     """
 
-    components_: Matrix
-    explained_variance_: Vector
-    explained_variance_ratio_: Vector
-    mean_: Vector
-    scale_: Vector
-    stable_: npt.NDArray[np.bool_]
-    angles_: Vector
-    n_components_: int
-    release_: Release
+    n_components: int | None = None
+    _: KW_ONLY
+    epsilon: float = 1.0  # declared again: here `epsilon` and `delta` are given by name only
+    delta: float = 1e-6
+    standardise: bool = False
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        standardise: bool = False,
-        bounds: Bounds = None,
-        schema: Schema | None = None,
-        mechanism: MechanismLike = "auto",
-        adjacency: AdjacencyName = "add-remove",
-        radius: float | None = None,
-        missing: MissingPolicy = "drop",
-        bounds_share: float | None = None,
-        ledger: Any = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.standardise = standardise
-        self.bounds = bounds
-        self.schema = schema
-        self.mechanism = mechanism
-        self.adjacency = adjacency
-        self.radius = radius
-        self.missing = missing
-        self.bounds_share = bounds_share
-        self.ledger = ledger
-        self.entropy = entropy
+    components_: Matrix = field(init=False)
+    explained_variance_: Vector = field(init=False)
+    explained_variance_ratio_: Vector = field(init=False)
+    mean_: Vector = field(init=False)
+    scale_: Vector = field(init=False)
+    stable_: npt.NDArray[np.bool_] = field(init=False)
+    angles_: Vector = field(init=False)
+    n_components_: int = field(init=False)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Publish once; `y` is not looked at."""
-        del y
-        table = self._features_table(X)
-        refuse_other_than_numbers(type(self).__name__, table.schema)
-        self._count_fit()
-        self.release_ = self._published(table)
-        self._take(self.release_.pca(self.n_components, standardise=self.standardise), table.features)
-        return self
-
-    def _take(self, found: Components, features: tuple[str, ...]) -> None:
-        columns = [column for column in self.release_.schema.encoded if column.name in features]
-        means = self.release_.mean()
+    def _take(self, release: Release, features: tuple[str, ...]) -> None:
+        found = release.pca(self.n_components, standardise=self.standardise)
+        columns = [column for column in release.schema.encoded if column.name in features]
+        means = release.mean()
         self.mean_ = np.array([means[name] for name in features])
         self.scale_ = np.array([column.half_width / column.weight for column in columns])
         if self.standardise:
-            self.scale_ = deviations(self.release_)
+            self.scale_ = deviations(release)
         self.components_ = np.ascontiguousarray(found.loadings.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.explained

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from dpgram.document.fields import AdjacencyName
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
 from dpgram.estimators._paying import checked_entropy, delta_inspected, paid
-from dpgram.estimators._table import readable, unquoted
+from dpgram.estimators._table import floats
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
@@ -38,14 +40,15 @@ Parameter: TypeAlias = float | npt.ArrayLike | None
 """A public number (or one for each column), or None where a budget pays for an estimate."""
 
 
+@dataclass(eq=False, repr=False)
 class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):
     """A transformer that says what its parameters cost."""
 
-    n_features_in_: int
-    guarantee_: Guarantee | None
-    event_: Event | None
-    receipt_: Receipt | None
-    entropy_: Literal["system", "seeded"] | None
+    n_features_in_: int = field(init=False)
+    guarantee_: Guarantee | None = field(init=False)
+    event_: Event | None = field(init=False)
+    receipt_: Receipt | None = field(init=False)
+    entropy_: Literal["system", "seeded"] | None = field(init=False)
 
     @abstractmethod
     def _learn(self, X: Floats) -> None:
@@ -78,21 +81,12 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
     def _rows(self, X: Any, *, reset: bool) -> Floats:
         """X as floats; what is not finite is a missing value, because raising would tell of one row."""
-        array = unquoted(
-            "X",
-            lambda: validate_data(
-                self,
-                readable(X),
-                dtype=np.float64,
-                ensure_all_finite=False,
-                ensure_min_samples=0,
-                reset=reset,
-            ),
-        )
+        array = floats(self, X, reset=reset)
         return np.where(np.isfinite(array), array, np.nan)
 
 
 @final
+@dataclass(eq=False, repr=False)
 class RowNormMapping(CostedTransformer):
     """x ↦ radius·x/‖x‖, 0 ↦ 0: every row on the sphere (§3.3.1). Costs nothing: it asks the row alone.
 
@@ -101,9 +95,9 @@ class RowNormMapping(CostedTransformer):
     then needs a bound of its own, since nothing bounds y/‖x‖.
     """
 
-    def __init__(self, radius: float = 1.0, *, columns: int | None = None) -> None:
-        self.radius = radius
-        self.columns = columns
+    radius: float = 1.0
+    _: KW_ONLY
+    columns: int | None = None
 
     def _learn(self, X: Floats) -> None:
         del X
@@ -121,6 +115,7 @@ class RowNormMapping(CostedTransformer):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class MaxNormMapping(CostedTransformer):
     """x ↦ x·min(1, m/‖x‖)/m: into the unit ball by one length m for all rows (§3.3.2).
 
@@ -128,8 +123,7 @@ class MaxNormMapping(CostedTransformer):
     maximum has no private estimate worth its noise, so clip at a public or paid-for scale.
     """
 
-    def __init__(self, max_norm: float | None = None) -> None:
-        self.max_norm = max_norm
+    max_norm: float | None = None
 
     def _learn(self, X: Floats) -> None:
         del X
@@ -142,11 +136,11 @@ class MaxNormMapping(CostedTransformer):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class Intercept(CostedTransformer):
     """x ↦ (x, value): a constant column. Costs nothing, but lengthens every row: ‖x‖² + value²."""
 
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
+    value: float = 1.0
 
     def _learn(self, X: Floats) -> None:
         del X
@@ -161,7 +155,19 @@ class Intercept(CostedTransformer):
         return np.append(names, "intercept").astype(object)
 
 
-class MomentTransformer(CostedTransformer, ABC):
+@dataclass(eq=False, repr=False, kw_only=True)
+class BudgetedTransformer(CostedTransformer, ABC):
+    """May pay for what it needs to know: nothing is spent while `epsilon` is None."""
+
+    epsilon: float | None = None
+    delta: float = 1e-6
+    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    adjacency: AdjacencyName = "add-remove"
+    ledger: LedgerLike | None = None
+    entropy: Entropy | None = None
+
+
+class MomentTransformer(BudgetedTransformer, ABC):
     """Needs a mean and a standard deviation of each column: public, or paid for.
 
     Public: `mean` and `scale`, one number or one for each column. Paid for: `epsilon`, `delta` and public
@@ -169,14 +175,10 @@ class MomentTransformer(CostedTransformer, ABC):
     integers.
     """
 
+    # Not a dataclass, so these are no fields here: inherited fields come first, but `SigmaClipper` takes `c`
+    # before them.
     mean: Parameter
     scale: Parameter
-    epsilon: float | None
-    delta: float
-    bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None
-    adjacency: str
-    ledger: LedgerLike | None
-    entropy: Entropy | None
 
     def _learn(self, X: Floats) -> None:
         if self.epsilon is not None:
@@ -229,62 +231,27 @@ class MomentTransformer(CostedTransformer, ABC):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class ColumnStandardizer(MomentTransformer):
     """x_j ↦ (x_j − mean_j)/scale_j (§3.3)."""
 
-    def __init__(
-        self,
-        mean: Parameter = None,
-        scale: Parameter = None,
-        *,
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        adjacency: str = "add-remove",
-        ledger: LedgerLike | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.mean = mean
-        self.scale = scale
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.entropy = entropy
+    mean: Parameter = None
+    scale: Parameter = None
 
     def _apply(self, X: Floats) -> Floats:
         return (X - self.mean_) / self.scale_
 
 
 @final
+@dataclass(eq=False, repr=False)
 class SigmaClipper(MomentTransformer):
     """x_j ↦ min(x_j, mean_j + c·scale_j), and from below likewise for sides="two" (§3.4, Honkela et al.)."""
 
-    def __init__(
-        self,
-        c: float = 1.5,
-        mean: Parameter = None,
-        scale: Parameter = None,
-        *,
-        sides: Literal["one", "two"] = "two",
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        adjacency: str = "add-remove",
-        ledger: LedgerLike | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.c = c
-        self.mean = mean
-        self.scale = scale
-        self.sides = sides
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.entropy = entropy
+    c: float = 1.5
+    mean: Parameter = None
+    scale: Parameter = None
+    _: KW_ONLY
+    sides: Literal["one", "two"] = "two"
 
     def _apply(self, X: Floats) -> Floats:
         if self.sides not in ("one", "two"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self, final
 
 import numpy as np
@@ -15,30 +16,28 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.regress import Method, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
-from dpgram.document.fields import AdjacencyName, MissingPolicy
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
 from dpgram.estimators._paying import delta_inspected, paid
-from dpgram.estimators._table import Bounds, Learn, Pair, Table
+from dpgram.estimators._table import Table
 from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.estimators.linear import Matrix, RegressionEstimator
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.measurements.target import SLOPE, Target, TargetedGaussian
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import open_ledger
 from dpgram.release import Release
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
-from dpgram.schema import Schema
 from dpgram.sums.target import Reach
 
 JOINT: Final = "joint-gaussian"
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRidge(RegressionEstimator):
     """(ε, δ)-private ridge regression of one target, by a release that serves this target alone.
 
@@ -55,44 +54,11 @@ class PrivateRidge(RegressionEstimator):
     seed can remove the noise. The other parameters are those of `PrivateLinearRegression`.
     """
 
-    mechanism_: str
-    sums_: NoisySums | None
-    release_: Release | None
+    alpha: float | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float | None = None,
-        bounds: Bounds = None,
-        target_bounds: Pair | Learn | None = None,
-        schema: Schema | None = None,
-        target: str | None = None,
-        fit_intercept: bool = True,
-        mechanism: MechanismLike = "auto",
-        adjacency: AdjacencyName = "add-remove",
-        radius: float | None = None,
-        missing: MissingPolicy = "drop",
-        bounds_share: float | None = None,
-        ledger: Any = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.schema = schema
-        self.target = target
-        self.fit_intercept = fit_intercept
-        self.mechanism = mechanism
-        self.adjacency = adjacency
-        self.radius = radius
-        self.missing = missing
-        self.bounds_share = bounds_share
-        self.ledger = ledger
-        self.entropy = entropy
+    mechanism_: str = field(init=False)
+    sums_: NoisySums | None = field(init=False)
+    release_: Release | None = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release once and regress; sets `coef_`, `intercept_`, `conf_int_` and `guarantee_`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -26,13 +27,12 @@ from dpgram.estimators.norm_bounded import (
 from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.events import Event
-from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.moments import First, MeasuredMoments, MomentNoise, Moments
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats, Reweighting
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ReweightedRegression(NormBoundedRegressor, ABC):
     """J iterations of private reweighted least squares, each of the moments of rows weighted by the last.
 
@@ -42,9 +42,9 @@ class ReweightedRegression(NormBoundedRegressor, ABC):
     the known size of the noise. proofs/robust.md#robust-lattice
     """
 
-    p: float
-    floor: float | None
-    iterations: int
+    p: float = 1.0
+    floor: float | None = None
+    iterations: int = 5
 
     @abstractmethod
     def _noise(self, parameters: FitParameters) -> MomentNoise:
@@ -82,6 +82,7 @@ class ReweightedRegression(NormBoundedRegressor, ABC):
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class RobustRegression(ReweightedRegression):
     """L_p regression, 1 ≤ p < 2, by J iterations of private reweighted least squares (Park and Welling 2016).
 
@@ -91,36 +92,9 @@ class RobustRegression(ReweightedRegression):
     (exactly calibrated). proofs/robust.md#robust-rules
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        x_norm: float | None = None,
-        y_bound: float | None = None,
-        p: float = 1.0,
-        floor: float | None = None,
-        iterations: int = 5,
-        accounting: Accounting = "zcdp",
-        first: First = "gaussian",
-        second: Second = "gaussian",
-        adjacency: str = "add-remove",
-        ledger: LedgerLike | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.x_norm = x_norm
-        self.y_bound = y_bound
-        self.p = p
-        self.floor = floor
-        self.iterations = iterations
-        self.accounting = accounting
-        self.first = first
-        self.second = second
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.entropy = entropy
+    accounting: Accounting = "zcdp"
+    first: First = "gaussian"
+    second: Second = "gaussian"
 
     def _calibration(self, parameters: FitParameters) -> Calibration:
         self._check(parameters)

@@ -12,8 +12,6 @@ from dpgram.errors import GuaranteeError
 from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.events import Event
-from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.publishing.measurements.moments import JointGaussian, MeasuredMoments
 from dpgram.publishing.measurements.moments import Moments as MomentsMeasurement
@@ -66,25 +64,6 @@ def in_lattice_units(measured: MeasuredMoments) -> tuple[Floats, Floats]:
 
 class PerturbedMoments(NormBoundedRegressor, ABC):
     """A regression from noisy XᵀX and Xᵀy."""
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        x_norm: float | None = None,
-        y_bound: float | None = None,
-        adjacency: str = "add-remove",
-        ledger: LedgerLike | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.x_norm = x_norm
-        self.y_bound = y_bound
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.entropy = entropy
 
     @final
     def _calibration(self, parameters: FitParameters) -> Calibration:
