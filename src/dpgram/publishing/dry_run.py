@@ -105,8 +105,9 @@ def _price(request: Request, ledger: LedgerLike | None) -> Price:
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     if request.split:
-        plan = calibrate_learning(request, currency)
-        mechanism, reason, event = plan.mechanism.name, "what is learnt comes first", plan.price
+        calibration = calibrate_learning(request, currency)
+        mechanism, reason = calibration.mechanism.name, "what is learnt comes first"
+        event = calibration.price
     else:
         terms = matrix_terms(request, currency)
         mechanism, reason = terms[0].mechanism.name, terms[0].reason
