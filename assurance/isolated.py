@@ -57,7 +57,7 @@ def examine_apart(module: str, limit: float = LIMIT) -> Outcome:
 
 
 def _surroundings() -> dict[str, str]:
-    """One BLAS thread a process: examinations run two processes at once, and the matrices are small."""
+    """One BLAS thread per process: examinations run two processes at once, and the matrices are small."""
     return {"OPENBLAS_NUM_THREADS": "1", **os.environ}
 
 

@@ -4,7 +4,7 @@
 
 1. The protocol is checked: our non-private, trivial and AdaSSP errors against the published ones.
 2. One release a fold is published and regressed by the library; coefficients and noise law are compared with
-   what part 3 uses, which draws the same laws in floats, many times a fold.
+   what part 3 uses, which draws the same laws in floats, many times per fold.
 3. Excess test error over the non-private fit, relative to our re-run of published AdaSSP.
 4. The same for every candidate, and for estimators that know more than a release tells.
 5. Losses in the library's own encoding, on synthetic designs and on held-out sets.

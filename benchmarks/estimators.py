@@ -3,7 +3,7 @@
     python benchmarks/estimators.py [--draws 60] [--fits 2] [--data FOLDER]      # about two minutes, one core
 
 Wang's protocol (wang_protocol.py) on the sets with published results. Part 1 fits the estimators themselves,
-part 2 draws the same noise laws in floats, many times a fold. Writes results/estimators.md.
+part 2 draws the same noise laws in floats, many times per fold. Writes results/estimators.md.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import DpgramWarning
-from dpgram.estimators.iteration_noise import Plan, calibrated
+from dpgram.estimators.iteration_noise import IterationSettings, calibrated
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
@@ -84,7 +84,7 @@ def shares() -> Iterator[str]:
     for iterations in (2, 5, 10, 15, MANY, 50, 100):
         cells = []
         for accounting in ("basic", "advanced", "zcdp"):
-            plan = Plan(
+            settings = IterationSettings(
                 guarantee=Guarantee(EPSILON, DELTA),
                 adjacency=ReplaceOne(),
                 width=WIDTH,
@@ -93,7 +93,7 @@ def shares() -> Iterator[str]:
                 first="laplace",
                 second="matrix-laplace",
             )
-            cells.append(min(e.epsilon for e in calibrated(plan).events if isinstance(e, PureEvent)))
+            cells.append(min(e.epsilon for e in calibrated(settings).events if isinstance(e, PureEvent)))
         best = max(cells)
         yield (
             f"| {iterations} | "

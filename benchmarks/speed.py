@@ -215,10 +215,10 @@ def kernel() -> Iterator[str]:
     for width in (22, 100):
         schema = schema_of(width)
         free, clipped = Encoder(schema), Encoder(schema, clip=schema.max_norm_squared**0.5 / 2)
-        x = rng.uniform(-1, 1, (free.block_rows, width))
+        x = rng.uniform(-1, 1, (free.chunk_rows, width))
         many = np.tile(x, (8, 1))
         batch = pa.RecordBatch.from_arrays([pa.array(line) for line in many.T.copy()], names=names(width))
-        blocks, clipping = free.blocks(), clipped.blocks()
+        blocks, clipping = free.batch_encoder(), clipped.batch_encoder()
         (block,) = blocks.encode_array(x)
         q = block.lines.copy()
         if not np.array_equal(numpy_passes(x, free.radius).T, q[: schema.width]):

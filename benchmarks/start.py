@@ -121,9 +121,9 @@ def forms() -> Iterator[str]:
         schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(width)))
         for label, clip in (("none", None), ("half the radius", schema.max_norm_squared**0.5 / 2)):
             encoder = Encoder(schema, clip=clip)
-            rows, found = draw.uniform(-1, 1, (encoder.block_rows, width)), []
+            rows, found = draw.uniform(-1, 1, (encoder.chunk_rows, width)), []
             for form in (_vectorised, _compiled):
-                blocks = encoder.blocks()
+                blocks = encoder.batch_encoder()
                 with patch.object(kernel, "kernel", return_value=form):
                     best = min(
                         seconds(lambda blocks=blocks, rows=rows: list(blocks.encode_array(rows)))

@@ -2,7 +2,7 @@
 
     DPGRAM_DATA=folder python docs/examples.py     # writes the cookbook's figures and printed results anew
 
-Fences that run: `python` (one namespace a page), `console` (lines `$ dpgram …`), and `toml` or `csv` fences
+Fences that run: `python` (one namespace per page), `console` (lines `$ dpgram …`), and `toml` or `csv` fences
 whose first line is `# file: NAME` are written to that file first. In the cookbook a `text` fence after one of
 these shows what it printed.
 """

@@ -1,4 +1,4 @@
-"""Write docs/reference/options.md, the table of what does not go together, from the table in the code.
+"""Write docs/reference/options.md, the table of what cannot be combined, from the table in the code.
 
 python -m docs.options
 """
@@ -14,7 +14,7 @@ from dpgram.publishing.compatibility import Clash, clash_of, clashes, mechanism_
 
 PAGE: Final = Path(__file__).parent / "reference" / "options.md"
 MEANINGS: Final = {
-    "strict": "`strict=True`: stop at the first value outside the schema",
+    "strict": "`Rows(strict=True)`: stop at the first value outside the schema",
     "learnt bounds": "bounds are learnt (`adaptive`)",
     "learnt levels": "levels are learnt (`adaptive`)",
     "a learnt radius": "the row radius is learnt (`Adaptive(radius=…)`)",
@@ -22,7 +22,7 @@ MEANINGS: Final = {
     "adjacency='replace-one'": '`adjacency="replace-one"`',
     "by": "`Rows(by=…)`: a release for each group of rows",
     "blocks": "`Schema(blocks=…)`: a release for each block of columns",
-    "several rows a unit": "`Rows(unit=…)`, unless `unit_rows=1`: several rows of a person count",
+    "several rows per unit": "`Rows(unit=…)`, unless `unit_rows=1`: several rows of a person count",
     "units in several groups": "`unit` with `by`, unless `unit_rows=1`: a person may be in several groups",
     "partial sums": "sums of several sites (`Partials`, `--partials`)",
     "a stream": "data that can be read once: an Arrow reader, another library's stream",
@@ -50,7 +50,7 @@ databases, for example.
 def page() -> str:
     """The whole page."""
     lines = [HEAD, "## Options with each other", ""]
-    lines += ["| this | does not go with | because | instead |", "|---|---|---|---|"]
+    lines += ["| this | cannot be combined with | because | instead |", "|---|---|---|---|"]
     lines += [f"| {' | '.join(cells)} |" for cells in _pairs()]
     columns = [name for name in MEANINGS if any(clash_of(own, name) for own in MECHANISM_OPTIONS.values())]
     lines += ["", "## Mechanisms with options", "", "– : does not go together; the reasons are below.", ""]

@@ -9,7 +9,7 @@ from dpgram.engines.local import LocalEngine
 from dpgram.planning import Assumption
 from dpgram.planning import plan as plan_request
 from dpgram.privacy.sampling.entropy import SystemEntropy
-from dpgram.publishing import Adaptive, Terms, publish_with, requested, terms_of
+from dpgram.publishing import Adaptive, ReleaseTerms, publish_with, requested, terms_of
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import Request
 from dpgram.rows import Rows
@@ -64,13 +64,13 @@ def publish(data: object, schema: Any, *, epsilon: float, delta: float, **option
     return named(releases) if options.get("by") is not None else releases[0]
 
 
-def terms(schema: Any, *, epsilon: float, delta: float, **options: Any) -> Terms:
+def terms(schema: Any, *, epsilon: float, delta: float, **options: Any) -> ReleaseTerms:
     """What one release promises."""
     (found,) = all_terms(schema, epsilon=epsilon, delta=delta, **options)
     return found
 
 
-def all_terms(schema: Any, *, epsilon: float, delta: float, **options: Any) -> tuple[Terms, ...]:
+def all_terms(schema: Any, *, epsilon: float, delta: float, **options: Any) -> tuple[ReleaseTerms, ...]:
     folded_schema, left = folded(schema, options)
     return terms_of(folded_schema, epsilon=epsilon, delta=delta, **left)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Adaptive, Check, Report, check, publish, publish_each
+    from dpgram.publishing import Adaptive, Check, CuratorReport, check, publish, publish_each
     from dpgram.release import Release, load
     from dpgram.rows import Rows
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
@@ -25,12 +25,12 @@ __all__ = [
     "Adaptive",
     "Assumption",
     "Check",
+    "CuratorReport",
     "DpgramError",
     "DpgramWarning",
     "Ledger",
     "Plan",
     "Release",
-    "Report",
     "Rows",
     "Schema",
     "__version__",
@@ -57,7 +57,7 @@ _HOMES: Final = {
     "Ledger": "dpgram.privacy.ledger",
     "Plan": "dpgram.planning",
     "Release": "dpgram.release",
-    "Report": "dpgram.publishing",
+    "CuratorReport": "dpgram.publishing",
     "Rows": "dpgram.rows",
     "Schema": "dpgram.schema",
     "boolean": "dpgram.schema",

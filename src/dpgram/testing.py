@@ -71,7 +71,7 @@ def contract_table(rows: int, first: int = 0) -> pa.Table:
     )
 
 
-def contract_plan(kind: Literal["units", "rows", "shares"]) -> Pass:
+def contract_pass(kind: Literal["units", "rows", "shares"]) -> Pass:
     """Units that count as one, units whose rows count alike, or groups of weighted rows in two blocks."""
     whole = Encoder(SCHEMA)
     if kind == "shares":
@@ -167,7 +167,6 @@ class EngineContract(ABC):
         assert both | ExactGram.zero(SCHEMA.width) == both
 
     def test_empty_parts(self, tmp_path: Path) -> None:
-        """Empty parts in every place."""
         table = contract_table(500)
         data = self.place(cut(table, [0, 300, 0, 0, 200, 0]), tmp_path)
         assert self.gram(data, SCHEMA) == local.gram(table, SCHEMA)
@@ -184,8 +183,8 @@ class EngineContract(ABC):
         ids = pa.array(np.where(np.arange(6000) % 50, 7, np.arange(6000)))
         table = table.set_column(table.schema.get_field_index("id"), "id", ids)
         data = self.place(cut(table, [10, 5980, 10]), tmp_path)
-        assert self.engine().add_up(data, contract_plan("units")) == local.add_up(
-            table, contract_plan("units")
+        assert self.engine().add_up(data, contract_pass("units")) == local.add_up(
+            table, contract_pass("units")
         )
 
     @pytest.mark.parametrize("kind", ["units", "rows", "shares"])
@@ -193,9 +192,9 @@ class EngineContract(ABC):
         self, kind: Literal["units", "rows", "shares"], tmp_path: Path
     ) -> None:
         """Units with rows in several parts; groups of weighted rows in two blocks."""
-        table, plan = contract_table(2000), contract_plan(kind)
+        table, work = contract_table(2000), contract_pass(kind)
         data = self.place(cut(table, [900, 0, 1100]), tmp_path)
-        assert self.engine().add_up(data, plan) == local.add_up(table, plan)
+        assert self.engine().add_up(data, work) == local.add_up(table, work)
 
     @pytest.mark.parametrize("kind", ["rows", "units", "weights"])
     def test_counts_and_levels(self, kind: Literal["rows", "units", "weights"], tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from dpgram.errors import DpgramError, SourceError
 from dpgram.privacy.ledger import Ledger
 from dpgram.schema import Schema, numeric
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.testing import SCHEMA, EngineContract, contract_plan, contract_table, cut, gram_by
+from dpgram.testing import SCHEMA, EngineContract, contract_pass, contract_table, cut, gram_by
 
 
 def write(parts: Sequence[pa.Table], folder: Path) -> list[str]:
@@ -160,7 +160,7 @@ def test_spark_row_groups(spark: Any, tmp_path: Path) -> None:
     table = contract_table(2000)
     engine, paths = SparkEngine(session=spark, buckets=3), write(cut(table, [900, 0, 1100]), tmp_path)
     assert gram_by(engine, paths, SCHEMA) == local.gram(table, SCHEMA)
-    assert engine.add_up(paths, contract_plan("units")) == local.add_up(table, contract_plan("units"))
+    assert engine.add_up(paths, contract_pass("units")) == local.add_up(table, contract_pass("units"))
 
 
 @pytest.mark.full
@@ -254,7 +254,7 @@ def test_spark_tasks_that_always_fail_are_a_clear_error(spark: Any, tmp_path: Pa
         yield
 
     ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
-    with pytest.raises(DpgramError, match="Spark gave the job up") as raised:
+    with pytest.raises(DpgramError, match="Spark gave up on the job") as raised:
         publish(frame.mapInArrow(always_fails, frame.schema), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger)
     assert "secret" not in str(raised.value)
     assert ledger.history() == ()
@@ -300,10 +300,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from dpgram.engines import local, spark
 from dpgram.engines.find import find_engine
-from dpgram.testing import SCHEMA, contract_plan, gram_by
+from dpgram.testing import SCHEMA, contract_pass, gram_by
 session = SparkSession.builder.remote("local[2]").getOrCreate()
 assert "connect" in type(session).__module__
-path, plan = sys.argv[1], contract_plan("units")
+path, plan = sys.argv[1], contract_pass("units")
 table, frame = pq.read_table(path), session.read.parquet(path)
 assert find_engine("auto", frame).name == "spark"
 assert gram_by(spark.SparkEngine(), frame, SCHEMA) == local.gram(table, SCHEMA)
@@ -405,7 +405,7 @@ class TestDask:
         )
         engine = DaskEngine(scheduler="threads")
         assert gram_by(engine, data, SCHEMA) == local.gram(table, SCHEMA)
-        plan = contract_plan("shares")
+        plan = contract_pass("shares")
         assert engine.add_up(data, plan) == engine.add_up(str(tmp_path), plan) == local.add_up(table, plan)
 
     def test_progress(self, tmp_path: Path) -> None:
@@ -430,7 +430,7 @@ class TestDask:
 
     def test_no_scheduler(self) -> None:
         pytest.importorskip("dask", reason="the extra 'dask' is not installed")
-        with pytest.raises(DpgramError, match="no scheduler"):
+        with pytest.raises(DpgramError, match="not a Dask scheduler"):
             gram_by(DaskEngine(scheduler="sometimes"), contract_table(10), SCHEMA)
 
     def test_many_parts_merge_in_a_tree(self, tmp_path: Path) -> None:

@@ -65,10 +65,10 @@ from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_co
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import Report
+from dpgram.publishing import CuratorReport
 from dpgram.publishing import _learning as learning
 from dpgram.publishing._bounds import rows_needed
-from dpgram.publishing._learning import Learnt, learnt_terms, plan_learning
+from dpgram.publishing._learning import Learnt, calibrate_learning, learnt_terms
 from dpgram.publishing.measurements import counts as measured_counts
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
@@ -78,7 +78,7 @@ from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, n
 from dpgram.sums import counts as exact_counts
 from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
 from dpgram.sums.levels import LevelsOf
-from dpgram.sums.zoom import LOOKS, looks_for
+from dpgram.sums.zoom import ZOOM_STEPS, zoom_steps
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))
@@ -108,7 +108,7 @@ def rows_for(columns: int, *, epsilon: float = math.log(3.0), relation: str = "a
     """How many rows learning so many open columns takes, at δ = 10⁻⁵ and a fifth of the budget."""
     schema = Schema(*(numeric(f"x{place}") for place in range(columns)))
     options: Any = {"adjacency": relation, "bounds_budget": 0.2, "clip": "private"}
-    plan = plan_learning(requested(schema, epsilon=epsilon, delta=1e-5, **options), None)
+    plan = calibrate_learning(requested(schema, epsilon=epsilon, delta=1e-5, **options), None)
     assert plan.octaves is not None
     return rows_needed(plan.octaves, columns)
 
@@ -200,8 +200,8 @@ class TestRelease:
         assert rare.bounds[0] < 0.0 < 0.1 < rare.bounds[1]
 
     def test_one_look_would_not_find_a_year(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(learning, "looks_for", lambda _law: 1)
-        monkeypatch.setattr(measured_counts, "looks_for", lambda _law: 1)
+        monkeypatch.setattr(learning, "zoom_steps", lambda _law: 1)
+        monkeypatch.setattr(measured_counts, "zoom_steps", lambda _law: 1)
         years = np.random.default_rng(3).integers(1_990, 2_000, 5_000).astype(float)
         with pytest.warns(DpgramWarning, match="the bounds learnt for 'year'"):
             released(pa.table({"year": years}), Schema(numeric("year")))
@@ -325,7 +325,7 @@ class TestCharge:
         with pytest.raises(LearningError, match="the budget was spent") as caught:
             released(table, NUMBERS, ledger=book, entropy=None, **options)
         asked = {"epsilon": 1.0, "delta": 1e-5, "bounds_budget": 0.2, "clip": "private"} | options
-        first, rest = plan_learning(requested(NUMBERS, **asked), None).charges
+        first, rest = calibrate_learning(requested(NUMBERS, **asked), None).charges
         assert [entry.event for entry in book.history()] == [first]
         assert caught.value.spent == first
         assert describe(first) in str(caught.value)
@@ -338,7 +338,7 @@ class TestCharge:
     def test_too_few_rows_cost_the_first_part_alone(self, tmp_path: Path) -> None:
         book = self.ledger(tmp_path)
         told = self.stopped(book, people(50))
-        assert "rows= makes such a refusal free" in str(told)
+        assert "Rows(expected=…) makes such a refusal free" in str(told)
         # What is left pays for a release: the same call again starts anew, and is charged in full.
         release = released(people(), NUMBERS, ledger=book, entropy=None)
         assert [each.entry for each in release.receipts] == [2, 3]
@@ -376,7 +376,7 @@ class TestCharge:
         book = self.ledger(tmp_path)
         before = book.path.read_bytes()
 
-        def stops(report: Report) -> None:
+        def stops(report: CuratorReport) -> None:
             assert report.measured == ()
             assert report.counts.rows_read == 3_000
             raise RuntimeError("not today")
@@ -651,7 +651,7 @@ def test_the_shares_add_up_exactly() -> None:
     sigma = release.mechanism.parameters["sigma"]
     assert release.guarantee.mu is not None
     whole = release.guarantee.mu**2
-    drawn = {"rows": 1, "octaves": 2, "bins": 2 * LOOKS, "lengths": 1}
+    drawn = {"rows": 1, "octaves": 2, "bins": 2 * ZOOM_STEPS, "lengths": 1}
     shares = {
         type(each).__name__.removeprefix("Measured").lower(): (
             drawn[type(each).__name__.removeprefix("Measured").lower()]
@@ -720,7 +720,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         )
         if not request.split:
             return
-        plan = plan_learning(request, None)
+        plan = calibrate_learning(request, None)
     except GuaranteeError:  # anything else, such as parts that cost more than the whole, is a mistake
         return
     except OptionsError:
@@ -729,7 +729,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         return
     law: CountLaw = "discrete-gaussian" if mechanism == "gaussian" else "discrete-laplace"
     drawn = {
-        "count": (plan.count, 1), "octaves": (plan.octaves, 1), "bins": (plan.bins, looks_for(law)),
+        "count": (plan.count, 1), "octaves": (plan.octaves, 1), "bins": (plan.bins, zoom_steps(law)),
         "levels": (plan.levels, 1), "lengths": (plan.lengths, 1),
     }  # fmt: skip
     wanted = {

@@ -152,7 +152,7 @@ class TestSensitivity:
             _, first = np.unique(np.column_stack([rows.units, rows.groups]), axis=0, return_index=True)
             return np.sort(first)
 
-        monkeypatch.setattr(CountedRows, "representatives", property(of_each_group))
+        monkeypatch.setattr(CountedRows, "one_row_per_unit", property(of_each_group))
         assert moved(histograms(both, by=BY), histograms(base, by=BY)) == 2.0
 
     @settings(max_examples=20, deadline=None)
@@ -174,7 +174,7 @@ class TestSensitivity:
         rules = row_rules(OPEN, unit="id")
         (batch,) = person(gaps, like).to_batches()
         rows = Reader(rules).read(batch)
-        (chosen,) = CountedRows(rows, rules).representatives
+        (chosen,) = CountedRows(rows, rules).one_row_per_unit
         assert rows.numbers[chosen, :2].tolist() == [3.0, 4.0]
         assert rows.texts[0][chosen].as_py() == "b"
         nobody = person(gaps, like).set_column(3, "id", pa.nulls(4, pa.int64()))
@@ -360,6 +360,6 @@ class TestAudit:
     def test_learning_from_rows_is_caught(self, split: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Bounds learnt from rows beside a matrix that protects persons: the whole would not."""
         monkeypatch.setattr(
-            CountedRows, "representatives", property(lambda rows: np.flatnonzero(rows.placed))
+            CountedRows, "one_row_per_unit", property(lambda rows: np.flatnonzero(rows.placed))
         )
         assert not self.found(split, seed=2)

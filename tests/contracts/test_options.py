@@ -44,8 +44,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "adjacency='replace-one'": {"adjacency": "replace-one"},
     "by": {"by": BY},
     "blocks": {"blocks": [["a", "c"], ["b"]]},
-    "several rows a unit": {"unit": "id"},
-    "one row a unit": {"unit": "id", "unit_rows": 1},
+    "several rows per unit": {"unit": "id"},
+    "one row per unit": {"unit": "id", "unit_rows": 1},
     "weight": {"weight": numeric("w", 0, 4)},
     "missing": {"missing": "midpoint"},
     "rows": {"rows": 4_000},
@@ -106,7 +106,7 @@ def data_for(used: frozenset[str], schema: Schema, options: dict[str, Any], fold
 def expected(asked: Mechanism | Auto, used: frozenset[str]) -> bool:
     """Whether the table refuses any two of these."""
     given = {option for option in used if option in NAMES}
-    if {"several rows a unit", "by"} <= given:
+    if {"several rows per unit", "by"} <= given:
         given.add("units in several groups")
     given.add(mechanism_option(asked))
     return any(clash_of(one, other) for one, other in combinations(sorted(given), 2))
@@ -198,7 +198,7 @@ def test_learning_goes_with_nearly_everything() -> None:
     """What is learnt before the matrix is refused only with what the table names, and why."""
     others = {other for clash in clashes() for other in (clash.one, clash.other)}
     refused = {o for learnt in LEARNING for o in others if clash_of(learnt, o)}
-    free = {"by", "blocks", "several rows a unit", "adjacency='replace-one'", mechanism_option(Auto())}
+    free = {"by", "blocks", "several rows per unit", "adjacency='replace-one'", mechanism_option(Auto())}
     assert not refused & free
     assert refused >= {"strict", "partial sums", "a stream"}
 

@@ -33,7 +33,7 @@ from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import Terms
+from dpgram.publishing import ReleaseTerms
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release, load
 from dpgram.schema import Schema, categorical, numeric
@@ -64,7 +64,7 @@ MODES: dict[str, dict[str, Any]] = {
 SOUND = ["persons", "four rows a person"]
 
 
-def summed(terms: Terms, data: pa.Table) -> Cells:
+def summed(terms: ReleaseTerms, data: pa.Table) -> Cells:
     """The exact matrix that `publish` would add noise to."""
     (exact,) = add_up(data, matrix_pass((terms,), terms.rules), threads=1, progress=False)
     assert isinstance(exact, ExactGram)

@@ -22,11 +22,11 @@ from dpgram.engines.dask import DaskEngine
 from dpgram.errors import SourceError
 from dpgram.schema import Schema
 from dpgram.sources import column_types
-from dpgram.testing import SCHEMA, contract_plan, contract_table, gram_by
+from dpgram.testing import SCHEMA, contract_pass, contract_table, gram_by
 
 TABLE = contract_table(1500)
 EXPECTED = local.gram(TABLE, SCHEMA)
-BY_UNIT = local.add_up(TABLE, contract_plan("units"))
+BY_UNIT = local.add_up(TABLE, contract_pass("units"))
 
 
 def in_sqlite(folder: Path) -> sqlite3.Connection:
@@ -103,7 +103,7 @@ def test_same_integers(name: str, tmp_path: Path) -> None:
     data = SOURCES[name](tmp_path)
     assert local.gram(data, SCHEMA, threads=2) == EXPECTED
     if name != "arrow reader":
-        assert local.add_up(SOURCES[name](_fresh(tmp_path)), contract_plan("units")) == BY_UNIT
+        assert local.add_up(SOURCES[name](_fresh(tmp_path)), contract_pass("units")) == BY_UNIT
 
 
 def _fresh(folder: Path) -> Path:
@@ -118,7 +118,7 @@ def test_same_integers_by_dask(name: str, tmp_path: Path) -> None:
     data = SOURCES[name](tmp_path)
     engine = DaskEngine(scheduler="threads")
     assert gram_by(engine, data, SCHEMA) == EXPECTED
-    assert engine.add_up(data, contract_plan("units")) == BY_UNIT
+    assert engine.add_up(data, contract_pass("units")) == BY_UNIT
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ class TestPostgresql:
         assert local.gram((connection, "SELECT * FROM exact;"), SCHEMA) == EXPECTED
 
     def test_units(self, connection: Any) -> None:
-        assert local.add_up((connection, "SELECT * FROM people"), contract_plan("units")) == BY_UNIT
+        assert local.add_up((connection, "SELECT * FROM people"), contract_pass("units")) == BY_UNIT
 
     def test_no_row_leaves_with_an_error(self, connection: Any) -> None:
         with pytest.raises(SourceError) as raised:
@@ -260,6 +260,6 @@ class TestIdsThroughSpark:
         rows = [(bytearray(who), 0.5, 200.0, "x", True) for who in self.PEOPLE for _ in range(3)]
         frame = spark.createDataFrame(rows, "id binary, a double, b double, s string, f boolean")
         frame = frame.repartition(4).withColumn("id", frame["id"].cast(kind))
-        (found,) = SparkEngine().add_up(frame, contract_plan("units"))
+        (found,) = SparkEngine().add_up(frame, contract_pass("units"))
         assert found.counts.units_read == units
         assert found.counts.rows_used == len(rows) - found.counts.rows_over_unit_limit

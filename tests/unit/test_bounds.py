@@ -26,7 +26,7 @@ from dpgram.publishing._bounds import (
     rows_needed,
 )
 from dpgram.sums.lengths import LENGTHS, chosen_radius, length_places
-from dpgram.sums.zoom import BINS, FINEST, LOOKS, Window, finest_places, looks_for
+from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_places, zoom_steps
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
 
@@ -81,7 +81,7 @@ class TestOctaves:
 def windows(places: list[int]) -> list[Window]:
     """The whole, then closer to the bins at these places."""
     found = [Window()]
-    for place in places[: LOOKS - 1]:
+    for place in places[: ZOOM_STEPS - 1]:
         found.append(found[-1].closer(place))
     return found
 
@@ -97,7 +97,7 @@ class TestBins:
         st.floats(-1e308, 1e308),
         st.floats(-1e300, 1e300),
         st.floats(1e-290, 1e300),
-        st.lists(st.integers(0, BINS - 2), max_size=LOOKS - 1),
+        st.lists(st.integers(0, BINS - 2), max_size=ZOOM_STEPS - 1),
     )
     def test_one_row_is_in_one_bin_whatever_its_value(
         self, x: float, low: float, width: float, places: list[int]
@@ -120,7 +120,7 @@ class TestBins:
         assert middle[[0, BINS // 2, -1]].tolist() == [2, 1, 2]
 
     @settings(deadline=None)
-    @given(st.lists(st.integers(0, BINS - 2), max_size=LOOKS - 1), st.integers(0, 2**32 - 1))
+    @given(st.lists(st.integers(0, BINS - 2), max_size=ZOOM_STEPS - 1), st.integers(0, 2**32 - 1))
     def test_a_window_counts_what_lies_between_its_edges(self, places: list[int], seed: int) -> None:
         values = np.random.default_rng(seed).random(200)
         window = windows(places)[-1]
@@ -131,7 +131,7 @@ class TestBins:
 
     def test_the_last_look_is_at_the_finest_bins(self) -> None:
         found = windows([3, 0, 14])
-        assert [window.closest for window in found] == [False] * (LOOKS - 1) + [True]
+        assert [window.closest for window in found] == [False] * (ZOOM_STEPS - 1) + [True]
         assert found[-1].width == BINS
         assert found[-1].first + found[-1].width <= FINEST
 
@@ -169,10 +169,10 @@ class TestLooks:
     def test_averaging_costs_nothing_with_gaussian_noise(self) -> None:
         """k looks at a k-th of the price, averaged, have the variance of one look at the whole price."""
         law: CountLaw = "discrete-gaussian"
-        looks = looks_for(law)
+        looks = zoom_steps(law)
         one, each = (scale_of_counts(law, 0.1, histograms=m, steps=1) for m in (3, 3 * looks))
         assert each / math.sqrt(looks) == pytest.approx(one)
-        assert looks_for("discrete-laplace") == 1
+        assert zoom_steps("discrete-laplace") == 1
 
 
 class TestDecoding:

@@ -18,7 +18,7 @@ TABLE = {
 
 
 def test_counts_are_those_of_publish() -> None:
-    told: list[dg.Report] = []
+    told: list[dg.CuratorReport] = []
     dg.publish(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, report=told.append, progress=False)
     found = dg.check(TABLE, SCHEMA, progress=False)
     assert dict(found.counts) == {"all": told[0].counts}

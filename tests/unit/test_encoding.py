@@ -290,9 +290,9 @@ def test_wide_schema() -> None:
     np.testing.assert_allclose(encoded.rows[:, -2], values[:, 0] * values[:, 1] * unit, atol=0.5001)
 
 
-def settled(lines: np.ndarray, factor: np.ndarray | None = None, limit: int = ROW_NORM_SQUARED) -> np.ndarray:
+def rounded(lines: np.ndarray, factor: np.ndarray | None = None, limit: int = ROW_NORM_SQUARED) -> np.ndarray:
     held = np.ascontiguousarray(lines, dtype=np.float64).copy()
-    kernel.settle_lines(held, np.empty(0) if factor is None else factor, limit)
+    kernel.round_lines(held, np.empty(0) if factor is None else factor, limit)
     return held
 
 
@@ -316,26 +316,26 @@ def test_lines_of_other_sums_are_rounded_by_the_same_rule(rows: list[list[float]
     table = np.array(rows)
     longest = np.maximum(np.sqrt((table**2).sum(axis=1, keepdims=True)), 1e-9)
     table = table / longest * math.sqrt(limit) * (1 + 1e-9)  # a little too long, as after rounding errors
-    found = settled(table.T, limit=limit).T
+    found = rounded(table.T, limit=limit).T
     assert found.tolist() == [slowly_settled(row, limit) for row in table.tolist()]
     assert max(squared_norms(found)) <= limit
 
 
 def test_the_encoder_rounds_by_that_rule() -> None:
-    """Encoded values before rounding, settled by themselves, are the encoded rows."""
+    """Encoded values before rounding, rounded by themselves, are the encoded rows."""
     schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(5)), constant=False)
     table = np.random.default_rng(1).uniform(-1, 1, (2345, 5))
     table[::3] = np.sign(table[::3])  # of full length, so that rounding passes the limit
     encoded = Encoder(schema).encode(pa.table(dict(zip(schema.names, table.T, strict=True))).to_batches()[0])
     step = ROW_NORM / Encoder(schema).radius
-    assert np.array_equal(settled(table.T * step), encoded.rows.T)
-    assert np.array_equal(settled(table.T, np.full(len(table), step)), encoded.rows.T)
+    assert np.array_equal(rounded(table.T * step), encoded.rows.T)
+    assert np.array_equal(rounded(table.T, np.full(len(table), step)), encoded.rows.T)
 
 
 def test_a_row_is_settled_alike_wherever_it_stands() -> None:
     lines = np.random.default_rng(2).normal(0, 0.6, (3, 2100)) * ROW_NORM
     lines *= np.minimum(1.0, ROW_NORM / np.sqrt((lines**2).sum(axis=0)))
-    whole = settled(lines)
+    whole = rounded(lines)
     for start, stop in ((0, 1), (1, 1000), (999, 1001), (1500, 2100)):
-        assert np.array_equal(settled(lines[:, start:stop]), whole[:, start:stop])
-    assert settled(lines[:, :0]).shape == (3, 0)
+        assert np.array_equal(rounded(lines[:, start:stop]), whole[:, start:stop])
+    assert rounded(lines[:, :0]).shape == (3, 0)

@@ -396,12 +396,12 @@ class TestFilesInAnotherEncoding:
         rows=st.lists(
             st.tuples(st.text("aü,\"\n\r;7.", max_size=4), st.text("0123456789.e-x", max_size=4)), max_size=12
         ),
-        portion=st.integers(1, 40),
+        chunk=st.integers(1, 40),
         ends=st.sampled_from(["\n", "\r\n"]),
         mark=st.booleans(),
     )  # fmt: skip
     def test_portions_read_as_the_whole(
-        self, rows: list[tuple[str, str]], portion: int, ends: str, mark: bool
+        self, rows: list[tuple[str, str]], chunk: int, ends: str, mark: bool
     ) -> None:
         cells = "".join('"' + name.replace('"', '""') + f'",{x}{ends}' for name, x in rows)
         text = f"näme,x{ends}{cells}"
@@ -409,7 +409,7 @@ class TestFilesInAnotherEncoding:
             path = Path(folder) / "people.csv"
             path.write_bytes((b"\xef\xbb\xbf" if mark else b"") + text.encode())
             whole = self.read(path)
-            patch.setattr(delimited, "PORTION", portion)
+            patch.setattr(delimited, "CHUNK", chunk)
             patch.setattr(delimited, "_is_utf8", lambda _: False)
             assert self.read(path) == whole
 

@@ -42,14 +42,14 @@ def found(form: Kernel, encoder: Encoder, batch: pa.RecordBatch, **options: Any)
     """Everything that comes out of the encoder, from Arrow and from an array, to the last bit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "kernel", lambda _: form)
-        blocks = encoder.blocks()
-        lines = list(blocks.read(batch))
+        batches = encoder.batch_encoder()
+        lines = list(batches.read(batch))
         rows = np.ascontiguousarray(np.array(lines, np.float64).reshape(len(lines), batch.num_rows).T)
         units = options.get("unit_rows")
         copies = [
-            (block.lines.tobytes(), block.counts)
-            for part in (blocks.encode(batch, unit_rows=units), blocks.encode_array(rows, **options))
-            for block in part
+            (chunk.lines.tobytes(), chunk.counts)
+            for part in (batches.encode(batch, unit_rows=units), batches.encode_array(rows, **options))
+            for chunk in part
         ]
     return Found([line for line, _ in copies], [counts for _, counts in copies])
 
@@ -84,7 +84,7 @@ WIDE = Schema(
 
 
 def long_batch(rows: int) -> pa.RecordBatch:
-    """Rows beyond a block and many tiles, a tenth of them with gaps; cells at bounds, beyond, and on ties."""
+    """Rows beyond a chunk and many tiles, a tenth of them with gaps; cells at bounds, beyond, and on ties."""
     draw = np.random.default_rng(7)
     numbers = draw.integers(-(2**16), 2**16, (4, rows)) / 2**16  # steps that end on halves of the lattice
     numbers[0] = draw.choice([-1.0, 1.0, 0.0, -0.0, 1.5, -np.inf], rows)
@@ -134,8 +134,8 @@ def test_lines_of_other_sums(data: st.DataObject) -> None:
     near = np.sqrt(limit) / length * (1 + 1e-9)
     for held, factor in ((lines * near, np.empty(0)), (lines, near)):
         plain, quick = held.copy(), held.copy()
-        _vectorised.settle_lines(plain, factor, limit)
-        _compiled.settle_lines(quick, factor, limit)
+        _vectorised.round_lines(plain, factor, limit)
+        _compiled.round_lines(quick, factor, limit)
         assert plain.tobytes() == quick.tobytes()
 
 

@@ -158,7 +158,7 @@ def test_same_bits_for_any_order_batches_threads_and_spilling(
         patch.setattr(spill.Spill, "take", noted)
         assert add_up(pieces, task, threads=threads) == expected
         assert used == ({0, 1, 2} if whole.num_rows else {0})
-    # What an engine on other machines does: read anywhere, bring units together, settle, merge.
+    # What an engine on other machines does: read anywhere, bring units together, add up, merge.
     buckets: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in pieces.to_batches():
         for bucket, rows in enumerate(task.reader().read(batch).split(4)):

@@ -40,7 +40,7 @@ from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
-from dpgram.publishing import Report, terms
+from dpgram.publishing import CuratorReport, terms
 from dpgram.release import Release
 from dpgram.schema import Schema, boolean, categorical, legendre, numeric, product
 
@@ -214,7 +214,7 @@ class TestOrder:
         """Somebody else spends the budget between the check and the charge."""
         event = GaussianEvent(mu=0.7)
 
-        def race(_: Report) -> None:
+        def race(_: CuratorReport) -> None:
             ledger.charge(event, adjacency="add-remove", unit=None)
 
         with pytest.raises(BudgetExceeded):
@@ -529,7 +529,7 @@ class TestNothingButTheCellsDependsOnTheData:
 class TestReport:
     def test_counts_go_to_the_curator_only(self) -> None:
         data = pa.concat_tables([table(50), one_row(age=None), one_row(age=200.0), one_row(smoker="x")])
-        reports: list[Report] = []
+        reports: list[CuratorReport] = []
         release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6, report=reports.append)
         (report,) = reports
         assert report.counts.rows_read == 53

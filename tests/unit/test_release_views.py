@@ -202,7 +202,7 @@ class TestWords:
 
 
 class TestConsistency:
-    """Mechanism, noise and guarantee must tell one story, also when built in Python."""
+    """Mechanism, noise and guarantee must be consistent, also when built in Python."""
 
     def test_weaker_noise_than_claimed(self) -> None:
         for release, factor in ((gaussian_release(), 1.01), (laplace_release(), 0.99)):

@@ -166,7 +166,7 @@ def test_files_of_unknown_or_mixed_formats(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "t.csv.gz"])
 def test_an_empty_file(name: str, tmp_path: Path) -> None:
-    assert "is empty: it has not even column names" in str(refusal(text(tmp_path, b"", name)))
+    assert "is empty: it does not even have column names" in str(refusal(text(tmp_path, b"", name)))
 
 
 def test_an_empty_gzip_stream(tmp_path: Path) -> None:

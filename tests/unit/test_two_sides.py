@@ -203,7 +203,7 @@ def test_every_command_works_or_names_the_extra_in_one_line(folder: Path) -> Non
 
 PYTHON = {
     "publish": "import dpgram; dpgram.publish",
-    "Report": "import dpgram; dpgram.Report",
+    "CuratorReport": "import dpgram; dpgram.CuratorReport",
     "publishing": "from dpgram.publishing import publish",
     "estimators": "from dpgram.estimators import PrivateRidge",
     "audit": "from dpgram.audit import audit",

@@ -26,7 +26,7 @@ from dpgram.estimators.iteration_noise import (
     gaussian_vector,
     laplace_vector,
 )
-from dpgram.estimators.norm_bounded import Agreed, Deal
+from dpgram.estimators.norm_bounded import Calibration, FitParameters
 from dpgram.estimators.robust import ReweightedRegression
 from dpgram.mechanisms import MatrixLaplace, PublicFacts
 from dpgram.noise import SymmetricGaussian
@@ -71,7 +71,7 @@ class PrintedMoments(PrivateRegressor, ABC):
         rows, _ = self._array(X)
         target = self._target_numbers(rows, y)
         source = self._noise_source()
-        agreed = Agreed.checked(
+        parameters = FitParameters.checked(
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
@@ -79,25 +79,25 @@ class PrintedMoments(PrivateRegressor, ABC):
             y_bound=self.y_bound,
             width=rows.shape[1],
         )
-        printed = self._printed(agreed)
+        printed = self._printed(parameters)
         true = true_guarantee(printed)
         warnings.warn(_caution(printed, true), DpgramWarning, stacklevel=2)
-        theta = self._theta(*float_rows(rows, target, agreed), printed, source)
-        self.coef_, self.intercept_ = theta * (agreed.y_bound / agreed.x_norm), 0.0
+        theta = self._theta(*float_rows(rows, target, parameters), printed, source)
+        self.coef_, self.intercept_ = theta * (parameters.y_bound / parameters.x_norm), 0.0
         stated = self._stated(epsilon=true.epsilon, delta=true.delta)
         words = f"A BASELINE drawn in floats; in real arithmetic: {stated.statement}"
-        self.claimed_, self.guarantee_ = agreed.guarantee, replace(stated, statement=words)
+        self.claimed_, self.guarantee_ = parameters.guarantee, replace(stated, statement=words)
         self.receipt_, self.entropy_ = None, source.label
         return self
 
-    def _printed(self, agreed: Agreed) -> SufficientStatistics:
+    def _printed(self, parameters: FitParameters) -> SufficientStatistics:
         constant = self.constants.get(self.variant)
         if constant is None:
             limit = " or ".join(map(repr, self.constants))
             raise GuaranteeError("unknown variant", got=repr(self.variant), limit=limit)
         return SufficientStatistics(
-            claimed=agreed.guarantee,
-            adjacency=agreed.adjacency,
+            claimed=parameters.guarantee,
+            adjacency=parameters.adjacency,
             algorithm=self.algorithm,
             constant=constant,
         )
@@ -150,11 +150,11 @@ def true_guarantee(printed: SufficientStatistics) -> Guarantee:
     return Guarantee(printed.true_epsilon(delta), delta)
 
 
-def float_rows(x: Floats, y: Floats, agreed: Agreed) -> tuple[Floats, Floats]:
+def float_rows(x: Floats, y: Floats, parameters: FitParameters) -> tuple[Floats, Floats]:
     """Rows in units of the bounds: |x| ≤ 1 and |y| ≤ 1, in floats; those with missing cells left out."""
     finite = np.isfinite(x).all(axis=1) & np.isfinite(y)
-    bounded = np.clip(y[finite], -agreed.y_bound, agreed.y_bound) / agreed.y_bound
-    return clipped(x[finite].T, agreed.x_norm).T / agreed.x_norm, bounded
+    bounded = np.clip(y[finite], -parameters.y_bound, parameters.y_bound) / parameters.y_bound
+    return clipped(x[finite].T, parameters.x_norm).T / parameters.x_norm, bounded
 
 
 def _caution(printed: SufficientStatistics, true: Guarantee) -> str:
@@ -187,12 +187,12 @@ class PrintedRobustRegression(ReweightedRegression):
     ledger: None = field(default=None, init=False)  # no parameter
     first: First = "gaussian"
 
-    def _deal(self, agreed: Agreed) -> Deal:
-        self._check(agreed)
-        claimed = agreed.guarantee
+    def _calibration(self, parameters: FitParameters) -> Calibration:
+        self._check(parameters)
+        claimed = parameters.guarantee
         if claimed.pure:
             raise GuaranteeError("mean-CDP accounting gives no pure guarantee", got="delta = 0")
-        event = composed(list(self._noise(agreed).events) * self._count())
+        event = composed(list(self._noise(parameters).events) * self._count())
         epsilon = discrete_epsilon(event, claimed.delta)
         warnings.warn(
             f"mean-CDP accounting bounds the EXPECTED privacy loss by {claimed.epsilon:g} and DOES NOT MEET "
@@ -201,18 +201,18 @@ class PrintedRobustRegression(ReweightedRegression):
             DpgramWarning,
             stacklevel=3,
         )
-        return Deal(event=event, guarantee=Guarantee(epsilon, claimed.delta))
+        return Calibration(event=event, guarantee=Guarantee(epsilon, claimed.delta))
 
-    def _noise(self, agreed: Agreed) -> MomentNoise:
-        share = step_epsilon(agreed.guarantee.epsilon, self._count())
-        facts = PublicFacts(width=agreed.width, adjacency=agreed.adjacency)
+    def _noise(self, parameters: FitParameters) -> MomentNoise:
+        share = step_epsilon(parameters.guarantee.epsilon, self._count())
+        facts = PublicFacts(width=parameters.width, adjacency=parameters.adjacency)
         second = MatrixLaplace().calibrated(Guarantee(share), facts)
         if self.first == "gaussian":
-            reach = first_l2(agreed.adjacency)
-            multiplier = math.sqrt(2.0 * math.log(1.25 / agreed.guarantee.delta)) / share
+            reach = first_l2(parameters.adjacency)
+            multiplier = math.sqrt(2.0 * math.log(1.25 / parameters.guarantee.delta)) / share
             first, event = gaussian_vector(reach, up(multiplier * reach))
         elif self.first == "laplace":
-            first, event = laplace_vector(first_l1(agreed.adjacency, agreed.width), share)
+            first, event = laplace_vector(first_l1(parameters.adjacency, parameters.width), share)
         else:
             raise GuaranteeError(
                 "unknown noise", got=f"first={self.first!r}", limit="'gaussian' or 'laplace'"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 Vector = npt.NDArray[np.float64]
 
 
-def pivot_interval(
+def fieller_interval(
     estimate: Vector, variance: Vector, slope: Vector, curvature: Vector, quantile: float | Vector
 ) -> tuple[Vector, Vector]:
     """Lower and upper ends."""

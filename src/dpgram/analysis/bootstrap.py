@@ -61,7 +61,7 @@ def bootstrap(
 ) -> Bootstrap:
     """Redraw the release `draws` times around the corrected estimate and refit each."""
     if draws < 20:
-        raise AnalysisError("too few bootstrap draws", got=draws, limit="at least 20")
+        raise AnalysisError("there are too few bootstrap draws", got=draws, limit="at least 20")
     inference = infer(moments, design, kind)
     width = len(inference.std_errors)  # refuses where the noise makes inference meaningless
     solution = unshrunken(moments, design)

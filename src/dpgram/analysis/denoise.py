@@ -58,7 +58,7 @@ def central_moments(moments: Moments) -> Matrix:
     constant = moments.constant_vector()
     if constant is None:
         raise AnalysisError(
-            "this release has no constant column, so it knows no means", remedy="Publish with constant=True"
+            "this release has no constant column, so it has no means", remedy="Publish with constant=True"
         )
     gram, span, constant = _cleaned(moments), _possible(moments), moments.project(constant)
     toward = gram @ constant

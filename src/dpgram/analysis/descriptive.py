@@ -25,7 +25,7 @@ def count(release: Document) -> float:
     rows = _moments(release).rows
     if rows is None:
         raise AnalysisError(
-            "this release has no constant column, so it knows no counts and no means",
+            "this release has no constant column, so it has no counts or means",
             remedy="Publish with constant=True",
         )
     return rows * release.count_scale
@@ -102,7 +102,7 @@ def _gram_with_rows(release: Document) -> Matrix:
     """The matrix without the noise that public facts can remove; it must hold a positive count."""
     if not release.schema.constant:
         raise AnalysisError(
-            "this release has no constant column, so it knows no means", remedy="Publish with constant=True"
+            "this release has no constant column, so it has no means", remedy="Publish with constant=True"
         )
     gram = _moments(release).consistent_gram
     if gram[0, 0] <= 0:

@@ -62,7 +62,6 @@ class Design:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coefficients' names."""
         return tuple(term.name for term in self.terms)
 
     def positions(self, name: str) -> tuple[int, ...]:

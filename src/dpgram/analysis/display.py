@@ -74,7 +74,7 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
     ]
-    found += [*_learnt(release), *_portion(release)]
+    found += [*_learnt(release), *_part(release)]
     if release.receipt is not None:
         entries = " and ".join(str(each.entry) for each in release.receipts)
         number = "entries" if len(release.receipts) > 1 else "entry"
@@ -102,18 +102,18 @@ def _learnt(release: Document) -> list[tuple[str, str]]:
     return facts
 
 
-def _portion(release: Document) -> list[tuple[str, str]]:
+def _part(release: Document) -> list[tuple[str, str]]:
     """Whose rows, which of several releases, and how rows were weighted; nothing for a plain table."""
     facts = []
     if release.unit_rule is not None:
         most = f"{release.unit_rule.rows_at_most:,}"
         counted = {
-            "units": f"each {release.unit!r} counts as one, by at most {most} of its rows",
-            "rows": f"at most {most} rows of each {release.unit!r}, every row counts alike",
+            "units": f"each {release.unit!r} counts as one, with at most {most} of its rows",
+            "rows": f"at most {most} rows of each {release.unit!r}; every row counts equally",
         }
         facts.append(("unit", counted[release.unit_rule.counts]))
     if release.group is not None:
-        facts.append(("group", f"the rows with {release.portion} only; each group has its own release"))
+        facts.append(("group", f"the rows with {release.part} only; each group has its own release"))
     if release.block is not None:
         joint = release.block.joint
         place = f"number {release.block.number} of {release.block.of} releases of the same rows"
@@ -174,7 +174,7 @@ def _clipped(release: Document) -> bool:
 def _policy(release: Document) -> str:
     missing = {
         "drop": "rows with a missing value are left out",
-        "midpoint": "a missing number counts as the middle of its range",
+        "midpoint": "a missing number counts as the midpoint of its range",
     }
     strict = "; every value was promised to lie within its bounds" if release.policy.strict else ""
     return missing[release.policy.missing] + strict

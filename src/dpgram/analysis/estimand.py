@@ -52,7 +52,7 @@ def meaning_of(moments: Moments, kind: Kind, *, moved: bool) -> str:
         return f"{meaning}, its rows treated as those of the table: {changed}" if changed else meaning
     if changed:
         return f"the un-shrunken regression of the table as it was published (privacy noise only): {changed}"
-    return "the un-shrunken regression of this very table (privacy noise only)"
+    return "the un-shrunken regression of this table (privacy noise only)"
 
 
 def difference_cautions(moments: Moments, kind: Kind) -> tuple[str, ...]:

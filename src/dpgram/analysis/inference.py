@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from dpgram.analysis._fieller import pivot_interval
+from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import (
     EQUAL_VARIANCE,
@@ -111,7 +111,7 @@ class Inference:
     def ends(self, quantile: float | Vector) -> Matrix:
         """The β_j with |ratio| ≤ quantile; the whole line when the noise excludes no value."""
         self.check()
-        low, high = pivot_interval(self.estimate, self.level, self.slope, self.curvature, quantile)
+        low, high = fieller_interval(self.estimate, self.level, self.slope, self.curvature, quantile)
         return np.column_stack([np.where(self.trusted, low, -np.inf), np.where(self.trusted, high, np.inf)])
 
     def ratios(self, hypothesis: float | Vector = 0.0) -> Vector:

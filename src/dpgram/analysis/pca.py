@@ -187,7 +187,7 @@ def centred_columns(moments: Moments, positions: Sequence[int]) -> tuple[Matrix,
     rows = moments.rows
     if rows is None:
         raise AnalysisError(
-            "this release has no constant column, so it knows no means and no covariances",
+            "this release has no constant column, so it has no means or covariances",
             remedy="Publish with constant=True",
         )
     axes = moments.project(axes)

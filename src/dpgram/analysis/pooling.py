@@ -107,7 +107,7 @@ def pool(
     trusted = [one for one in found if one.refusal is None and one.trusted.all()]
     if not trusted:
         raise AnalysisError(
-            "none of the releases can bear this regression alone",
+            "each of the releases is too noisy for this regression on its own",
             got=found[0].refusal,
             remedy="Add their matrices first: regress(union(releases), ...)",
         )
@@ -122,7 +122,9 @@ def pool(
     left_out = len(found) - len(trusted)
     cautions = dict.fromkeys(caution for one in trusted for caution in one.cautions)
     if left_out:
-        cautions[f"{left_out} of the releases were left out: they do not bear this regression alone"] = None
+        cautions[
+            f"{left_out} of the releases were left out: each is too noisy for this regression on its own"
+        ] = None
     return Pooled(
         inference=_plain(trusted[0], mean * scale, total * np.outer(scale, scale), tuple(cautions)),
         used=len(trusted),
@@ -173,7 +175,7 @@ def average(releases: Sequence[Document | Moments]) -> Moments:
     every = [_with_added_noise(one) for one in _same_schema(releases)]
     if len({one.radius for one in every}) > 1:
         raise AnalysisError(
-            "the releases were clipped to different radii, so their matrices differ by more than noise"
+            "the releases were clipped to different radii, so their matrices differ in more than noise"
         )
     precisions = np.array([1.0 / one.noise.diagonal_sd**2 for one in every])
     weights = precisions / precisions.sum()

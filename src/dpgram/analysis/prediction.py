@@ -130,7 +130,9 @@ class _Columns:
     def _check_size(self, name: str, size: int) -> None:
         if size not in (1, self.length):
             raise AnalysisError(
-                f"the new rows' column {name!r} has a length of its own", got=size, limit=str(self.length)
+                f"column {name!r} of the new rows differs in length from the others",
+                got=size,
+                limit=str(self.length),
             )
 
 

@@ -14,7 +14,7 @@ from typing import Final, final
 import numpy as np
 from scipy import stats
 
-from dpgram.analysis._fieller import pivot_interval
+from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import MOVED_REFUSAL, Kind, moved_columns
 from dpgram.analysis.inference import NO_DEGREES, check_kind, residual_degrees
@@ -25,8 +25,8 @@ from dpgram.analysis.unshrunken import solve, unshrunken
 from dpgram.errors import AnalysisError
 
 NO_FOURTH_MOMENT: Final = (
-    "how far a sample's error variance lies from the population's hangs on the fourth moment of the errors, "
-    'which second moments do not tell; kind="table" has an interval, for the privacy noise alone'
+    "how far a sample's error variance lies from the population's depends on the fourth moment of the "
+    'errors, which second moments do not give; kind="table" has an interval, for the privacy noise alone'
 )
 SIGNAL_TO_NOISE: Final = 6.0
 """A sum of squares below this many standard deviations of its noise is not divided by: whether it passes
@@ -57,7 +57,7 @@ class Quantity:
             raise AnalysisError(f"no interval for the {self.name}", got=self.refusal)
         if not 0.0 < level < 1.0:
             raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        low, high = pivot_interval(
+        low, high = fieller_interval(
             np.array([self.raw]),
             np.array([self.std_error**2]),
             np.array([self.slope]),
@@ -121,7 +121,7 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     reach = moments.noise.diagonal_sd * float(total.residual @ total.residual)
     if total.residual_sum <= SIGNAL_TO_NOISE * reach:
         raise AnalysisError(
-            "the variance of the target does not stand clear of the noise, so it cannot be shared out",
+            "the variance of the target does not stand clear of the noise, so its explained share is unknown",
             remedy="Publish more rows, or with a larger epsilon.",
         )
     ratio = solution.residual_sum / total.residual_sum

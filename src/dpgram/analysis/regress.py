@@ -103,7 +103,7 @@ def _wide_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
         return ()
     caution = (
         f"the learnt bounds of {', '.join(wide)} are far wider than the values, which the noise then hides: "
-        "their coefficients are shrunken to almost nothing. Public bounds would help"
+        "their coefficients shrink to almost nothing. Public bounds would help"
     )
     return (caution,)
 

@@ -23,7 +23,7 @@ WIDTH = 96
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Report:
+class _Summary:
     """The pieces both forms print."""
 
     title: str
@@ -35,39 +35,39 @@ class _Report:
 
 def as_text(fit: Regression, *, level: float, kind: Kind) -> str:
     """One aligned block, at most about 96 columns wide."""
-    report = _report(fit, level, kind)
-    label = max(len(name) for name, _ in report.facts)
-    lines = [report.title, ""]
-    for name, value in report.facts:
+    pieces = _pieces(fit, level, kind)
+    label = max(len(name) for name, _ in pieces.facts)
+    lines = [pieces.title, ""]
+    for name, value in pieces.facts:
         lines += textwrap.wrap(
             value, WIDTH, initial_indent=f"{name:<{label}}  ", subsequent_indent=" " * (label + 2)
         )
-    widths = [max(len(row[i]) for row in (report.header, *report.rows)) for i in range(len(report.header))]
+    widths = [max(len(row[i]) for row in (pieces.header, *pieces.rows)) for i in range(len(pieces.header))]
     lines.append("")
-    for row in (report.header, *report.rows):
+    for row in (pieces.header, *pieces.rows):
         cells = [
             row[0].ljust(widths[0]),
             *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)),
         ]
         lines.append("  ".join(cells).rstrip())
-    for note in report.notes:
+    for note in pieces.notes:
         lines += ["", *textwrap.wrap(note, WIDTH)]
     return "\n".join(lines)
 
 
 def as_html(fit: Regression, *, level: float = 0.95, kind: Kind = "population") -> str:
     """Two small tables; every text that came from the release is escaped."""
-    report = _report(fit, level, kind)
+    pieces = _pieces(fit, level, kind)
     facts = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in report.facts
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in pieces.facts
     )
-    header = "".join(f"<th>{escape(cell)}</th>" for cell in report.header)
+    header = "".join(f"<th>{escape(cell)}</th>" for cell in pieces.header)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in report.rows
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in pieces.rows
     )
-    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in pieces.notes)
     return (
-        f"<div><strong>{escape(report.title)}</strong><table>{facts}</table>"
+        f"<div><strong>{escape(pieces.title)}</strong><table>{facts}</table>"
         f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
     )
 
@@ -89,7 +89,7 @@ def as_rows(fit: Regression, *, level: float, kind: Kind) -> list[dict[str, str 
     ]
 
 
-def _report(fit: Regression, level: float, kind: Kind) -> _Report:
+def _pieces(fit: Regression, level: float, kind: Kind) -> _Summary:
     inference = fit.inference(kind)
     title = f"Regression of {fit.target} from a private release"
     facts = [("fitted by", _method(fit)), ("rows" if fit.moments.unit is None else "units", _rows(fit))]
@@ -99,7 +99,7 @@ def _report(fit: Regression, level: float, kind: Kind) -> _Report:
         facts.append((f"{group}", f"compared with {reference!r}"))
     header, rows = _table(fit, inference, level)
     notes = _notes(fit, inference, level)
-    return _Report(title=title, facts=tuple(facts), header=header, rows=rows, notes=notes)
+    return _Summary(title=title, facts=tuple(facts), header=header, rows=rows, notes=notes)
 
 
 def _table(

@@ -19,7 +19,7 @@ from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, ZeroConcentrated
 
 Scores: TypeAlias = npt.NDArray[np.float64]
-"""One row a run, one column a statistic."""
+"""One row for each run, one column for each statistic."""
 Side: TypeAlias = Literal["above", "below"]
 Input: TypeAlias = Literal["a", "b"]
 Claim: TypeAlias = Guarantee | GaussianDP | ZeroConcentrated | PrivacyCurve
@@ -158,7 +158,7 @@ class JointAudit:
 def _never_above(
     found: Callable[[float], float], claimed: Callable[[float], float], first: int, last: int
 ) -> bool:
-    """Whether found(ε) ≤ claimed(ε) at the levels from `first` to `last`, with few looks at a dear curve.
+    """Whether found(ε) ≤ claimed(ε) at the levels from `first` to `last`, few evaluations: curves are slow.
 
     Both fall as ε grows, so found(first) ≤ claimed(last) settles everything between.
     """

@@ -179,17 +179,14 @@ class Witness(Entropy):
             raise BrokenSource("the source of entropy failed, as asked")
 
     def discrete_gaussian(self, scale: float, count: int) -> Integers:
-        """As the system's."""
         self._look()
         return self._inner.discrete_gaussian(scale, count)
 
     def discrete_laplace(self, scale: float, count: int) -> Integers:
-        """As the system's."""
         self._look()
         return self._inner.discrete_laplace(scale, count)
 
     def generator(self) -> np.random.Generator:
-        """As the system's."""
         self._look()
         return self._inner.generator()
 
@@ -198,7 +195,6 @@ class Witness(Entropy):
         return [self] * count
 
     def random_bytes(self, count: int) -> bytes:
-        """As the system's."""
         self._look()
         return self._inner.random_bytes(count)
 

@@ -43,7 +43,7 @@ class Candidates:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """One of them."""
+    """The event that told the two sides apart best: a column of the scores and a side of a threshold."""
 
     column: int
     event: Side

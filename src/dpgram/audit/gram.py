@@ -139,7 +139,6 @@ class GramRun:
     gram: Cells
 
     def __call__(self, entropy: Entropy) -> Drawn:
-        """A fresh draw."""
         return cast("Drawn", drawn(self.mechanism, self.gram, entropy))
 
 

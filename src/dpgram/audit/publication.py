@@ -31,7 +31,7 @@ from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing import Options, Terms, publish_with, terms_of
+from dpgram.publishing import Options, ReleaseTerms, publish_with, terms_of
 from dpgram.publishing.terms import matrix_pass
 from dpgram.release import Release
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
@@ -66,14 +66,13 @@ class Pipeline:
     """Rows, adjacency, mechanism, engine and so on, as `publish` takes them."""
     publisher: Publisher = publish_with
 
-    def terms(self) -> tuple[Terms, ...]:
+    def terms(self) -> tuple[ReleaseTerms, ...]:
         """What `publish` would promise: one for each block."""
         asked: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _NOT_PRICED}
         return terms_of(self.schema, epsilon=self.epsilon, delta=self.delta, **asked)
 
     @property
     def rows(self) -> Rows:
-        """How rows count."""
         return self.options.get("rows", EVERY_ROW)
 
     @property
@@ -98,7 +97,6 @@ class Pipeline:
         return tuple(found.cells for found in sums if isinstance(found, ExactGram))
 
     def publish(self, data: object, entropy: Entropy) -> Published:
-        """One release of `data`."""
         options: dict[str, Any] = {"progress": False, "entropy": entropy, "engine": LocalEngine(threads=1)}
         options |= self.options
         found: Published = self.publisher(
@@ -126,7 +124,6 @@ class PublishRun:
     data: object
 
     def __call__(self, entropy: Entropy) -> Published:
-        """A fresh release."""
         return self.pipeline.publish(self.data, entropy)
 
 
@@ -149,7 +146,6 @@ class ReleaseStatistics:
         )
 
     def __call__(self, outputs: Sequence[Published]) -> Scores:
-        """One row a run."""
         runs = [drawn_of(output) for output in outputs]
         return np.column_stack(
             [pair.measure([run[place] for run in runs]) for place, pair in enumerate(self.pairs)]

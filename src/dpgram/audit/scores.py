@@ -1,4 +1,4 @@
-"""Many runs of two neighbours → one row of scores a run: in parallel, and resumable from a file.
+"""Many runs of two neighbours → one row of scores for each run: in parallel, and resumable from a file.
 
 Runs are made in chunks, each with its own source of entropy, so that neither the number of workers nor an
 interruption can change what chunk k draws. Finished chunks are appended to the file; a second call with the
@@ -223,6 +223,6 @@ def _chunk(run: Run[Any], statistic: Statistic[Any], runs: int, entropy: Entropy
     scores: Scores = np.asarray(statistic([run(entropy) for _ in range(runs)]), dtype=np.float64)
     if not np.isfinite(scores).all():
         raise GuaranteeError(
-            "a statistic is not a finite number", remedy="Cut infinite values off at a large finite one."
+            "a statistic is not a finite number", remedy="Replace infinite values by a large finite one."
         )
     return scores.reshape(runs, -1)

@@ -88,7 +88,10 @@ def audit_all(
 def judged(
     a: Scores, b: Scores, *, names: Sequence[str] | None = None, delta: float = 0.0, confidence: float = 0.999
 ) -> AuditResult:
-    """What scores prove, wherever they come from: one row a run, one column a statistic, as many of each."""
+    """What scores prove, wherever they come from.
+
+    Both arrays have the same shape: a row for each run and a column for each statistic.
+    """
     runs = len(a)
     _check(runs, delta, confidence)
     if a.shape != b.shape:
@@ -113,7 +116,7 @@ def judged(
 
 def _check(runs: int, delta: float, confidence: float) -> None:
     if runs < LEAST_RUNS:
-        raise GuaranteeError("an audit needs more runs", got=runs, limit=f"runs ≥ {LEAST_RUNS}")
+        raise GuaranteeError("there are too few runs for an audit", got=runs, limit=f"runs ≥ {LEAST_RUNS}")
     if not 0.0 <= delta < 1.0:
         raise GuaranteeError("delta must be a probability below one", got=delta, limit="0 ≤ delta < 1")
     if not 0.5 <= confidence < 1.0:

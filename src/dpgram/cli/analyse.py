@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonFlag = False) -> None:
-    """Tell what a release promises and holds.
+    """Show what a release promises and contains.
 
     With a public key it also checks the signature, and refuses a release that is not signed with it.
 
@@ -74,11 +74,11 @@ def regress(
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     kind: Annotated[
         Literal["population", "table"],
-        typer.Option(help="Intervals for the population, or for the very table (privacy noise only)."),
+        typer.Option(help="Intervals for the population, or for the table itself (privacy noise only)."),
     ] = "population",
     as_json: JsonFlag = False,
 ) -> None:
-    """Fit any column on any others.
+    """Regress any column on any others.
 
     It costs no privacy, however often it is done.
 
@@ -105,7 +105,7 @@ def correlation(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Tell the noisy correlations of columns.
+    """Show the noisy correlations of columns.
 
     \b
     Example:

@@ -34,7 +34,7 @@ VIOLATED: Final = 1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _AuditOptions:
     """What was asked for, of either kind of audit."""
 
     epsilon: float
@@ -65,15 +65,17 @@ def audit(
     epsilon: Annotated[float, typer.Option(help="ε that is promised.")],
     delta: Annotated[float, typer.Option(help="δ that is promised; 0 for a pure guarantee.")] = 0.0,
     mechanism: Annotated[
-        str, typer.Option(help="A mechanism's name; or module:Class, for one of your own.")
+        str, typer.Option(help="The name of a mechanism, or module:Class for one of your own.")
     ] = "auto",
     publish: Annotated[
-        bool, typer.Option("--publish", help="Run the whole way from a table to its release, not draws only.")
+        bool,
+        typer.Option("--publish", help="Audit the whole path from table to release, not only the draws."),
     ] = False,
     columns: Annotated[int, typer.Option(min=1, max=200, help="Columns of the matrix.")] = 3,
     adjacency: AdjacencyOption = "add-remove",
     person: Annotated[
-        int | None, typer.Option(min=1, help="Neighbours differ in a person of this many rows, not in a row.")
+        int | None,
+        typer.Option(min=1, help="Neighbours differ in one person with this many rows, not in one row."),
     ] = None,
     rows: Annotated[
         int, typer.Option(min=0, help="Rows along the first column that both neighbours have (draws only).")
@@ -81,7 +83,7 @@ def audit(
     ridge: Annotated[
         float | None,
         typer.Option(
-            help="A public ridge, in squares of the longest row, where one is taken.",
+            help="A public ridge, in squared lengths of the longest row, for mechanisms that take one.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -94,25 +96,28 @@ def audit(
         float | None, typer.Option(help="With --publish: a public row radius; 1 for the built-in columns.")
     ] = None,
     source: Annotated[
-        Literal["table", "csv", "parquet"], typer.Option(help="With --publish: the form tables are read in.")
+        Literal["table", "csv", "parquet"],
+        typer.Option(help="With --publish: the form in which tables are read."),
     ] = "table",
     engine: Annotated[
-        str | None, typer.Option(help="With --publish: an engine's name, yours included.")
+        str | None, typer.Option(help="With --publish: the name of an engine, including your own.")
     ] = None,
     runs: Annotated[int, typer.Option(min=100, help="Runs of each neighbour.")] = 10_000,
-    confidence: Annotated[float, typer.Option(help="With which all bounds hold together.")] = 0.999,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence with which all bounds hold together.")
+    ] = 0.999,
     claim_epsilon: Annotated[
-        float | None, typer.Option(help="Hold the runs against this ε instead of the promised one.")
+        float | None, typer.Option(help="Test the runs against this ε instead of the promised one.")
     ] = None,
     claim_delta: Annotated[
-        float | None, typer.Option(help="And against this δ; the promised one by default.")
+        float | None, typer.Option(help="Test the runs against this δ; the promised one by default.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to use.")] = 1,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Keep the scores here; a second run continues them.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Draw from a seed, to repeat a run; else from the system.")
+        int | None, typer.Option(min=0, help="Draw from a seed, to repeat a run; by default from the system.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -131,7 +136,7 @@ def audit(
 
     if output is not None:
         require_writable(output, overwrite=True)
-    wish = _Wish(
+    options = _AuditOptions(
         epsilon=epsilon,
         delta=delta,
         columns=columns,
@@ -156,14 +161,14 @@ def audit(
                 raise DpgramError(
                     "--rows is for audits of draws", remedy="Leave it out, or leave out --publish"
                 )
-            audited = _whole(wish, schema, radius, source, engine, tell)
+            audited = _whole(options, schema, radius, source, engine, tell)
         else:
             if (schema, radius, engine, source) != (None, None, None, "table"):
                 raise DpgramError(
                     "--schema, --radius, --source and --engine are for whole pipelines",
                     remedy="Add --publish",
                 )
-            audited = _draws(wish, rows, tell)
+            audited = _draws(options, rows, tell)
     promised, claims = audited.promised, audited.claims
     if claim_epsilon is not None or claim_delta is not None:
         promised = Guarantee(
@@ -171,7 +176,7 @@ def audit(
         )
         claims = (promised,)
     violated = not all(audited.found.passes(claim) for claim in claims)
-    _tell(audited, promised, wish, violated=violated, as_json=as_json)
+    _tell(audited, promised, options, violated=violated, as_json=as_json)
     if violated:
         raise typer.Exit(VIOLATED)
 
@@ -182,7 +187,7 @@ def _entropy(seed: int | None) -> Entropy | None:
     return None if seed is None else SeededEntropy(seed)
 
 
-def _draws(wish: _Wish, rows: int, tell: Tell | None) -> _Audited:
+def _draws(options: _AuditOptions, rows: int, tell: Tell | None) -> _Audited:
     import numpy as np
 
     from dpgram.audit.gram import audit_mechanism
@@ -192,32 +197,34 @@ def _draws(wish: _Wish, rows: int, tell: Tell | None) -> _Audited:
     from dpgram.privacy.adjacency import adjacency as named
     from dpgram.privacy.guarantee import Guarantee
 
-    facts = PublicFacts(width=wish.columns, adjacency=named(wish.adjacency), unit_rows=wish.person or 1)
-    _refuse_one_row_only(wish.mechanism, wish.person)
-    asked = Guarantee.checked(wish.epsilon, wish.delta, None)
-    if isinstance(wish.mechanism, Mechanism) and not _listed(wish.mechanism):
+    facts = PublicFacts(
+        width=options.columns, adjacency=named(options.adjacency), unit_rows=options.person or 1
+    )
+    _refuse_one_row_only(options.mechanism, options.person)
+    asked = Guarantee.checked(options.epsilon, options.delta, None)
+    if isinstance(options.mechanism, Mechanism) and not _listed(options.mechanism):
         # The curve of somebody's own may be wrong: that is what an audit is for.
-        mechanism = wish.mechanism.calibrated(asked, facts)
+        mechanism = options.mechanism.calibrated(asked, facts)
     else:
-        chosen = choose(wish.mechanism, asked, facts, None)
+        chosen = choose(options.mechanism, asked, facts, None)
         mechanism, asked = chosen.mechanism, chosen.guarantee
-    common = np.zeros((wish.columns, wish.columns), dtype=np.int64)
+    common = np.zeros((options.columns, options.columns), dtype=np.int64)
     common[0, 0] = rows * ROW_NORM_SQUARED
     found = audit_mechanism(
         mechanism,
         facts,
-        runs=wish.runs,
+        runs=options.runs,
         delta=asked.delta,
-        confidence=wish.confidence,
-        workers=wish.workers,
-        entropy=wish.entropy,
+        confidence=options.confidence,
+        workers=options.workers,
+        entropy=options.entropy,
         common=common,
-        scores=wish.output,
+        scores=options.output,
         tell=tell,
     )
-    who = "one row" if wish.person is None else f"a person of up to {wish.person} rows"
+    who = "one row" if options.person is None else f"a person of up to {options.person} rows"
     return _Audited(
-        subject=f"draws of {mechanism.name}, {wish.columns} columns, {wish.adjacency} of {who}",
+        subject=f"draws of {mechanism.name}, {options.columns} columns, {options.adjacency} of {who}",
         claims=(asked, mechanism.curve(facts)),
         promised=asked,
         found=found,
@@ -225,7 +232,7 @@ def _draws(wish: _Wish, rows: int, tell: Tell | None) -> _Audited:
 
 
 def _whole(
-    wish: _Wish,
+    options: _AuditOptions,
     schema: Path | None,
     radius: float | None,
     source: Literal["table", "csv", "parquet"],
@@ -238,45 +245,45 @@ def _whole(
     from dpgram.schema import Schema
     from dpgram.schema.columns import numeric
 
-    if not _listed(wish.mechanism):
+    if not _listed(options.mechanism):
         raise MechanismError(
             "publish draws with the mechanisms of dpgram only",
-            got=repr(wish.mechanism),
+            got=repr(options.mechanism),
             remedy="Leave out --publish",
         )
-    builtin = Schema(*(numeric(f"x{k + 1}", -1, 1) for k in range(wish.columns)), constant=False)
+    builtin = Schema(*(numeric(f"x{k + 1}", -1, 1) for k in range(options.columns)), constant=False)
     longest = 1.0 if schema is None and radius is None else radius
-    options: Options = {
-        "adjacency": wish.adjacency,
-        "mechanism": wish.mechanism,
-        "rows": Rows(radius=longest, unit=None if wish.person is None else "person"),
+    publishing: Options = {
+        "adjacency": options.adjacency,
+        "mechanism": options.mechanism,
+        "rows": Rows(radius=longest, unit=None if options.person is None else "person"),
     }
     if engine is not None:
-        options["engine"] = engine
+        publishing["engine"] = engine
     pipeline = Pipeline(
         schema=builtin if schema is None else Schema.from_file(schema),
-        epsilon=wish.epsilon,
-        delta=wish.delta,
-        options=options,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        options=publishing,
     )
     with tempfile.TemporaryDirectory() as folder:
         found = audit_pipeline(
             pipeline,
-            runs=wish.runs,
-            person_rows=wish.person or 1,
+            runs=options.runs,
+            person_rows=options.person or 1,
             source=source,
             folder=folder,
-            confidence=wish.confidence,
-            workers=wish.workers,
-            entropy=wish.entropy,
-            scores=wish.output,
+            confidence=options.confidence,
+            workers=options.workers,
+            entropy=options.entropy,
+            scores=options.output,
             tell=tell,
         )
-    who = "one row" if wish.person is None else f"a person of {wish.person} rows"
+    who = "one row" if options.person is None else f"a person of {options.person} rows"
     used = pipeline.terms()[0].mechanism.name
     return _Audited(
         subject=f"publish from a {source} with {used}, {pipeline.schema.width} columns, "
-        f"{wish.adjacency} of {who}",
+        f"{options.adjacency} of {who}",
         claims=(pipeline.claim, pipeline.curve),
         promised=pipeline.claim,
         found=found,
@@ -326,11 +333,13 @@ def _own_class(name: str) -> type[Mechanism] | None:
     except (ImportError, AttributeError, ValueError) as problem:
         raise MechanismError("there is no such mechanism", got=f"{name} ({problem})") from problem
     if not (isinstance(found, type) and issubclass(found, Mechanism)):
-        raise MechanismError(f"{name} is no Mechanism", remedy="Inherit from dpgram.mechanisms.Mechanism")
+        raise MechanismError(f"{name} is not a Mechanism", remedy="Inherit from dpgram.mechanisms.Mechanism")
     return found
 
 
-def _tell(audited: _Audited, promised: Guarantee, wish: _Wish, *, violated: bool, as_json: bool) -> None:
+def _tell(
+    audited: _Audited, promised: Guarantee, options: _AuditOptions, *, violated: bool, as_json: bool
+) -> None:
     found = audited.found
     shown = found.delta_lower(promised.epsilon)
     if as_json:
@@ -338,15 +347,15 @@ def _tell(audited: _Audited, promised: Guarantee, wish: _Wish, *, violated: bool
             {
                 "audited": audited.subject,
                 "claim": {"epsilon": promised.epsilon, "delta": promised.delta},
-                "runs": wish.runs,
+                "runs": options.runs,
                 "pairs": [name for name, _ in found.results],
-                "confidence": wish.confidence,
+                "confidence": options.confidence,
                 "epsilon_at_least": found.epsilon_lower,
                 "at_delta": found.results[0][1].delta,
                 "delta_at_least": shown,
                 "mu_at_least": found.mu_lower,
                 "violated": violated,
-                "scores": None if wish.output is None else str(wish.output),
+                "scores": None if options.output is None else str(options.output),
             }
         )
         return
@@ -355,10 +364,10 @@ def _tell(audited: _Audited, promised: Guarantee, wish: _Wish, *, violated: bool
         {
             "audited": audited.subject,
             "claim": f"ε = {promised.epsilon:g}, δ = {promised.delta:g}",
-            "runs": f"{wish.runs:,} of each side of {len(found.results)} pairs of neighbours",
+            "runs": f"{options.runs:,} of each side of {len(found.results)} pairs of neighbours",
             "bounds": f"ε ≥ {found.epsilon_lower:.3f} at δ = {found.results[0][1].delta:g}, "
             f"δ ≥ {shown:.3g} at ε = {promised.epsilon:g}, μ ≥ {found.mu_lower:.3f}",
-            "confidence": f"{wish.confidence:g}, all bounds together",
+            "confidence": f"{options.confidence:g}, all bounds together",
             "best event": f"{name}: {strongest.by_mu}",
         }
     )
@@ -366,8 +375,8 @@ def _tell(audited: _Audited, promised: Guarantee, wish: _Wish, *, violated: bool
         say("  VIOLATION: the runs contradict the promise")
     else:
         say("  nothing found that contradicts the promise (which is no proof of it)")
-    if wish.output is not None:
-        say(f"  scores are in {wish.output}; the same command with more --runs continues them")
+    if options.output is not None:
+        say(f"  scores are in {options.output}; the same command with more --runs continues them")
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
     from dpgram.privacy.ledger.left import Left
 
-app = typer.Typer(help="Budgets: what a data set may spend, and has.", rich_markup_mode=None)
+app = typer.Typer(help="Budgets: what a data set may spend and has spent.", rich_markup_mode=None)
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file.")]
 
@@ -71,7 +71,7 @@ def create(
 
 @app.command()
 def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
-    """Tell the budget and every charge.
+    """Show the budget and every charge.
 
     \b
     Example:
@@ -96,7 +96,7 @@ def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
 
 @app.command()
 def left(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
-    """Tell what can still be spent.
+    """Show what can still be spent.
 
     \b
     Example:
@@ -117,7 +117,7 @@ def verify(
     releases: Annotated[list[Path], typer.Argument(metavar="RELEASE...", help="Releases made from it.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare a ledger with its releases.
+    """Check a ledger against its releases.
 
     Finds edited and cut-off entries, an older copy put back, and releases that were never paid for.
 
@@ -141,7 +141,7 @@ def verify(
 def plot(
     ledger: LedgerFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The picture to write: PNG, SVG or PDF.")],
-    dark: Annotated[bool, typer.Option("--dark", help="Light on a dark ground.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Use light colours on a dark background.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
 ) -> None:

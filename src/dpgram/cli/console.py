@@ -82,7 +82,6 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
 
 
 def listed(items: Iterable[object]) -> str:
-    """`a, b, c`."""
     return ", ".join(map(str, items))
 
 

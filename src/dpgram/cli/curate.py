@@ -32,7 +32,7 @@ from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Adaptive, Report
+    from dpgram.publishing import Adaptive, CuratorReport
     from dpgram.release import Release
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
@@ -44,9 +44,7 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads for reading and adding up.", rich_help_panel=ADVANCED),
 ]
-Mechanism = Annotated[
-    str, typer.Option(help="auto, or a name from the reference of mechanisms.", rich_help_panel=ADVANCED)
-]
+Mechanism = Annotated[str, typer.Option(help="auto, or the name of a mechanism.", rich_help_panel=ADVANCED)]
 Adapt = Annotated[
     bool,
     typer.Option(
@@ -56,7 +54,8 @@ Adapt = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        help="Where rows are added up: auto, local, dask, spark or another's name.", rich_help_panel=ADVANCED
+        help="The engine that adds up the rows: auto, local, dask, spark or another by name.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", "-l", help="The ledger that pays for it.")]
@@ -196,7 +195,9 @@ def publish(
     sign: Annotated[
         Path | None, typer.Option(help="Sign the release with the private key in this file.")
     ] = None,
-    note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
+    note: Annotated[
+        str, typer.Option(help="A note for the ledger; it must not reveal anything about the data.")
+    ] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
     unit: Unit = None,
@@ -210,15 +211,17 @@ def publish(
     adaptive: Adapt = False,
     bounds_share: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that learns bounds.", rich_help_panel=LEARNING),
+        typer.Option(help="Share of the budget for learning bounds.", rich_help_panel=LEARNING),
     ] = None,
     levels_share: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that learns levels.", rich_help_panel=LEARNING),
+        typer.Option(help="Share of the budget for learning levels.", rich_help_panel=LEARNING),
     ] = None,
     radius_share: Annotated[
         float | None,
-        typer.Option(help="Share of the budget that chooses a row radius: 0.03.", rich_help_panel=LEARNING),
+        typer.Option(
+            help="Share of the budget for choosing a row radius, such as 0.03.", rich_help_panel=LEARNING
+        ),
     ] = None,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Mechanism = "auto",
@@ -252,7 +255,7 @@ def publish(
 ) -> None:
     """Publish a table's private matrix.
 
-    The only step that reads rows for analysts, and the only one that costs budget. Without --ledger nothing
+    The only step that reads rows for analysts, and the only one that spends budget. Without --ledger nothing
     keeps count of what the data set has spent.
 
     With --partials it reads no row: the sites did, and here their sums are merged and published.
@@ -286,7 +289,7 @@ def publish(
         None if sign is None else SigningKey.open(sign)
     )  # a key that cannot be used is found before the charge
     book = None if ledger is None else Ledger.open(ledger)
-    reports: list[Report] = []
+    reports: list[CuratorReport] = []
     table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
     chosen = find_engine(engine, table, threads=threads)
     request = requested(
@@ -325,7 +328,7 @@ def publish(
         releases = [release if key is None else release.sign(key) for release in found]
         saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
     # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
-    told_of: list[Report | None] = [*reports[-len(releases) :]] or [None] * len(releases)
+    told_of: list[CuratorReport | None] = [*reports[-len(releases) :]] or [None] * len(releases)
     if as_json:
         told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
         print_json(told[0] if by is None and declared.blocks is None else told)
@@ -351,7 +354,7 @@ def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
         if charged := () if book is None else book.history()[before:]:
             say(
                 f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
-                "The same command, run again, goes on from there and charges nothing again",
+                "Run the same command again: it continues from there and charges nothing twice",
                 err=True,
             )
         raise
@@ -386,7 +389,7 @@ def _outputs(output: Path, schema: Schema, by: str | None) -> list[Path]:
     return [output.with_name(f"{stem}.{label}{dot}{ending}") for label in labels]
 
 
-def _as_json(release: Release, saved: Path, report: Report | None) -> dict[str, object]:
+def _as_json(release: Release, saved: Path, report: CuratorReport | None) -> dict[str, object]:
     return {
         "output": str(saved),
         "digest": release.digest,
@@ -394,7 +397,7 @@ def _as_json(release: Release, saved: Path, report: Report | None) -> dict[str, 
         "delta": release.guarantee.delta,
         "mechanism": release.mechanism.name,
         "reason": release.mechanism.choice,
-        "portion": release.portion,
+        "part": release.part,
         "curator_only": {"counts": None if report is None else asdict(report.counts)},
     }
 
@@ -413,7 +416,7 @@ def _keep(release: Release, output: Path) -> Path:
             if paid is not None:
                 remedy = "Make room and run the same command again: it charges and draws nothing again"
             raise ReleaseError(
-                f"the release was paid for{entry} but could be written nowhere",
+                f"the release was paid for{entry} but could not be written anywhere",
                 got=f"{problem}; {worse}",
                 remedy=remedy,
             ) from problem

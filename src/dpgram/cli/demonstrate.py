@@ -1,4 +1,4 @@
-"""`dpgram demo`: the whole story on bundled data."""
+"""`dpgram demo`: budget, release, regressions and refusals on bundled data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def demo(
     ] = 50_000,
     as_json: JsonFlag = False,
 ) -> None:
-    """See the whole story in under a minute.
+    """See everything dpgram does in under a minute.
 
     A budget, a release, regressions beside the truth, a refusal, a figure and a page, on bundled data.
 

@@ -18,7 +18,7 @@ PassphraseFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--passphrase-file",
-        help="A file whose first line locks and opens the partials.",
+        help="A file whose first line is the passphrase of the partial sums.",
         rich_help_panel=ADVANCED,
     ),
 ]
@@ -30,7 +30,7 @@ def gram(
         typer.Argument(metavar="DATA...", help="Parquet or CSV files, a folder, a glob, an address."),
     ],
     schema: SchemaFile,
-    partial: Annotated[Path, typer.Option("--partial", "-p", help="The file to write, for your eyes only.")],
+    partial: Annotated[Path, typer.Option("--partial", "-p", help="The file to write. It is not private.")],
     radius: Radius = None,
     missing: Missing = "drop",
     strict: Strict = False,
@@ -39,7 +39,8 @@ def gram(
     site: Annotated[str, typer.Option(help="The name of this site: two partials of one are refused.")] = "",
     passphrase_file: PassphraseFile = None,
     engine: Annotated[
-        str, typer.Option(help="Where rows are added up: auto, local, dask, spark or another's name.")
+        str,
+        typer.Option(help="The engine that adds up the rows: auto, local, dask, spark or another by name."),
     ] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads for reading and adding up.")] = None,
     as_json: JsonFlag = False,
@@ -47,7 +48,7 @@ def gram(
     """Add up one site's rows for a joint release.
 
     Writes exact sums, which are NOT private and as sensitive as the table: the file is for its owner alone.
-    The centre merges the files of all sites by dpgram publish --partials. Schema and options must be the
+    The centre merges the files of all sites with dpgram publish --partials. Schema and options must be the
     same everywhere. Nothing is spent here.
 
     \b
@@ -75,7 +76,10 @@ def gram(
         print_json({"output": str(saved), "id": made.id, "site": made.site, "locked": secret is not None})
         return
     say(f"wrote {saved}: partial {made.id}")
-    say("NOT PRIVATE: it holds exact sums of the rows. Send it to the centre of the release only", err=True)
+    say(
+        "NOT PRIVATE: it holds exact sums of the rows. Send it only to the centre that makes the release",
+        err=True,
+    )
     if secret is None:
         say(
             "NOT LOCKED: only the permissions of the file (0600) protect it. Give --passphrase-file", err=True

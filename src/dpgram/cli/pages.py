@@ -16,7 +16,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 def explore(
     release: ReleaseFile, output: PageFile, overwrite: Overwrite = False, as_json: JsonFlag = False
 ) -> None:
-    """Write a page for asking the release questions.
+    """Write a web page for exploring a release.
 
     One HTML file with everything inside: it needs no server, no network and nothing installed.
 
@@ -34,12 +34,12 @@ def report(
     release: ReleaseFile,
     output: PageFile,
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", "-l", help="The ledger, to tell the budget's history.")
+        Path | None, typer.Option("--ledger", "-l", help="The ledger, to show the history of the budget.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a report for those who answer for the data.
+    """Write a report for those responsible for the data.
 
     What was released, what the guarantee means, what an attacker can and cannot learn, and the budget.
 

@@ -32,7 +32,8 @@ def plan(
         str | None, typer.Option(help="The column to explain; the last number by default.")
     ] = None,
     on: Annotated[
-        str | None, typer.Option(help="Columns to explain it with, by commas; all others by default.")
+        str | None,
+        typer.Option(help="Columns to explain it with, separated by commas; all others by default."),
     ] = None,
     spread: Annotated[
         list[str] | None,
@@ -43,7 +44,8 @@ def plan(
     correlation: Annotated[float, typer.Option(help="Assumed correlation of all pairs of columns.")] = 0.2,
     r_squared: Annotated[float, typer.Option(help="Assumed R² of the regression.")] = 0.5,
     target_se_ratio: Annotated[
-        float | None, typer.Option(help="Find the ε for this standard error, in those of least squares.")
+        float | None,
+        typer.Option(help="Find the ε at which standard errors are this many times those of least squares."),
     ] = None,
     mechanism: Annotated[
         list[str] | None, typer.Option(help="Only this mechanism (repeatable); all by default.")
@@ -55,9 +57,7 @@ def plan(
     radius: Annotated[
         float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
     ] = None,
-    bounds_share: Annotated[
-        float, typer.Option(help="The part of the budget that learning bounds takes.")
-    ] = 0.2,
+    bounds_share: Annotated[float, typer.Option(help="Share of the budget for learning bounds.")] = 0.2,
     quick: Annotated[bool, typer.Option("--quick", help="Closed forms only, no simulation.")] = False,
     figure: Annotated[
         Path | None, typer.Option(help="Draw accuracy against ε into this file (png, svg or pdf).")

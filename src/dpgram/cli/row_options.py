@@ -11,22 +11,25 @@ PANEL: Final = "Who is protected, and how rows count"
 Unit: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="The column that says whose row it is: protects all rows of a person.", rich_help_panel=PANEL
+        help="The column that identifies a person: all rows of a person are protected together.",
+        rich_help_panel=PANEL,
     ),
 ]
 UnitRows: TypeAlias = Annotated[
     int | None,
-    typer.Option(help="Most rows of a person; every row then counts alike.", rich_help_panel=PANEL),
+    typer.Option(
+        help="Use at most this many rows of a person; every row then counts equally.", rich_help_panel=PANEL
+    ),
 ]
 Weight: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="A numeric column of the schema, from 0: survey weights.", rich_help_panel=PANEL),
+    typer.Option(
+        help="The numeric column that holds survey weights, with 0 as its lower bound.", rich_help_panel=PANEL
+    ),
 ]
 By: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        help="A categorical column of the schema: one release for each level.", rich_help_panel=PANEL
-    ),
+    typer.Option(help="Make one release for each level of this categorical column.", rich_help_panel=PANEL),
 ]
 Missing: TypeAlias = Annotated[
     Literal["drop", "midpoint"],
@@ -36,7 +39,7 @@ Strict: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Stop at the first value outside the schema (a public promise).",
+        help="Stop at the first value outside the schema; that there is none becomes public.",
         rich_help_panel=PANEL,
     ),
 ]

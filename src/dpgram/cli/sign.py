@@ -92,7 +92,7 @@ def verify(release: ReleaseFile, public_key: PublicKey, as_json: JsonFlag = Fals
     """Check who signed a release.
 
     Succeeds only if the whole content was signed with the private key of the public key you give. Get that
-    key from the curator by another way than the file.
+    key from the curator by another route than the file.
 
     \b
     Example:

@@ -79,7 +79,7 @@ class Outcome:
 
 
 def run(folder: Path, *, people: int = insurance.PEOPLE, say: Say = print) -> Outcome:
-    """Tell the whole story into `say`, and leave its files in `folder`."""
+    """Run the demonstration: `say` gets its text, `folder` its files."""
     require_publish("sklearn")  # the table of patients is scikit-learn's
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ _PROBLEM: Final = """
 An insurer holds a table of {people:,} people: age, sex, body mass index, children, exercise, smoking, region,
 blood pressure and yearly charges. Researchers want to know what drives charges and blood pressure, and next
 year somebody will want to know something else. Handing out the table is out of the question. Even plain
-averages and regression tables betray a person once enough of them are published: they are equations, and
+averages and regression tables give a person away once enough of them are published: they are equations, and
 equations can be solved.
 """
 _REMEDY: Final = """
@@ -128,8 +128,8 @@ The schema ({schema}) lists public facts only: an age lies between 18 and 90, a 
 in it was looked up in the data.
 """
 _NOISE: Final = """
-dpgram knows several kinds of noise and took "{name}", for reasons that are public: {reason}. (Noise of 4 rows
-means: about as much as four people could change.)
+dpgram has several kinds of noise and chose "{name}", for reasons that are public: {reason}. (Noise of 4 rows
+is about as much as four people could change.)
 """
 _ANALYSTS: Final = """
 From here on only {width} × {width} noisy numbers are used. The column "exact" is computed from the table
@@ -137,7 +137,7 @@ itself, which real analysts never see: it is here so that you can judge. The int
 for the privacy noise.
 """
 _PATIENTS: Final = """
-Noise is measured by what one person could change, so small tables feel it most. Here are 442 real diabetes
+Noise is measured by what one person could change, so small tables suffer most. Here are 442 real diabetes
 patients (the table that comes with scikit-learn): how much of the progression of their disease goes with body
 mass index and blood pressure?
 """
@@ -172,7 +172,7 @@ def _publish(folder: Path, table: pa.Table, say: Say) -> tuple[Ledger, Path]:
 
 
 def _ask(release: Release, table: pa.Table, say: Say) -> tuple[Answer, ...]:
-    say(_heading("4. Analysts ask whatever they like, for ever, at no further cost"))
+    say(_heading("4. Analysts ask whatever they like, at no further cost, for ever"))
     say(_text(_ANALYSTS.format(width=release.schema.width)))
     answers: list[Answer] = []
     for target, features in QUESTIONS.items():
@@ -180,7 +180,7 @@ def _ask(release: Release, table: pa.Table, say: Say) -> tuple[Answer, ...]:
         say(f"  What explains {target}?")
         answers += _compare(fit, _columns(table), say)
     covered = sum(answer.covered for answer in answers)
-    say(_text(f"{covered} of the {len(answers)} intervals hold the exact coefficient."))
+    say(_text(f"{covered} of the {len(answers)} intervals contain the exact coefficient."))
     return tuple(answers)
 
 

@@ -74,7 +74,7 @@ def _stated(release: Document) -> StatedNoise:
     )
 
 
-def portion_of_one_table(release: Document) -> bool:
+def part_of_one_table(release: Document) -> bool:
     """Whether unit, group and block say something that can be true together (proofs/units.md)."""
     several = release.unit_rule is not None and release.unit_rule.rows_at_most > 1
     mechanism, block = mechanism_of(release), release.block

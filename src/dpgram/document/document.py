@@ -20,7 +20,7 @@ from dpgram.document._checks import (
     consistent_noise,
     mechanism_of,
     paid_for,
-    portion_of_one_table,
+    part_of_one_table,
     well_formed,
 )
 from dpgram.document.fields import (
@@ -122,7 +122,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
                 got=repr(self.mechanism.name),
                 remedy="Load it with the version of dpgram that made it, or a later one",
             )
-        if not portion_of_one_table(self):
+        if not part_of_one_table(self):
             raise ReleaseError(
                 "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )
@@ -157,7 +157,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         return self.schema.names
 
     @property
-    def portion(self) -> str | None:
+    def part(self) -> str | None:
         """Which of several releases under one charge this is; None where the charge was for it alone."""
         if self.group is not None:
             return f"{self.group.column} = {self.group.level}"

@@ -24,7 +24,7 @@ _FIRST_LINE: Final = b"dpgram-release signature 1\n"
 _KEY_DIGITS: Final = 64
 _HEX: Final = frozenset("0123456789abcdef")
 
-_ASK: Final = "Ask the curator for the original file, and for the public key by another way"
+_ASK: Final = "Ask the curator for the original file, and for the public key by another route"
 
 
 @final

@@ -39,7 +39,6 @@ class Spill:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Delete everything."""
         self._waiting = []
         self._open.close()
 

@@ -94,7 +94,7 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
     found = work.open(data).pieces()
     if found is None:
         raise SourceError(
-            "only this process can read this data, so Dask cannot share it out",
+            "only this process can read this data, so Dask cannot distribute it",
             got=type(data).__name__,
             limit="dask.dataframe, dask.array, Parquet files and Arrow datasets of Parquet files",
             remedy="Take engine='local', or make it a Dask collection",
@@ -164,7 +164,7 @@ def _runner(scheduler: object, retries: int) -> Callable[[list[Any], Any, Any, P
     if scheduler == "processes":
         return _Machine("processes")
     raise DpgramError(
-        "this is no scheduler of Dask's",
+        "this is not a Dask scheduler",
         got=repr(scheduler),
         limit="'threads', 'processes' or a distributed.Client",
     )
@@ -262,7 +262,7 @@ class _Cluster:
 def _lost(what: str) -> DpgramError:
     return DpgramError(
         what,
-        limit="nothing was charged: that happens after all sums are there",
+        limit="nothing was charged: a charge is made only once all sums are complete",
         remedy="Give the workers more memory, or make the parts of the table smaller, and run it again",
     )
 

@@ -45,7 +45,7 @@ _LONGEST_HEAD: Final = 1 << 24
 """Bytes. The head holds the schema twice and little else; the sums come after it."""
 
 
-def terms_of(work: Pass) -> dict[str, Any]:
+def row_terms(work: Pass) -> dict[str, Any]:
     """Everything that decides how rows are counted: two sums may be added where this is equal."""
     rules, encoders = work.rules, _encoders(work)
     whole = Encoder(rules.schema, clip=encoders[0].clip, missing=rules.missing, strict=rules.strict)
@@ -67,7 +67,7 @@ def _encoders(work: Pass) -> list[Encoder]:
     found = [each.encoder for each in work.statistics if isinstance(each, GramOf)]
     if len(found) < len(work.statistics):
         raise DpgramError(
-            "the sites have summed up Gram matrices, and nothing else",
+            "partial sums of sites hold Gram matrices and nothing else",
             remedy="Give public bounds, levels and radius: sites read their rows once",
         )
     return found
@@ -87,7 +87,7 @@ class Partial:
     @classmethod
     def new(cls, work: Pass, sums: tuple[ExactGram, ...], *, site: str = "") -> Self:
         """The sums that a pass over a site's rows gave, with a fresh id."""
-        return cls(id=SystemEntropy().random_bytes(16).hex(), site=site, terms=terms_of(work), sums=sums)
+        return cls(id=SystemEntropy().random_bytes(16).hex(), site=site, terms=row_terms(work), sums=sums)
 
     def save(self, path: str | Path, *, passphrase: str | None = None) -> Path:
         """Write it for the owner's eyes only; locked where there is a passphrase. Replaces nothing."""
@@ -139,10 +139,10 @@ class Partial:
         head_bytes, payload = _parts(raw, target)
         head = _head(head_bytes, target)
         if head["lock"] is not None:
-            payload = _opened(payload, head_bytes, head["lock"], passphrase, target)
+            payload = _decrypted(payload, head_bytes, head["lock"], passphrase, target)
         elif target.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             warnings.warn(
-                f"others than its owner may read {str(target)!r}, which holds exact sums: chmod 600 it",
+                f"other users can read {str(target)!r}, which holds exact sums: run chmod 600 on it",
                 DpgramWarning,
                 stacklevel=3,
             )
@@ -190,7 +190,7 @@ class Partials:
             raise DpgramError("no partial was given", remedy="Name the file of each site")
         parts = [Partial.load(path, passphrase=self.passphrase) for path in self.files]
         self._refuse_repeated(parts)
-        wanted = terms_of(work)
+        wanted = row_terms(work)
         for path, part in zip(self.files, parts, strict=True):
             _refuse_different(part, wanted, Path(path))
         if work.by_unit and len(parts) > 1 and not self.disjoint_units:
@@ -225,7 +225,7 @@ def _refuse_different(part: Partial, wanted: Mapping[str, Any], path: Path) -> N
     ]
     if differing or set(part.terms) != set(wanted):
         raise DpgramError(
-            f"the partial {str(path)!r} was counted under other terms",
+            f"the partial {str(path)!r} was made with another schema or other options",
             got=f"another {', '.join(differing) or 'set of terms'}",
             limit="the same schema, radius, policies and unit at every site and at the centre",
             remedy="Make it again with the schema and options of this release",
@@ -234,7 +234,7 @@ def _refuse_different(part: Partial, wanted: Mapping[str, Any], path: Path) -> N
 
 def _parts(raw: bytes, path: Path) -> tuple[bytes, bytes]:
     if not raw.startswith(_MAGIC):
-        raise DpgramError(f"the file {str(path)!r} is no partial of dpgram's")
+        raise DpgramError(f"the file {str(path)!r} is not a partial sum of dpgram")
     first, _, _ = raw[len(_MAGIC) : len(_MAGIC) + 20].partition(b"\n")
     if first != str(VERSION).encode():
         raise DpgramError(
@@ -292,7 +292,7 @@ def _new_lock() -> dict[str, Any]:
     }
 
 
-def _opened(
+def _decrypted(
     payload: bytes, head: bytes, lock: Mapping[str, Any], passphrase: str | None, path: Path
 ) -> bytes:
     if passphrase is None:
@@ -303,8 +303,8 @@ def _opened(
     from cryptography.exceptions import InvalidTag
 
     try:
-        opened: bytes = cipher.decrypt(bytes.fromhex(lock["nonce"]), payload, head)
-        return opened
+        decrypted: bytes = cipher.decrypt(bytes.fromhex(lock["nonce"]), payload, head)
+        return decrypted
     except InvalidTag:
         pass
     raise DpgramError(f"the passphrase does not open the partial {str(path)!r}, or it was altered")

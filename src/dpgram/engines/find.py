@@ -34,7 +34,7 @@ def find_engine(engine: object, data: object, *, threads: int | None = None) -> 
         found = cast("Engine", engine)
     else:
         raise DpgramError(
-            "this is no engine",
+            "this is not an engine",
             got=f"a {type(engine).__name__}",
             limit=f"'auto', {', '.join(map(repr, ENGINES))}, or an object such as DaskEngine()",
         )
@@ -44,7 +44,7 @@ def find_engine(engine: object, data: object, *, threads: int | None = None) -> 
         raise DpgramError(
             "threads is an option of the local engine",
             got=f"the engine {found.name!r}",
-            remedy="Leave threads out; the engine's own options say how it shares out the work",
+            remedy="Leave threads out; the options of the engine itself control how work is distributed",
         )
     return cast("Engine", _class("local")(threads=threads))
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.engines.passes import BATCH_BLOCKS, Pass, Sums, finished, gram_pass, merge
+from dpgram.engines.passes import BATCH_CHUNKS, Pass, Sums, finished, gram_pass, merge
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import Block, Encoder, Missing
+from dpgram.rows.encoder import EncodedRows, Encoder, Missing
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram, GramSum
 
 if TYPE_CHECKING:
     from dpgram.engines._spill import Spill
-    from dpgram.rows.block_encoder import BlockEncoder
+    from dpgram.rows.batch_encoder import BatchEncoder
     from dpgram.sources import Source
 
 __all__ = ["LocalEngine", "Progress", "add_up", "gram"]
@@ -86,7 +86,6 @@ class LocalEngine:
         return True
 
     def add_up(self, data: object, work: Pass, *, progress: Progress = None) -> Sums:
-        """See `add_up`."""
         return add_up(data, work, threads=self.threads, progress=progress)
 
 
@@ -145,13 +144,13 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
 
 
 def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -> Run[ExactGram]:
-    pieces = _Pieces(rows, encoder.block_rows * BATCH_BLOCKS)
+    pieces = _Pieces(rows, encoder.chunk_rows * BATCH_CHUNKS)
     return Run(
         feeds=[pieces] * workers,
         start=partial(
             _Summing,
             encoder,
-            lambda blocks, first_row, piece: blocks.encode_array(piece, first_row=first_row),
+            lambda encoder, first_row, piece: encoder.encode_array(piece, first_row=first_row),
         ),
         total=len(rows),
     )
@@ -161,7 +160,7 @@ def _over_source(source: Source, encoder: Encoder, workers: int) -> Run[ExactGra
     return Run(
         feeds=source.feeds(workers),
         start=partial(
-            _Summing, encoder, lambda blocks, first_row, piece: blocks.encode(piece, first_row=first_row)
+            _Summing, encoder, lambda encoder, first_row, piece: encoder.encode(piece, first_row=first_row)
         ),
         total=source.rows,
     )
@@ -205,13 +204,15 @@ class _Numbers:
 class _Summing:
     """Encodes pieces and adds them up."""
 
-    def __init__(self, encoder: Encoder, encode: Callable[[BlockEncoder, int, Any], Iterator[Block]]) -> None:
-        self._encode, self._blocks = encode, encoder.blocks()
+    def __init__(
+        self, encoder: Encoder, encode: Callable[[BatchEncoder, int, Any], Iterator[EncodedRows]]
+    ) -> None:
+        self._encode, self._encoder = encode, encoder.batch_encoder()
         self._total = GramSum(encoder.schema.width)
 
     def add(self, first_row: int, piece: Any) -> int:
-        for block in self._encode(self._blocks, first_row, piece):
-            self._total.add(block)
+        for chunk in self._encode(self._encoder, first_row, piece):
+            self._total.add(chunk)
         return len(piece)
 
     def result(self) -> ExactGram:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final
 
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.errors import DataError, DpgramError, DpgramWarning, MissingExtra, SchemaError, SourceError
-from dpgram.rows.encoder import BLOCK_ROWS, Encoder
+from dpgram.rows.encoder import CHUNK_ROWS, Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.sums.base import Accumulator, Statistic, Sum
 from dpgram.sums.exact_gram import ExactGram, GramSum
@@ -59,7 +59,6 @@ class Failed:
         return cls(known, message, facts)
 
     def error(self) -> DpgramError:
-        """The error, to be raised by the driver."""
         kind = _KINDS[self.kind]
         error = kind.__new__(kind, self.message)
         vars(error).update(self.facts)
@@ -76,8 +75,8 @@ Outcome: TypeAlias = Sums | Failed
 
 BATCH_CELLS: Final = 1 << 21
 """Most cells of a batch (16 MB of floats): few enough that memory does not depend on the table."""
-BATCH_BLOCKS: Final = 16
-"""Most blocks of a batch: few enough that workers end together."""
+BATCH_CHUNKS: Final = 16
+"""Most chunks of a batch: few enough that workers end together."""
 
 
 @final
@@ -129,10 +128,10 @@ class Pass:
 
     @property
     def batch_rows(self) -> int:
-        """Rows of a batch: whole blocks of the encoders, in memory that does not depend on the table."""
+        """Rows of a batch: whole chunks of the encoders, in memory that does not depend on the table."""
         encoders = [each.encoder for each in self.statistics if isinstance(each, GramOf)]
-        block = min((encoder.block_rows for encoder in encoders), default=BLOCK_ROWS)
-        return block * min(BATCH_BLOCKS, max(1, BATCH_CELLS // (block * len(self.columns))))
+        rows = min((encoder.chunk_rows for encoder in encoders), default=CHUNK_ROWS)
+        return rows * min(BATCH_CHUNKS, max(1, BATCH_CELLS // (rows * len(self.columns))))
 
     def open(self, data: object) -> Source:
         """Anything that can be read on this machine."""
@@ -151,11 +150,9 @@ class Pass:
         return Adder(self)
 
     def zero(self) -> Sums:
-        """The sums of no rows."""
         return tuple(found for each in self.statistics for found in each.zero(self.rules))
 
     def parts(self, sums: Sums) -> tuple[Sums, ...]:
-        """The sums of each statistic."""
         left = iter(sums)
         return tuple(tuple(islice(left, each.count(self.rules))) for each in self.statistics)
 
@@ -242,7 +239,6 @@ class Adder:
             accumulator.add(counted)
 
     def result(self) -> Sums:
-        """The sums so far."""
         return tuple(found for each in self._accumulators for found in each.result())
 
 
@@ -270,15 +266,14 @@ def gram_pass(
 
 def gram_of(encoder: Encoder, batches: Iterable[Numbered]) -> ExactGram:
     """The Gram matrix of one part of a table: batches, each with the number of its first row."""
-    blocks, total = encoder.blocks(), GramSum(encoder.schema.width)
+    own, total = encoder.batch_encoder(), GramSum(encoder.schema.width)
     for first_row, batch in batches:
-        for block in blocks.encode(batch, first_row=first_row):
-            total.add(block)
+        for chunk in own.encode(batch, first_row=first_row):
+            total.add(chunk)
     return total.result()
 
 
 def numbered(batches: Iterable[Any], first_row: int = 0) -> Iterator[Numbered]:
-    """The batches of one part, each with the number of its first row."""
     for batch in batches:
         yield first_row, batch
         first_row += batch.num_rows

@@ -108,7 +108,7 @@ def _pieces(data: object, work: Pass) -> Pieces:
     found = work.open(data).pieces()
     if found is None:
         raise SourceError(
-            "only this process can read this data, so Spark cannot share it out",
+            "only this process can read this data, so Spark cannot distribute it",
             got=type(data).__name__,
             limit="Spark frames, Parquet files and Arrow datasets of Parquet files",
             remedy="Take engine='local', or make it a Spark frame",
@@ -126,15 +126,15 @@ def _collected(sums: Any) -> list[Any]:
         kind, absent = type(problem).__name__, "No module named 'dpgram" in str(problem)
     if absent:
         raise DpgramError(
-            "the workers of Spark have no dpgram",
+            "dpgram is not installed on the Spark workers",
             remedy="Install it there, or point PYSPARK_PYTHON to a Python that has it",
         )
     # Raised here, without Spark's own words: the traceback of a worker may quote a value.
     raise DpgramError(
-        "Spark gave the job up",
+        "Spark gave up on the job",
         got=kind,
-        limit="nothing was charged: that happens after all sums are there",
-        remedy="See Spark's own log for the reason, mend it and run it again",
+        limit="nothing was charged: a charge is made only once all sums are complete",
+        remedy="Look up the reason in Spark's own log, fix it and run again",
     )
 
 

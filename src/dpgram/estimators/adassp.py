@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from dpgram.estimators.norm_bounded import Agreed
+from dpgram.estimators.norm_bounded import FitParameters
 from dpgram.estimators.ssp import Moments, PerturbedMoments, exact_moments
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.events import Event
@@ -23,8 +23,8 @@ class AdaSSP(PerturbedMoments):
     proofs/adassp.md
     """
 
-    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
-        moments = yield from exact_moments(agreed, price)
+    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
+        moments = yield from exact_moments(parameters, price)
         return damped(moments)
 
 

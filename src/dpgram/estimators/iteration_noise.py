@@ -48,7 +48,7 @@ SECOND: Final[Mapping[str, Mechanism]] = {
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class IterationSettings:
     """What was asked for: public facts only."""
 
     guarantee: Guarantee
@@ -86,37 +86,37 @@ def first_l1(adjacency: Adjacency, width: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def calibrated(plan: Plan) -> MomentNoise:
-    """The noise of every iteration under the plan's accounting. Proof: proofs/robust.md#robust-rules."""
-    rule = _RULES.get(plan.accounting)
+def calibrated(settings: IterationSettings) -> MomentNoise:
+    """The noise of every iteration under the accounting asked for. Proof: proofs/robust.md#robust-rules."""
+    rule = _RULES.get(settings.accounting)
     if rule is None:
         raise GuaranteeError(
-            "unknown accounting", got=repr(plan.accounting), limit=" or ".join(map(repr, _RULES))
+            "unknown accounting", got=repr(settings.accounting), limit=" or ".join(map(repr, _RULES))
         )
-    if plan.second not in SECOND or plan.first not in ("gaussian", "laplace"):
+    if settings.second not in SECOND or settings.first not in ("gaussian", "laplace"):
         raise GuaranteeError(
             "unknown noise",
-            got=f"first={plan.first!r}, second={plan.second!r}",
+            got=f"first={settings.first!r}, second={settings.second!r}",
             limit=f"first: 'gaussian' or 'laplace'; second: {' or '.join(map(repr, SECOND))}",
         )
-    needs_delta = plan.approximate_steps > 0 or plan.accounting != "basic"
-    if needs_delta and plan.guarantee.pure:
+    needs_delta = settings.approximate_steps > 0 or settings.accounting != "basic"
+    if needs_delta and settings.guarantee.pure:
         raise GuaranteeError(
             "this combination has no pure guarantee",
             got="delta = 0",
             limit="accounting='basic', first='laplace', second='matrix-laplace'",
             remedy="Give a delta such as 1e-6, or these parameters.",
         )
-    return rule(plan)
+    return rule(settings)
 
 
 @lru_cache(maxsize=256)
-def worth(plan: Plan) -> Guarantee:
+def worth(settings: IterationSettings) -> Guarantee:
     """The exact guarantee of all iterations together at the asked δ, discreteness of the noise included.
 
     Proof: proofs/robust.md#robust-claim.
     """
-    event, asked = event_of(plan), plan.guarantee
+    event, asked = event_of(settings), settings.guarantee
     exact = guarantee_of(event, 0.0).epsilon if asked.pure else discrete_epsilon(event, asked.delta)
     # The rule itself is a theorem, so its own (ε, δ) holds too.
     return Guarantee(min(exact, asked.epsilon), asked.delta)
@@ -127,18 +127,18 @@ def discrete_epsilon(event: Event, delta: float) -> float:
     return guarantee_of(event, delta * (1.0 - DISCRETE_SLACK)).epsilon + DISCRETE_SLACK
 
 
-def event_of(plan: Plan) -> Event:
+def event_of(settings: IterationSettings) -> Event:
     """What a ledger is charged for all iterations. Proof: proofs/robust.md#robust-claim."""
-    return composed(list(calibrated(plan).events) * plan.iterations)
+    return composed(list(calibrated(settings).events) * settings.iterations)
 
 
-def _by_steps(plan: Plan, epsilon: float, delta: float) -> MomentNoise:
+def _by_steps(settings: IterationSettings, epsilon: float, delta: float) -> MomentNoise:
     """Every step (ε', δ')-DP, the pure ones ε'-DP."""
-    mechanism = SECOND[plan.second].calibrated(Guarantee(epsilon, delta), plan.facts)
-    if plan.first == "gaussian":
-        sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=plan.first_l2)
-        return _with_gaussian_vector(plan, mechanism, sigma)
-    return _with_laplace_vector(plan, mechanism, epsilon)
+    mechanism = SECOND[settings.second].calibrated(Guarantee(epsilon, delta), settings.facts)
+    if settings.first == "gaussian":
+        sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=settings.first_l2)
+        return _with_gaussian_vector(settings, mechanism, sigma)
+    return _with_laplace_vector(settings, mechanism, epsilon)
 
 
 def gaussian_vector(reach: float, sigma: float) -> tuple[VectorNoise, Event]:
@@ -152,64 +152,72 @@ def laplace_vector(reach: float, epsilon: float) -> tuple[VectorNoise, Event]:
     return VectorNoise(law="laplace", scale=scale), PureEvent(epsilon=up(reach / scale))
 
 
-def _with_gaussian_vector(plan: Plan, mechanism: CalibratedMechanism, sigma: float) -> MomentNoise:
-    return _apart(plan, mechanism, *gaussian_vector(plan.first_l2, sigma))
+def _with_gaussian_vector(
+    settings: IterationSettings, mechanism: CalibratedMechanism, sigma: float
+) -> MomentNoise:
+    return _apart(settings, mechanism, *gaussian_vector(settings.first_l2, sigma))
 
 
-def _with_laplace_vector(plan: Plan, mechanism: CalibratedMechanism, epsilon: float) -> MomentNoise:
-    return _apart(plan, mechanism, *laplace_vector(first_l1(plan.adjacency, plan.width), epsilon))
+def _with_laplace_vector(
+    settings: IterationSettings, mechanism: CalibratedMechanism, epsilon: float
+) -> MomentNoise:
+    return _apart(settings, mechanism, *laplace_vector(first_l1(settings.adjacency, settings.width), epsilon))
 
 
-def _apart(plan: Plan, mechanism: CalibratedMechanism, noise: VectorNoise, event: Event) -> MomentNoise:
-    return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(plan.facts), event))
+def _apart(
+    settings: IterationSettings, mechanism: CalibratedMechanism, noise: VectorNoise, event: Event
+) -> MomentNoise:
+    return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(settings.facts), event))
 
 
-def _jointly(plan: Plan, mu: float) -> MomentNoise:
+def _jointly(settings: IterationSettings, mu: float) -> MomentNoise:
     """Both moments in one Gaussian release of μ: cheaper than apart, as one row cannot be worst for both."""
-    return JointGaussian.calibrated(mu, plan.adjacency, width=plan.width).noise
+    return JointGaussian.calibrated(mu, settings.adjacency, width=settings.width).noise
 
 
-def _basic(plan: Plan) -> MomentNoise:
+def _basic(settings: IterationSettings) -> MomentNoise:
     """Σε' = ε, Σδ' = δ."""
-    return _by_steps(plan, down(plan.guarantee.epsilon / (2 * plan.iterations)), _share_of_delta(plan, 1.0))
+    return _by_steps(
+        settings, down(settings.guarantee.epsilon / (2 * settings.iterations)), _share_of_delta(settings, 1.0)
+    )
 
 
-def _advanced(plan: Plan) -> MomentNoise:
+def _advanced(settings: IterationSettings) -> MomentNoise:
     """√(2k ln(1/δ_s))ε' + kε'(e^{ε'} − 1) = ε for k = 2J steps; half of δ is δ_s where steps need some."""
-    steps, total, epsilon = 2 * plan.iterations, plan.guarantee.delta, plan.guarantee.epsilon
-    slack = 0.5 * total if plan.approximate_steps else total
+    steps, total, epsilon = 2 * settings.iterations, settings.guarantee.delta, settings.guarantee.epsilon
+    slack = 0.5 * total if settings.approximate_steps else total
     spread = math.sqrt(2.0 * steps * math.log(1.0 / slack))
     share = greatest(lambda e: up(spread * e + steps * e * math.expm1(min(e, 500.0))) <= epsilon)
-    return _by_steps(plan, share, _share_of_delta(plan, 0.5))
+    return _by_steps(settings, share, _share_of_delta(settings, 0.5))
 
 
-def _share_of_delta(plan: Plan, part: float) -> float:
+def _share_of_delta(settings: IterationSettings, part: float) -> float:
     """δ' of each step that needs one, out of a part of δ; the slack for discreteness stays free."""
-    if not plan.approximate_steps:
+    if not settings.approximate_steps:
         return 0.0
-    return down(part * plan.guarantee.delta * (1.0 - 2.0 * DISCRETE_SLACK) / plan.approximate_steps)
+    return down(part * settings.guarantee.delta * (1.0 - 2.0 * DISCRETE_SLACK) / settings.approximate_steps)
 
 
-def _zcdp(plan: Plan) -> MomentNoise:
+def _zcdp(settings: IterationSettings) -> MomentNoise:
     """Σρ' = ρ(ε, δ): Gaussian steps cost μ²/2, an ε'-DP step ε' tanh(ε'/2)."""
-    wishart = plan.second == "wishart"  # known as (ε', δ')-DP only: half of δ goes to its failures
-    delta = 0.5 * plan.guarantee.delta if wishart else plan.guarantee.delta
-    each = down(rho_at_most(plan.guarantee.epsilon, down(delta)) / (2 * plan.iterations))
-    if plan.first == plan.second == "gaussian":
-        return _jointly(plan, down(math.sqrt(4.0 * each)))
+    wishart = settings.second == "wishart"  # known as (ε', δ')-DP only: half of δ goes to its failures
+    delta = 0.5 * settings.guarantee.delta if wishart else settings.guarantee.delta
+    each = down(rho_at_most(settings.guarantee.epsilon, down(delta)) / (2 * settings.iterations))
+    if settings.first == settings.second == "gaussian":
+        return _jointly(settings, down(math.sqrt(4.0 * each)))
     pure = greatest(lambda epsilon: pure_rho_at_least(epsilon) <= each)
-    if plan.second == "gaussian":
-        mechanism: CalibratedMechanism = _gaussian(plan, each)
+    if settings.second == "gaussian":
+        mechanism: CalibratedMechanism = _gaussian(settings, each)
     else:
-        leak = down(delta / plan.iterations) if wishart else 0.0
-        mechanism = SECOND[plan.second].calibrated(Guarantee(pure, leak), plan.facts)
-    if plan.first == "gaussian":
-        return _with_gaussian_vector(plan, mechanism, up(plan.first_l2 / math.sqrt(2.0 * each)))
-    return _with_laplace_vector(plan, mechanism, pure)
+        leak = down(delta / settings.iterations) if wishart else 0.0
+        mechanism = SECOND[settings.second].calibrated(Guarantee(pure, leak), settings.facts)
+    if settings.first == "gaussian":
+        return _with_gaussian_vector(settings, mechanism, up(settings.first_l2 / math.sqrt(2.0 * each)))
+    return _with_laplace_vector(settings, mechanism, pure)
 
 
-def _gaussian(plan: Plan, rho: float) -> CalibratedGaussian:
-    reach = plan.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
+def _gaussian(settings: IterationSettings, rho: float) -> CalibratedGaussian:
+    reach = settings.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
     return CalibratedGaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
 
 
@@ -225,19 +233,19 @@ def _proven(sigma: float) -> float:
     return sigma
 
 
-def _gdp(plan: Plan) -> MomentNoise:
+def _gdp(settings: IterationSettings) -> MomentNoise:
     """Σμ² = μ(ε, δ)²: exact, for Gaussian noise on both moments."""
-    if not plan.first == plan.second == "gaussian":
+    if not settings.first == settings.second == "gaussian":
         raise GuaranteeError(
             "accounting='gdp' adds up Gaussian noise",
-            got=f"first={plan.first!r}, second={plan.second!r}",
+            got=f"first={settings.first!r}, second={settings.second!r}",
             remedy="Take both 'gaussian', or accounting='zcdp'.",
         )
-    mu = discrete_mu_at_most(plan.guarantee.epsilon, plan.guarantee.delta)
-    return _jointly(plan, down(mu / math.sqrt(plan.iterations)))
+    mu = discrete_mu_at_most(settings.guarantee.epsilon, settings.guarantee.delta)
+    return _jointly(settings, down(mu / math.sqrt(settings.iterations)))
 
 
-_RULES: Final[Mapping[str, Callable[[Plan], MomentNoise]]] = {
+_RULES: Final[Mapping[str, Callable[[IterationSettings], MomentNoise]]] = {
     "zcdp": _zcdp,
     "gdp": _gdp,
     "advanced": _advanced,

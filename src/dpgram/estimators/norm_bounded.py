@@ -34,7 +34,7 @@ TARGET: Final = "y"
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
+class FitParameters:
     """The public facts of one fit, checked."""
 
     guarantee: Guarantee
@@ -102,8 +102,8 @@ class Agreed:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deal:
-    """What a fit will do, settled before a row is looked at."""
+class Calibration:
+    """What a fit costs and what it guarantees, decided before a row is read."""
 
     event: Event
     """What a ledger is charged."""
@@ -126,11 +126,11 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
     event_: Event = field(init=False)
 
     @abstractmethod
-    def _deal(self, agreed: Agreed) -> Deal:
+    def _calibration(self, parameters: FitParameters) -> Calibration:
         """Calibrate and price; public facts only."""
 
     @abstractmethod
-    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
+    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
         """θ, by stages that are charged `price` together."""
 
     @final
@@ -140,31 +140,31 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         rows, _ = self._array(X)
         target = self._target_numbers(rows, y)
         source = self._noise_source()
-        agreed = self._agreed(rows.shape[1])
-        deal = self._deal(agreed)
+        parameters = self._parameters(rows.shape[1])
+        calibration = self._calibration(parameters)
         self._count_fit()
         found = paid(
-            self._program(agreed, deal.event),
+            self._program(parameters, calibration.event),
             model=self,
             data=np.column_stack([rows, target]),
-            adjacency=agreed.adjacency,
-            price=deal.event,
+            adjacency=parameters.adjacency,
+            price=calibration.event,
             entropy=source,
-            facts={"width": agreed.width},
+            facts={"width": parameters.width},
         )
         self.coef_, self.intercept_, self.receipt_ = found.result, 0.0, found.receipt
-        self.claimed_ = agreed.guarantee
+        self.claimed_ = parameters.guarantee
         self.guarantee_ = self._stated(
-            epsilon=deal.guarantee.epsilon,
-            delta=deal.guarantee.delta,
-            mu=deal.event.mu if isinstance(deal.event, GaussianEvent) else None,
+            epsilon=calibration.guarantee.epsilon,
+            delta=calibration.guarantee.delta,
+            mu=calibration.event.mu if isinstance(calibration.event, GaussianEvent) else None,
         )
-        self.event_ = deal.event
+        self.event_ = calibration.event
         self.entropy_ = source.label
         return self
 
-    def _agreed(self, width: int) -> Agreed:
-        return Agreed.checked(
+    def _parameters(self, width: int) -> FitParameters:
+        return FitParameters.checked(
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, public_bound
+from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor, public_bound
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
@@ -36,37 +36,37 @@ class OutputPerturbation(NormBoundedRegressor):
     theta_bound: float | None = None
     noise: NoiseName = "auto"
 
-    def _deal(self, agreed: Agreed) -> Deal:
-        measurement, asked = self._measurement(agreed), agreed.guarantee
+    def _calibration(self, parameters: FitParameters) -> Calibration:
+        measurement, asked = self._measurement(parameters), parameters.guarantee
         pure = isinstance(measurement.noise, GammaSteps)
-        return Deal(event=measurement.event, guarantee=Guarantee(asked.epsilon) if pure else asked)
+        return Calibration(event=measurement.event, guarantee=Guarantee(asked.epsilon) if pure else asked)
 
-    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
-        measurement = self._measurement(agreed)
-        answer = yield agreed.stage(measurement, price)
-        unit = agreed.y_bound / agreed.x_norm / measurement.problem.steps
+    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
+        measurement = self._measurement(parameters)
+        answer = yield parameters.stage(measurement, price)
+        unit = parameters.y_bound / parameters.x_norm / measurement.problem.steps
         steps = [int(cell) for cell in answer.published[0].theta]
         return np.array(steps, dtype=object).astype(np.float64) * unit
 
-    def _measurement(self, agreed: Agreed) -> Minimiser:
+    def _measurement(self, parameters: FitParameters) -> Minimiser:
         """The minimiser in units of the bounds: θ in those of y_bound/x_norm."""
         if self.noise not in ("auto", "gamma", "gaussian"):
             raise GuaranteeError("unknown noise", got=repr(self.noise), limit="'auto', 'gamma' or 'gaussian'")
-        problem, asked = self._problem(agreed), agreed.guarantee
+        problem, asked = self._problem(parameters), parameters.guarantee
         gamma = self.noise == "gamma" or (self.noise == "auto" and asked.pure)
         return Minimiser(
-            rows=agreed.rows(),
+            rows=parameters.rows(),
             problem=problem,
             noise=GammaSteps(epsilon=asked.epsilon) if gamma else GaussianSteps.calibrated(problem, asked),
         )
 
-    def _problem(self, agreed: Agreed) -> RidgeProblem:
+    def _problem(self, parameters: FitParameters) -> RidgeProblem:
         """λ rounded down and R up: both make the stated sensitivity larger."""
-        asked = agreed.y_bound / agreed.x_norm
+        asked = parameters.y_bound / parameters.x_norm
         bound = asked if self.theta_bound is None else public_bound("theta_bound", self.theta_bound)
         return RidgeProblem(
-            ridge=down(public_bound("alpha", self.alpha) / agreed.x_norm**2),
+            ridge=down(public_bound("alpha", self.alpha) / parameters.x_norm**2),
             radius=up(bound / asked),
-            width=agreed.width,
-            adjacency=agreed.adjacency,
+            width=parameters.width,
+            adjacency=parameters.adjacency,
         )

@@ -52,7 +52,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
     @abstractmethod
     def _learn(self, X: Floats) -> None:
-        """Settle the parameters; sets what it spent."""
+        """Fix the parameters and record what they cost."""
 
     @abstractmethod
     def _apply(self, X: Floats) -> Floats:
@@ -60,7 +60,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
 
     @final
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Settle the parameters; looks at the rows only where it says so."""
+        """Fix the parameters; the rows are read only by those that say so."""
         del y
         rows = self._rows(X, reset=True)
         self.guarantee_, self.event_, self.receipt_, self.entropy_ = None, None, None, None

@@ -9,8 +9,21 @@ from typing import final
 import numpy as np
 
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.iteration_noise import Accounting, Plan, Second, calibrated, event_of, worth
-from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor, number, public_bound
+from dpgram.estimators.iteration_noise import (
+    Accounting,
+    IterationSettings,
+    Second,
+    calibrated,
+    event_of,
+    worth,
+)
+from dpgram.estimators.norm_bounded import (
+    Calibration,
+    FitParameters,
+    NormBoundedRegressor,
+    number,
+    public_bound,
+)
 from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.events import Event
@@ -34,28 +47,28 @@ class ReweightedRegression(NormBoundedRegressor, ABC):
     iterations: int = 5
 
     @abstractmethod
-    def _noise(self, agreed: Agreed) -> MomentNoise:
+    def _noise(self, parameters: FitParameters) -> MomentNoise:
         """Of each iteration, from public facts alone."""
 
     @final
-    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
-        power, floor = _power(self.p), _floor(self.floor, agreed)
-        noise = self._noise(agreed)
+    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
+        power, floor = _power(self.p), _floor(self.floor, parameters)
+        noise = self._noise(parameters)
         charge: Event | None = price
         weights: Reweighting | None = None
-        theta = np.zeros(agreed.width)
+        theta = np.zeros(parameters.width)
         for _ in range(self._count()):
-            answer = yield agreed.stage(Moments(rows=agreed.rows(weights), noise=noise), charge)
-            theta = _solved(answer.published[0]) * (agreed.y_bound / agreed.x_norm)
+            answer = yield parameters.stage(Moments(rows=parameters.rows(weights), noise=noise), charge)
+            theta = _solved(answer.published[0]) * (parameters.y_bound / parameters.x_norm)
             weights = Reweighting(theta=tuple(theta.tolist()), floor=floor, power=power)
             charge = None  # all iterations were charged before the first draw
         return theta
 
     @final
-    def _check(self, agreed: Agreed) -> None:
+    def _check(self, parameters: FitParameters) -> None:
         """Refuse what cannot be iterated, before anything is priced."""
         _power(self.p)
-        _floor(self.floor, agreed)
+        _floor(self.floor, parameters)
         self._count()
 
     @final
@@ -83,19 +96,19 @@ class RobustRegression(ReweightedRegression):
     first: First = "gaussian"
     second: Second = "gaussian"
 
-    def _deal(self, agreed: Agreed) -> Deal:
-        self._check(agreed)
-        plan = self._plan(agreed)
-        return Deal(event=event_of(plan), guarantee=worth(plan))
+    def _calibration(self, parameters: FitParameters) -> Calibration:
+        self._check(parameters)
+        settings = self._settings(parameters)
+        return Calibration(event=event_of(settings), guarantee=worth(settings))
 
-    def _noise(self, agreed: Agreed) -> MomentNoise:
-        return calibrated(self._plan(agreed))
+    def _noise(self, parameters: FitParameters) -> MomentNoise:
+        return calibrated(self._settings(parameters))
 
-    def _plan(self, agreed: Agreed) -> Plan:
-        return Plan(
-            guarantee=agreed.guarantee,
-            adjacency=agreed.adjacency,
-            width=agreed.width,
+    def _settings(self, parameters: FitParameters) -> IterationSettings:
+        return IterationSettings(
+            guarantee=parameters.guarantee,
+            adjacency=parameters.adjacency,
+            width=parameters.width,
             iterations=self._count(),
             accounting=self.accounting,
             first=self.first,
@@ -111,8 +124,8 @@ def _power(p: float) -> float:
     return float(p)
 
 
-def _floor(floor: float | None, agreed: Agreed) -> float:
-    return 0.1 * agreed.y_bound if floor is None else public_bound("floor", floor)
+def _floor(floor: float | None, parameters: FitParameters) -> float:
+    return 0.1 * parameters.y_bound if floor is None else public_bound("floor", floor)
 
 
 def _solved(measured: MeasuredMoments) -> Floats:

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.norm_bounded import Agreed, Deal, NormBoundedRegressor
+from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.events import Event
 from dpgram.publishing.measurements.gram import full_matrix
@@ -29,29 +29,29 @@ class Moments:
     sigma: float
 
 
-def exact_noise(agreed: Agreed) -> JointGaussian:
+def exact_noise(parameters: FitParameters) -> JointGaussian:
     """One joint Gaussian release on the exact curve, discreteness included."""
-    if agreed.guarantee.pure:
+    if parameters.guarantee.pure:
         raise GuaranteeError(
             "Gaussian noise cannot give a pure guarantee",
             got="delta = 0",
             limit="delta > 0",
             remedy="Give a delta such as 1e-6, or use RobustRegression or OutputPerturbation with delta=0.",
         )
-    mu = discrete_mu_at_most(agreed.guarantee.epsilon, agreed.guarantee.delta)
-    return JointGaussian.calibrated(mu, agreed.adjacency, width=agreed.width)
+    mu = discrete_mu_at_most(parameters.guarantee.epsilon, parameters.guarantee.delta)
+    return JointGaussian.calibrated(mu, parameters.adjacency, width=parameters.width)
 
 
-def exact_moments(agreed: Agreed, price: Event) -> Program[Moments]:
+def exact_moments(parameters: FitParameters, price: Event) -> Program[Moments]:
     """Integer sums of lattice rows with discrete Gaussian noise (proofs/adassp.md)."""
-    noise = exact_noise(agreed)
-    measurement = MomentsMeasurement(rows=agreed.rows(), noise=noise.noise)
-    answer = yield agreed.stage(measurement, price)
+    noise = exact_noise(parameters)
+    measurement = MomentsMeasurement(rows=parameters.rows(), noise=noise.noise)
+    answer = yield parameters.stage(measurement, price)
     second, first = in_lattice_units(answer.published[0])
     return Moments(
-        second=second * agreed.second_unit,
-        first=first * agreed.first_unit,
-        sigma=noise.second * agreed.second_unit,
+        second=second * parameters.second_unit,
+        first=first * parameters.first_unit,
+        sigma=noise.second * parameters.second_unit,
     )
 
 
@@ -66,8 +66,8 @@ class PerturbedMoments(NormBoundedRegressor, ABC):
     """A regression from noisy XᵀX and Xᵀy."""
 
     @final
-    def _deal(self, agreed: Agreed) -> Deal:
-        return Deal(event=exact_noise(agreed).event, guarantee=agreed.guarantee)
+    def _calibration(self, parameters: FitParameters) -> Calibration:
+        return Calibration(event=exact_noise(parameters).event, guarantee=parameters.guarantee)
 
 
 @final
@@ -77,8 +77,8 @@ class SSP(PerturbedMoments):
     One joint Gaussian release of both moments, (ε, δ)-DP to the letter. proofs/adassp.md
     """
 
-    def _program(self, agreed: Agreed, price: Event) -> Program[Floats]:
-        moments = yield from exact_moments(agreed, price)
+    def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
+        moments = yield from exact_moments(parameters, price)
         return _solved(moments.second, moments.first)
 
 

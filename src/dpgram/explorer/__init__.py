@@ -39,7 +39,6 @@ ARITHMETIC: Final = SCRIPTS[: SCRIPTS.index("sheet.js")]
 
 
 def page(release: Document) -> str:
-    """The whole page as text."""
     scripts = [source(name) for name in SCRIPTS]
     parts = {
         "policy": _policy(scripts),
@@ -52,7 +51,6 @@ def page(release: Document) -> str:
 
 
 def source(name: str) -> str:
-    """One file of the page."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 

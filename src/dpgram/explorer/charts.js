@@ -59,7 +59,7 @@
     };
   }
 
-  // One pixel a cell, made large by the browser: two hundred columns are forty thousand cells.
+  // One pixel per cell, made large by the browser: two hundred columns are forty thousand cells.
   function pixels(values, tone) {
     const canvas = document.createElement("canvas");
     canvas.width = canvas.height = values.length;

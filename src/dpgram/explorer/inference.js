@@ -1,5 +1,5 @@
 // Un-shrunken coefficients with intervals that hold the sampling error and the privacy noise, or a refusal.
-// The same formulas as analysis/unshrunken.py, inference.py, trust.py, pivot.py and quality.py.
+// The same formulas as analysis/unshrunken.py, inference.py, trust.py, _fieller.py and quality.py.
 (function (dpgram) {
   "use strict";
 
@@ -241,7 +241,7 @@
     const total = solve(moments, orthonormal(fromRows(first, moments.width)).basis, design.targetFunction);
     const reach = noise.diagonalSd * dot(total.residual, total.residual);
     if (total.residualSum <= constants.signal_to_noise * reach) {
-      return { refused: "the variance of the target does not stand clear of the noise, so it cannot be shared out" };
+      return { refused: "the variance of the target does not stand clear of the noise, so its explained share is unknown" };
     }
     const ratio = solution.residualSum / total.residualSum;
     const left = solution.residual;

@@ -59,7 +59,7 @@
     if (wide.length === 0) return [];
     return [
       `the learnt bounds of ${wide.map((column) => column.name).join(", ")} are far wider than the values, which ` +
-        "the noise then hides: their coefficients are shrunken to almost nothing. Public bounds would help",
+        "the noise then hides: their coefficients shrink to almost nothing. Public bounds would help",
     ];
   }
 

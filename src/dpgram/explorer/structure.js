@@ -9,7 +9,7 @@
 
   // The correlation matrix of all columns but the constant; NaN where the noise swallowed a variance.
   function correlation(moments) {
-    if (!moments.hasConstant) throw new Refusal("This release has no constant column, so it knows no means.");
+    if (!moments.hasConstant) throw new Refusal("This release has no constant column, so it has no means.");
     const { gram, width } = moments;
     const corner = gram.cells[0];
     if (corner <= 0) throw new Refusal(TOO_NOISY);
@@ -84,7 +84,7 @@
   // The columns less their noisy means, as functions of the row.
   function centredColumns(moments, positions) {
     const { gram, rows, constants, noise, width } = moments;
-    if (rows === null) throw new Refusal("This release has no constant column, so it knows no covariances.");
+    if (rows === null) throw new Refusal("This release has no constant column, so it has no covariances.");
     const axes = positions.map((position) => {
       const axis = new Float64Array(width);
       axis[position] = 1;

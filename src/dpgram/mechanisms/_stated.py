@@ -51,7 +51,6 @@ class StatedNoise:
 
     @property
     def matrix_delta(self) -> float:
-        """δ left for the matrix."""
         return self.delta - self.leak if self.counted else self.delta
 
     def number(self, parameter: str) -> float:

@@ -21,7 +21,7 @@ class Auto:
     def __post_init__(self) -> None:
         if not isinstance(self.semidefinite, bool):
             raise MechanismError(
-                "semidefinite is a choice between two", got=repr(self.semidefinite), limit="True or False"
+                "semidefinite must be True or False", got=repr(self.semidefinite), limit="True or False"
             )
 
     @property

@@ -151,7 +151,7 @@ class Mechanism(ABC):
     @final
     @property
     def parameters(self) -> dict[str, float]:
-        """The parameters that were given."""
+        """Those that were given; the others are chosen by calibration."""
         found = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         return {name: value for name, value in found.items() if value is not None}
 
@@ -170,7 +170,6 @@ class CalibratedMechanism(ABC):
     @final
     @property
     def name(self) -> str:
-        """That of its mechanism."""
         return self.kind.name
 
     @abstractmethod

@@ -4,8 +4,8 @@ Errors are compared relative to the matrix, √Σ E(M − G)²_ij/(λ_iλ_j), in
 measured, on an assumed table: n rows (the guess given, or 100,000) with eigenvalues falling like 1/i. For
 noise that is added the ranking does not depend on that table. Gaussian: σ = Δ/μ(ε, δ). Matrix Laplace:
 σ = √(d+1)/θ, pure. Without a ledger both are asked for the same ε, and for small tables the pure one has
-*less* noise. With a ledger they are compared at equal price in its currency, where a pure release is dear:
-nine Gaussian (1, 10⁻⁶) releases fit into (3, 10⁻⁵), but three pure.
+*less* noise. With a ledger they are compared at equal price in its currency, where a pure release is
+expensive: nine Gaussian (1, 10⁻⁶) releases fit into (3, 10⁻⁵), but only three pure ones.
 
 Most mechanisms are ruled out without being calibrated; docs/adr/0013-auto-by-forecast.md has the arguments
 and tests/unit/test_choice.py holds them on grids. Semidefinite matrices come from the Wishart family, whose

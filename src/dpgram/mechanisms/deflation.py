@@ -78,7 +78,6 @@ class CalibratedDeflation(CalibratedMechanism):
         )
 
     def expected(self, values: npt.NDArray[np.float64]) -> DeflationLaw:
-        """One law for every matrix."""
         del values
         return self._law()
 

@@ -82,7 +82,6 @@ class CalibratedMatrixLaplace(CalibratedMechanism):
             raise MechanismError("theta must be a positive number", got=self.theta, limit="0 < theta < inf")
 
     def law(self, width: int) -> noise.MatrixLaplace:
-        """The law of the noise on a release of `width` columns."""
         return noise.MatrixLaplace(theta=self.theta, width=width)
 
     def expected(self, values: npt.NDArray[np.float64]) -> noise.MatrixLaplace:

@@ -46,12 +46,10 @@ class Assumption:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.r_squared < 1.0:
-            raise AnalysisError(
-                "r_squared must be a part of one", got=self.r_squared, limit="0 ≤ r_squared < 1"
-            )
+            raise AnalysisError("r_squared is out of range", got=self.r_squared, limit="0 ≤ r_squared < 1")
         if not -1.0 < self.correlation < 1.0:
             raise AnalysisError(
-                "the correlation must be one", got=self.correlation, limit="-1 < correlation < 1"
+                "the correlation is out of range", got=self.correlation, limit="-1 < correlation < 1"
             )
 
     def __str__(self) -> str:

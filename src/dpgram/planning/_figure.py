@@ -1,4 +1,4 @@
-"""The standard-error ratio against ε, one line a mechanism. Needs matplotlib (the extra `plot`).
+"""The standard-error ratio against ε, one line for each mechanism. Needs matplotlib (the extra `plot`).
 
 Okabe and Ito's colours, each used once solid and once dashed: twelve lines that any colour vision can tell
 apart, with a marker shape of their own besides.

@@ -22,7 +22,6 @@ def header(plan: Plan) -> str:
 
 
 def table_rows(plan: Plan) -> list[list[str]]:
-    """The header and one row for each mechanism."""
     rows = [
         [
             "mechanism",

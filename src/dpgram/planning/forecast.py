@@ -60,7 +60,6 @@ class Forecast:
 
     @property
     def verdict(self) -> str:
-        """In a word or two."""
         if not self.works:
             return "will not work"
         if self.se_ratio > WORTH_IT:

@@ -93,7 +93,7 @@ class Plan:
         return self.recommended is not None
 
     def forecast(self, mechanism: str) -> Forecast:
-        """That of one mechanism."""
+        """The forecast for one mechanism, by its name."""
         for found in self.forecasts:
             if found.mechanism == mechanism:
                 return found
@@ -336,7 +336,9 @@ def _advice(setting: Setting, delta: float, wanted: float, *, semidefinite: bool
     """Of the quick ones, among which is the best of all, or nearly so for a semidefinite matrix."""
     if not wanted > 1.0:
         raise AnalysisError(
-            "no release reaches least squares itself", got=wanted, limit="target_se_ratio > 1"
+            "no private release is as accurate as least squares on the table",
+            got=wanted,
+            limit="target_se_ratio > 1",
         )
     best: tuple[float, str] | None = None
     for name, kind in MECHANISMS.items():
@@ -381,7 +383,6 @@ def _default_target(schema: Schema) -> str:
 
 
 def _candidates(asked: Sequence[MechanismLike] | Auto | None) -> dict[str, Mechanism]:
-    """By name."""
     if asked is None or isinstance(asked, Auto):
         only = asked is not None and asked.semidefinite
         return {name: kind() for name, kind in MECHANISMS.items() if kind.semidefinite or not only}

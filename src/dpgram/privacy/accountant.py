@@ -112,7 +112,7 @@ class Balance:
     def after(self, cost: Price) -> Balance:
         """The balance once `cost` is paid, which must fit."""
         if not self.fits(cost):
-            raise BudgetExceeded("this cost does not fit into the balance", got=cost, limit=str(self))
+            raise BudgetExceeded("this cost is more than what is left", got=cost, limit=str(self))
         return replace(self, spent=self.spent + cost.amount, spent_delta=self.spent_delta + cost.delta)
 
 
@@ -273,7 +273,9 @@ def _mu_squared(part: Part) -> Fraction:
         case PureEvent() | ApproximateEvent():
             return _response(part.epsilon, lambda epsilon: Fraction(pure_mu_at_least(epsilon)) ** 2)
         case ZcdpEvent():
-            raise _refusal(part, "mu2", "ρ-zCDP alone bounds no μ", 'Create the ledger with currency="rho"')
+            raise _refusal(
+                part, "mu2", "ρ-zCDP alone gives no bound on μ", 'Create the ledger with currency="rho"'
+            )
         case _:
             assert_never(part)
 

@@ -51,7 +51,7 @@ class Guarantee:
             _warn(f"delta = {delta:g} is a chance of failing outright", "values above 1e-4 are rarely wanted")
         elif rows is not None and delta * rows > 1.0:
             _warn(
-                f"delta = {delta:g} is above one in the {rows} rows",
+                f"delta = {delta:g} is more than one in {rows} rows",
                 "with it one person in the table may be revealed",
             )
         return guarantee

@@ -7,18 +7,18 @@ from dpgram.errors import require_publish
 require_publish()
 
 from dpgram.publishing.dry_run import Check, check
-from dpgram.publishing.publisher import Report, publish, publish_each, publish_with, published
+from dpgram.publishing.publisher import CuratorReport, publish, publish_each, publish_with, published
 from dpgram.publishing.request import LedgerLike, Options, requested
 from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import Terms, terms_of
+from dpgram.publishing.terms import ReleaseTerms, terms_of
 
 __all__ = [
     "Adaptive",
     "Check",
+    "CuratorReport",
     "LedgerLike",
     "Options",
-    "Report",
-    "Terms",
+    "ReleaseTerms",
     "check",
     "publish",
     "publish_each",

@@ -59,10 +59,10 @@ from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import Request
 from dpgram.publishing.split import Parts
-from dpgram.publishing.terms import Terms, gaussian_block, numbered_blocks, pure_block
+from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.lengths import chosen_radius
-from dpgram.sums.zoom import looks_for
+from dpgram.sums.zoom import zoom_steps
 
 if TYPE_CHECKING:
     from dpgram.engines.passes import Sums
@@ -77,7 +77,7 @@ _SLACK = 1.0 - 2.0**-40
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearningPlan:
+class LearningCalibration:
     """Every noise of the event, fixed before a row is read: public facts only."""
 
     request: Request
@@ -127,7 +127,7 @@ class LearningPlan:
         return float(law.expected_norm(width)) / ROW_NORM_SQUARED
 
 
-def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
+def calibrate_learning(request: Request, currency: Currency | None) -> LearningCalibration:
     """Noise for every part such that all together keep the guarantee, exactly. Reads no data.
 
     Proofs: proofs/bounds.md#bounds-composition, proofs/measurements.md#measurements-composition.
@@ -147,7 +147,7 @@ def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
         "count": 1,
         "levels": len(schema.without_levels),
         "octaves": columns,
-        "bins": columns * looks_for(law),
+        "bins": columns * zoom_steps(law),
         "lengths": blocks,
     }
     steps = request.adjacency.gram_trace_steps
@@ -164,11 +164,13 @@ def plan_learning(request: Request, currency: Currency | None) -> LearningPlan:
     rest = (1.0 - split.total) * whole * _SLACK
     first, later = price("count", "levels", "octaves"), price("bins", "lengths")
     if first + later + Fraction(rest) > Fraction(whole):
-        raise MechanismError("the parts of this event cost more than the whole", remedy="Report a bug")
+        raise MechanismError(
+            "the parts of this event cost more than the whole", remedy="This is a bug: please report it"
+        )
     total = first + later + Fraction(rest)
     matrix = _of_known_columns(request, asked, rest) if family == "approximate" else None
     kind = asked if matrix is None else matrix.mechanism.kind
-    return LearningPlan(
+    return LearningCalibration(
         request=request,
         family=family,
         mechanism=asked,
@@ -271,20 +273,22 @@ def _approximate(
     return chosen.mechanism, chosen.reason
 
 
-def refuse_few_rows(plan: LearningPlan, rows: float, *, paid: Event | None) -> None:
+def refuse_few_rows(calibration: LearningCalibration, rows: float, *, paid: Event | None) -> None:
     """Stop where noise would hide the columns, from a public number of rows or one that was paid for."""
-    if plan.octaves is None:
+    if calibration.octaves is None:
         return
-    schema, unit = plan.request.rules.schema, plan.request.rules.unit
+    schema, unit = calibration.request.rules.schema, calibration.request.rules.unit
     columns, people = len(schema.unbounded), "rows" if unit is None else f"values of {unit!r}"
-    needed = math.ceil(rows_needed(plan.octaves, columns))
+    needed = math.ceil(rows_needed(calibration.octaves, columns))
     if rows >= needed:
         return
-    remedy = "Give public bounds for some or all columns, a larger epsilon, or a larger bounds_budget"
-    fewer = _columns_within(plan.octaves, columns, rows)
+    remedy = (
+        "Give public bounds for some or all columns, a larger epsilon, or a larger share, Adaptive(bounds=…)"
+    )
+    fewer = _columns_within(calibration.octaves, columns, rows)
     remedy += f": so many {people} are enough for {fewer} open columns" if fewer else ""
     if paid is not None:
-        remedy += ". Where the number of rows is public, rows= makes such a refusal free"
+        remedy += ". Where the number of rows is public, Rows(expected=…) makes such a refusal free"
     raise LearningError(
         f"too few {people} to learn the bounds of {columns} column(s) at this guarantee",
         got=f"{'about ' if paid is not None else ''}{max(rows, 0.0):,.0f}",
@@ -324,50 +328,57 @@ class Learnt:
     """What is still to be charged before the matrix is drawn."""
 
 
-def learn(plan: LearningPlan, inspect: Callable[[Pass, Sums], None]) -> Program[Learnt]:
+def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[Learnt]:
     """Part after part, each from what the earlier ones published.
 
     Proof: proofs/bounds.md#bounds-order.
     """
-    request, rules = plan.request, plan.request.rules
-    charges = list(plan.charges)
+    request, rules = calibration.request, calibration.request.rules
+    charges = list(calibration.charges)
     measured: list[Any] = []
     public_rows: int | None = None
     rows = 0.0
-    first = tuple(_first_measurements(plan))
+    first = tuple(_first_measurements(calibration))
     if first:
         # The last charge is for the rest: with two, the first covers what could stop here.
-        answer = yield _stage(rules.schema, plan, first, charges.pop(0), inspect)
+        answer = yield _stage(rules.schema, calibration, first, charges.pop(0), inspect)
         measured += answer.published
         public_rows = answer.public_rows
         rows = _rows(measured, public_rows)
-        refuse_few_rows(plan, rows, paid=plan.charges[0])
+        refuse_few_rows(calibration, rows, paid=calibration.charges[0])
     schema = _with_levels(rules.schema, measured)
-    if plan.bins is not None:
-        bounds = _coarse(plan, measured)
+    if calibration.bins is not None:
+        bounds = _coarse(calibration, measured)
         bins = Bins(
-            noise=plan.bins,
-            share=plan.shares.bins,
-            steps=plan.steps,
+            noise=calibration.bins,
+            share=calibration.shares.bins,
+            steps=calibration.steps,
             columns=tuple(bounds),
             bounds=tuple(bounds.values()),
             rows=max(rows, 1.0),
         )
-        answer = yield _stage(schema, plan, (bins,), charges.pop(0), inspect)
+        answer = yield _stage(schema, calibration, (bins,), charges.pop(0), inspect)
         measured += answer.published
-        schema = _with_bounds(plan, schema, measured, max(rows, 1.0))
+        schema = _with_bounds(calibration, schema, measured, max(rows, 1.0))
     clips: tuple[float | None, ...] = (request.radius,) * request.blocks
     lengths: tuple[Any, ...] = ()
-    if plan.lengths is not None:
+    if calibration.lengths is not None:
         encoders = request.encoders(schema, [None] * len(clips))
         measurements = tuple(
-            Lengths(noise=plan.lengths, share=plan.shares.lengths / len(clips), steps=plan.steps, encoder=one)
+            Lengths(
+                noise=calibration.lengths,
+                share=calibration.shares.lengths / len(clips),
+                steps=calibration.steps,
+                encoder=one,
+            )
             for one in encoders
         )
-        answer = yield _stage(schema, plan, measurements, charges.pop(0) if charges else None, inspect)
+        answer = yield _stage(schema, calibration, measurements, charges.pop(0) if charges else None, inspect)
         lengths = answer.published
         rows = rows or float(answer.public_rows or 0)
-        clips = tuple(_radius(plan, one, found, rows) for one, found in zip(encoders, lengths, strict=True))
+        clips = tuple(
+            _radius(calibration, one, found, rows) for one, found in zip(encoders, lengths, strict=True)
+        )
     return Learnt(
         schema=schema,
         clips=clips,
@@ -376,31 +387,35 @@ def learn(plan: LearningPlan, inspect: Callable[[Pass, Sums], None]) -> Program[
     )
 
 
-def _first_measurements(plan: LearningPlan) -> Iterator[Measurement]:
-    schema, shares = plan.request.rules.schema, plan.shares
-    if plan.count is not None:
-        yield RowCount(noise=plan.count, share=shares.count, steps=plan.steps, columns=schema.unbounded)
-    if plan.levels is not None:
+def _first_measurements(calibration: LearningCalibration) -> Iterator[Measurement]:
+    schema, shares = calibration.request.rules.schema, calibration.shares
+    if calibration.count is not None:
+        yield RowCount(
+            noise=calibration.count, share=shares.count, steps=calibration.steps, columns=schema.unbounded
+        )
+    if calibration.levels is not None:
         yield Levels(
-            noise=plan.levels,
+            noise=calibration.levels,
             share=shares.levels,
-            steps=plan.steps,
-            delta=plan.level_delta,
+            steps=calibration.steps,
+            delta=calibration.level_delta,
             columns=schema.without_levels,
         )
-    if plan.octaves is not None:
-        yield Octaves(noise=plan.octaves, share=shares.octaves, steps=plan.steps, columns=schema.unbounded)
+    if calibration.octaves is not None:
+        yield Octaves(
+            noise=calibration.octaves, share=shares.octaves, steps=calibration.steps, columns=schema.unbounded
+        )
 
 
 def _stage(
     schema: Schema,
-    plan: LearningPlan,
+    calibration: LearningCalibration,
     measurements: tuple[Measurement, ...],
     charge: Event | None,
     inspect: Callable[[Pass, Sums], None],
 ) -> Stage:
     work = Pass(
-        rules=replace(plan.request.rules, schema=schema),
+        rules=replace(calibration.request.rules, schema=schema),
         statistics=tuple(one.statistic for one in measurements),
     )
     return Stage(
@@ -418,31 +433,33 @@ def _with_levels(schema: Schema, measured: list[Any]) -> Schema:
     return schema.with_levels({each.column: each.levels for each in found[0]}) if found else schema
 
 
-def _coarse(plan: LearningPlan, measured: list[Any]) -> dict[str, tuple[float, float]]:
+def _coarse(calibration: LearningCalibration, measured: list[Any]) -> dict[str, tuple[float, float]]:
     """The coarse bounds that the octaves stand for; stops where noise hides a column."""
     (octaves,) = (each for each in measured if isinstance(each, MeasuredOctaves))
-    return {each.column: _run(plan, each).bounds for each in octaves.columns}
+    return {each.column: _run(calibration, each).bounds for each in octaves.columns}
 
 
-def _run(plan: LearningPlan, octaves: ColumnOctaves) -> Coarse:
+def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Coarse:
     if not octaves.cells:
         raise LearningError(
             f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
-            remedy="Give public bounds for it, a larger epsilon, or a larger bounds_budget",
-            spent=plan.charges[0],
-            cost=_cost(plan.charges[0]),
+            remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
+            spent=calibration.charges[0],
+            cost=_cost(calibration.charges[0]),
         )
     return Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
 
 
-def _with_bounds(plan: LearningPlan, schema: Schema, measured: list[Any], rows: float) -> Schema:
+def _with_bounds(
+    calibration: LearningCalibration, schema: Schema, measured: list[Any], rows: float
+) -> Schema:
     """Location ± reach·scale of each column, from the bins looked at last."""
-    coarse = _coarse(plan, measured)
+    coarse = _coarse(calibration, measured)
     (bins,) = (each for each in measured if isinstance(each, MeasuredBins))
     # A private clip bounds the noise whatever the bounds are. Then columns are scaled to a deviation of
     # about 1, as much as the constant has, and centred; otherwise to [-1, 1], within the coarse bounds.
-    clipped = plan.lengths is not None
-    reach = reach_for(plan.norm_of(schema.width), rows, clipped=clipped)
+    clipped = calibration.lengths is not None
+    reach = reach_for(calibration.norm_of(schema.width), rows, clipped=clipped)
     found = {}
     for each in bins.columns:
         counts, last = latest(each.looks)[0], each.looks[-1]
@@ -453,7 +470,9 @@ def _with_bounds(plan: LearningPlan, schema: Schema, measured: list[Any], rows: 
     return schema.with_bounds(found, weight=reach if clipped else 1.0)
 
 
-def _radius(plan: LearningPlan, encoder: Encoder, lengths: MeasuredLengths, rows: float) -> float:
+def _radius(
+    calibration: LearningCalibration, encoder: Encoder, lengths: MeasuredLengths, rows: float
+) -> float:
     import numpy as np
 
     width = encoder.schema.width
@@ -461,51 +480,57 @@ def _radius(plan: LearningPlan, encoder: Encoder, lengths: MeasuredLengths, rows
         in_rows(np.array([int(cell) for cell in lengths.cells], dtype=object)),
         max_norm_squared=encoder.schema.max_norm_squared,
         width=width,
-        noise_norm=plan.norm_of(width),
+        noise_norm=calibration.norm_of(width),
         rows=rows,
     )
 
 
-def learnt_terms(plan: LearningPlan, learnt: Learnt) -> tuple[Terms, ...]:
+def learnt_terms(calibration: LearningCalibration, learnt: Learnt) -> tuple[ReleaseTerms, ...]:
     """The noise of the matrix, or of every block of it, now that its columns are known."""
-    request = replace(plan.request, rules=replace(plan.request.rules, schema=learnt.schema))
+    request = replace(calibration.request, rules=replace(calibration.request.rules, schema=learnt.schema))
     encoders = request.encoders(learnt.schema, learnt.clips)
     if request.rules.schema.blocks is not None:
-        return numbered_blocks(_blocks(plan, request, encoders), plan.guarantee, plan.gaussian)
+        return numbered_blocks(
+            _blocks(calibration, request, encoders), calibration.guarantee, calibration.gaussian
+        )
     (encoder,) = encoders
     facts = request.facts(encoder)
-    mechanism, reason = _mechanism(plan, facts)
+    mechanism, reason = _mechanism(calibration, facts)
     return (
-        Terms(
+        ReleaseTerms(
             encoder=encoder,
             facts=facts,
-            guarantee=plan.guarantee,
+            guarantee=calibration.guarantee,
             mechanism=mechanism,
             event=mechanism.event(facts),
-            gaussian=plan.gaussian,
+            gaussian=calibration.gaussian,
             reason=reason,
             rules=request.rules,
         ),
     )
 
 
-def _mechanism(plan: LearningPlan, facts: PublicFacts) -> tuple[CalibratedMechanism, str]:
-    left_open = isinstance(plan.request.mechanism, Auto)
+def _mechanism(calibration: LearningCalibration, facts: PublicFacts) -> tuple[CalibratedMechanism, str]:
+    left_open = isinstance(calibration.request.mechanism, Auto)
     reason = "auto: its noise composes exactly with that of the counts" if left_open else "asked for by name"
-    if plan.family == "gaussian" and isinstance(plan.mechanism, Mechanism):
-        return plan.mechanism.of_mu_squared(plan.rest, facts), reason
-    if plan.family == "pure" and isinstance(plan.mechanism, Mechanism):
-        return plan.mechanism.calibrated(Guarantee(plan.rest), facts), reason
-    return _approximate(plan.request, plan.mechanism, plan.rest, facts)
+    if calibration.family == "gaussian" and isinstance(calibration.mechanism, Mechanism):
+        return calibration.mechanism.of_mu_squared(calibration.rest, facts), reason
+    if calibration.family == "pure" and isinstance(calibration.mechanism, Mechanism):
+        return calibration.mechanism.calibrated(Guarantee(calibration.rest), facts), reason
+    return _approximate(calibration.request, calibration.mechanism, calibration.rest, facts)
 
 
-def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...]) -> list[Terms]:
+def _blocks(
+    calibration: LearningCalibration, request: Request, encoders: tuple[Encoder, ...]
+) -> list[ReleaseTerms]:
     """What is left, shared out for the least Σ d_b·σ_b²: from published facts, and within `rest`."""
-    before, leak = float_up(plan.before), plan.level_delta
-    if plan.family == "gaussian":
+    before, leak = float_up(calibration.before), calibration.level_delta
+    if calibration.family == "gaussian":
         found = []
         for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
-            scale = scale_of_counts(plan.law, plan.rest * share, histograms=1, steps=plan.steps)
+            scale = scale_of_counts(
+                calibration.law, calibration.rest * share, histograms=1, steps=calibration.steps
+            )
             reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
             mechanism = CalibratedGaussian(sigma=scale)
             found.append(gaussian_block(request, one, mechanism, reason, before=before, leak=leak))
@@ -514,7 +539,7 @@ def _blocks(plan: LearningPlan, request: Request, encoders: tuple[Encoder, ...])
         pure_block(
             request,
             one,
-            plan.rest * share,
+            calibration.rest * share,
             f"blocks: {share:.1%} of the ε that is left for the matrices",
             before=before,
             leak=leak,

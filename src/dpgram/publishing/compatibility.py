@@ -69,14 +69,14 @@ def _clashes() -> Iterator[Clash]:
     yield Clash(
         "learnt levels",
         "delta=0",
-        "that a level is there at all tells of a row, so levels cannot be learnt with delta = 0",
+        "the mere presence of a level can reveal a row, so levels cannot be learnt with delta = 0",
         "Give a delta such as 1e-6, or list the levels",
     )
     yield Clash(
         "by",
         "adjacency='replace-one'",
-        "groups at the price of one need add/remove neighbours: a replaced row can leave one group and enter "
-        "another, and so change two releases",
+        "groups can share one charge only with add/remove neighbours: a replaced row can leave one group "
+        "and enter another, and so change two releases",
         "Publish with adjacency='add-remove'",
     )
     yield Clash(
@@ -108,7 +108,7 @@ def _of_semidefinite(kinds: list[type[Mechanism]]) -> Iterator[Clash]:
     if all(kind.one_row_per_unit for kind in kinds):
         yield Clash(
             SEMIDEFINITE,
-            "several rows a unit",
+            "several rows per unit",
             "the mechanisms that give a positive semidefinite matrix are proven for units of one row only",
             f"Use unit_rows=1, or {without}",
         )
@@ -143,7 +143,7 @@ def _of_mechanism(kind: type[Mechanism]) -> Iterator[Clash]:
     if kind.one_row_per_unit:
         yield Clash(
             own,
-            "several rows a unit",
+            "several rows per unit",
             f"the guarantee of {name} is proven for units of one row only: several rows change the matrix by "
             "more than one direction, and could tell more",
             "Use gaussian or matrix-laplace, or unit_rows=1",
@@ -193,5 +193,5 @@ def refuse_clashes(options: Iterable[str]) -> None:
             found = clash_of(one, other)
             if found is not None:
                 raise OptionsError(
-                    f"{found.one} does not go with {found.other}: {found.why}", remedy=found.remedy
+                    f"{found.one} cannot be combined with {found.other}: {found.why}", remedy=found.remedy
                 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
 from dpgram.privacy.accountant import composed, describe
-from dpgram.publishing._learning import plan_learning
+from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import Asked, Request, check_rows, check_schema, open_ledger, requested
 from dpgram.publishing.terms import matrix_terms
@@ -105,8 +105,9 @@ def _price(request: Request, ledger: LedgerLike | None) -> Price:
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     if request.split:
-        plan = plan_learning(request, currency)
-        mechanism, reason, event = plan.mechanism.name, "what is learnt comes first", plan.price
+        calibration = calibrate_learning(request, currency)
+        mechanism, reason = calibration.mechanism.name, "what is learnt comes first"
+        event = calibration.price
     else:
         terms = matrix_terms(request, currency)
         mechanism, reason = terms[0].mechanism.name, terms[0].reason

@@ -254,8 +254,8 @@ class _Run:
         return LearningError(
             "the table could not be read again after the charge",
             got=problem,
-            remedy="Mend the source and publish again with the same options and ledger: that goes on from "
-            "here and charges nothing again",
+            remedy="Repair the source and publish again with the same options and ledger: that "
+            "continues from here and charges nothing twice",
             spent=composed(self.charged),
             cost=describe(composed(self.charged)),
             final=False,
@@ -272,7 +272,7 @@ class _Run:
             elif not self.receipts:
                 tell(
                     f"a publication with these options was interrupted after entry {paid.entry} of the "
-                    "ledger was charged: this call goes on with it, and charges nothing for what was drawn"
+                    "ledger was charged: this call continues it, and charges nothing for what was drawn"
                 )
             self.receipts.append(paid)
         self.allowance.add(event)
@@ -318,7 +318,7 @@ class Allowance:
             raise MechanismError(
                 "a measurement would cost more than was charged for it",
                 got=describe(event),
-                remedy="Report a bug: nothing was drawn",
+                remedy="This is a bug: please report it. Nothing was drawn",
             )
 
     def _move(self, event: Event, sign: int) -> None:
@@ -340,7 +340,7 @@ def warn_of_delta(delta: float, work: Pass, sums: Sums) -> None:
     rows = work.rows_read(sums) if unit is None else work.units_read(sums)
     if delta * rows > 1.0:
         tell(
-            f"delta = {delta:g} is above one in the {rows} {'rows' if unit is None else 'units'}: "
+            f"delta = {delta:g} is more than one in {rows} {'rows' if unit is None else 'units'}: "
             "with it one person in the table may be revealed"
         )
 

@@ -1,4 +1,4 @@
-"""publish(): request → plan → first pass → charge → draw → further passes → Release.
+"""publish(): request → calibration → first pass → charge → draw → further passes → Release.
 
 Everything a person can get wrong is found before a row is read; `publication` has the order from there on.
 """
@@ -20,11 +20,11 @@ from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing._learning import (
-    LearningPlan,
+    LearningCalibration,
     Learnt,
+    calibrate_learning,
     learn,
     learnt_terms,
-    plan_learning,
     refuse_few_rows,
 )
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
@@ -39,7 +39,7 @@ from dpgram.publishing.request import (
     requested,
 )
 from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import Terms, matrix_pass, matrix_terms
+from dpgram.publishing.terms import ReleaseTerms, matrix_pass, matrix_terms
 from dpgram.release import Release
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, Rows
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class CuratorReport:
     """For the curator's eyes only: the counts are exact, so they must not leave with the release."""
 
     counts: PolicyCounts
@@ -65,7 +65,7 @@ class Report:
     """How long reading and adding up took."""
     measured: Measurements = ()
     """What was measured before the matrix; this part is in the release as well."""
-    portion: str | None = None
+    part: str | None = None
     """Which of several releases this is about: its group or block."""
 
 
@@ -82,7 +82,7 @@ def publish(
     adjacency: AdjacencyName = "add-remove",
     engine: str | Engine = "auto",
     note: str = "",
-    report: Callable[[Report], None] | None = None,
+    report: Callable[[CuratorReport], None] | None = None,
     progress: Progress = None,
 ) -> Release:
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
@@ -194,18 +194,18 @@ def published(
     ledger: LedgerLike | None,
     entropy: Entropy,
     progress: Progress = None,
-    report: Callable[[Report], None] | None = None,
+    report: Callable[[CuratorReport], None] | None = None,
 ) -> Iterator[tuple[Release, ...]]:
     """The releases of a request. Until the block ends they are safe beside the ledger: save them in it."""
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)
     if request.split:
-        plan = plan_learning(request, currency)
+        calibration = calibrate_learning(request, currency)
         if request.expected is not None:
             # Units are never more than rows: too few rows are too few units as well.
-            refuse_few_rows(plan, float(request.expected), paid=None)
-        program, price = order.learning(plan), plan.price
+            refuse_few_rows(calibration, float(request.expected), paid=None)
+        program, price = order.learning(calibration), calibration.price
     else:
         terms = matrix_terms(request, currency)
         price = composed(one.event for one in terms)
@@ -247,20 +247,20 @@ class _Order:
 
     request: Request
     entropy: Literal["system", "seeded"]
-    report: Callable[[Report], None] | None
+    report: Callable[[CuratorReport], None] | None
     started: float = 0.0
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
 
-    def plain(self, terms: tuple[Terms, ...], price: Event) -> Program[tuple[Release, ...]]:
+    def plain(self, terms: tuple[ReleaseTerms, ...], price: Event) -> Program[tuple[Release, ...]]:
         """Everything is public but the matrix: one stage."""
         work = matrix_pass(terms, self.request.rules)
 
         def inspect(sums: Sums) -> None:
             self._refuse_too_many_rows(terms, max(found.counts.rows_used for found in sums))
             self._warn_of_delta(work, sums)
-            for one, found in zip(self._portions(terms), sums, strict=True):
+            for one, found in zip(self._parts(terms), sums, strict=True):
                 self._tell(*one, found.counts, price)
 
         answer = yield Stage(
@@ -271,31 +271,31 @@ class _Order:
         )
         return self._releases(terms, answer, [()] * len(terms))
 
-    def learning(self, plan: LearningPlan) -> Program[tuple[Release, ...]]:
+    def learning(self, calibration: LearningCalibration) -> Program[tuple[Release, ...]]:
         """What the schema leaves open is measured first."""
 
         def before(work: Pass, sums: Sums) -> None:
             rows = work.rows_read(sums)
             if self.request.adjacency.name == "replace-one":
                 units = self.request.rules.unit is not None
-                refuse_few_rows(plan, float(work.units_read(sums) if units else rows), paid=None)
-            name = plan.mechanism.name
-            self._refuse_too_many(name, plan.rows_at_most, rows)
+                refuse_few_rows(calibration, float(work.units_read(sums) if units else rows), paid=None)
+            name = calibration.mechanism.name
+            self._refuse_too_many(name, calibration.rows_at_most, rows)
             self._warn_of_delta(work, sums)
             if self.report is not None:
                 # Before the charge: a report that fails must not cost a release that was paid for.
                 self.report(
-                    Report(
+                    CuratorReport(
                         counts=PolicyCounts(rows_read=rows),
                         mechanism=name,
                         reason="what is learnt comes first",
-                        price=describe(plan.price),
+                        price=describe(calibration.price),
                         seconds=time.perf_counter() - self.started,
                     )
                 )
 
-        learnt: Learnt = yield from learn(plan, before)
-        terms = learnt_terms(plan, learnt)
+        learnt: Learnt = yield from learn(calibration, before)
+        terms = learnt_terms(calibration, learnt)
         rules = replace(self.request.rules, schema=learnt.schema)
         seen: list[Sums] = []
         stage = Stage(
@@ -307,8 +307,8 @@ class _Order:
         answer = yield stage
         releases = self._releases(terms, answer, learnt.measured)
         for sums in seen:
-            for (one, level), found in zip(self._portions(terms), sums, strict=True):
-                self._tell_afterwards(one, level, found.counts, plan.price, releases[0].measured)
+            for (one, level), found in zip(self._parts(terms), sums, strict=True):
+                self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
         for name in unresolved(releases[0]):
             tell(
                 f"the bounds learnt for {name!r} are far wider than its values, so that noise will hide it: "
@@ -316,12 +316,12 @@ class _Order:
             )
         return releases
 
-    def _portions(self, terms: Sequence[Terms]) -> list[tuple[Terms, str | None]]:
+    def _parts(self, terms: Sequence[ReleaseTerms]) -> list[tuple[ReleaseTerms, str | None]]:
         """Every release: a block, and in it a group."""
         return [(one, level) for one in terms for level in self.request.rules.groups]
 
     def _releases(
-        self, terms: Sequence[Terms], answer: Answer, measured: Sequence[Measurements]
+        self, terms: Sequence[ReleaseTerms], answer: Answer, measured: Sequence[Measurements]
     ) -> tuple[Release, ...]:
         rules, receipts = self.request.rules, answer.receipts
         releases = []
@@ -352,12 +352,17 @@ class _Order:
                 )
         return tuple(releases)
 
-    def _tell(self, terms: Terms, level: str | None, counts: PolicyCounts, price: Event) -> None:
+    def _tell(self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts, price: Event) -> None:
         if self.report is not None:
             self.report(self._report(terms, level, counts, price))
 
     def _tell_afterwards(
-        self, terms: Terms, level: str | None, counts: PolicyCounts, price: Event, measured: Measurements
+        self,
+        terms: ReleaseTerms,
+        level: str | None,
+        counts: PolicyCounts,
+        price: Event,
+        measured: Measurements,
     ) -> None:
         if self.report is None:
             return
@@ -366,16 +371,18 @@ class _Order:
         except Exception as problem:  # noqa: BLE001  (whatever it is: the release has been paid for)
             tell(f"the report after the charge failed ({type(problem).__name__}); the release is whole")
 
-    def _report(self, terms: Terms, level: str | None, counts: PolicyCounts, price: Event) -> Report:
+    def _report(
+        self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts, price: Event
+    ) -> CuratorReport:
         group, block = _group(self.request.rules.by, level), terms.block
-        portion = None if block is None else f"block {block.number} of {block.of}"
-        return Report(
+        part = None if block is None else f"block {block.number} of {block.of}"
+        return CuratorReport(
             counts=counts,
             mechanism=terms.mechanism.name,
             reason=terms.reason,
             price=describe(price),
             seconds=time.perf_counter() - self.started,
-            portion=portion if group is None else f"{group.column} = {group.level}",
+            part=part if group is None else f"{group.column} = {group.level}",
         )
 
     def _warn_of_delta(self, work: Pass, sums: Sums) -> None:
@@ -386,11 +393,11 @@ class _Order:
         rows = work.rows_read(sums) if unit is None else work.units_read(sums)
         if self.request.guarantee.delta * rows > 1.0:
             tell(
-                f"delta = {self.request.guarantee.delta:g} is above one in the {rows} "
+                f"delta = {self.request.guarantee.delta:g} is more than one in {rows} "
                 f"{'rows' if unit is None else 'units'}: with it one person in the table may be revealed"
             )
 
-    def _refuse_too_many_rows(self, terms: Sequence[Terms], rows: int) -> None:
+    def _refuse_too_many_rows(self, terms: Sequence[ReleaseTerms], rows: int) -> None:
         for one in terms:
             self._refuse_too_many(one.mechanism.name, one.mechanism.kind.rows_at_most, rows)
 

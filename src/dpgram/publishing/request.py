@@ -26,7 +26,7 @@ from dpgram.schema import Schema
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
-    from dpgram.publishing.publisher import Report
+    from dpgram.publishing.publisher import CuratorReport
 
 LedgerLike: TypeAlias = Ledger | str | os.PathLike[str]
 LEAST_EPSILON: Final = 1e-6
@@ -34,7 +34,7 @@ LEAST_EPSILON: Final = 1e-6
 
 
 class Asked(TypedDict, total=False):
-    """What a curator may settle beside the schema, ε and δ: public facts only."""
+    """What a curator may choose beside the schema, ε and δ: public facts only."""
 
     rows: Rows
     adaptive: bool | Adaptive
@@ -49,7 +49,7 @@ class Options(Asked, total=False):
     ledger: LedgerLike | None
     engine: str | Engine
     progress: Progress
-    report: Callable[[Report], None] | None
+    report: Callable[[CuratorReport], None] | None
 
 
 @final
@@ -85,7 +85,7 @@ class Request:
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
             "blocks": self.rules.schema.blocks is not None,
-            "several rows a unit": several,
+            "several rows per unit": several,
             "units in several groups": several and rules.by is not None,
             mechanism_option(self.mechanism): True,
         }
@@ -188,7 +188,6 @@ def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guara
 
 
 def check_schema(schema: object) -> None:
-    """Refuse what is no schema."""
     if not isinstance(schema, Schema):
         raise SchemaError(
             "publish needs a Schema",
@@ -208,7 +207,6 @@ def check_rows(rows: object) -> None:
 
 
 def open_ledger(ledger: LedgerLike | None) -> Ledger | None:
-    """The ledger itself, or the one at this path."""
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
     if not isinstance(ledger, str | os.PathLike):

@@ -36,7 +36,7 @@ from dpgram.schema import Schema
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ReleaseTerms:
     """The matrix of one release: its columns, its noise, its promise. Public facts only."""
 
     encoder: Encoder
@@ -54,7 +54,6 @@ class Terms:
 
     @property
     def schema(self) -> Schema:
-        """The columns of the matrix."""
         return self.encoder.schema
 
     @property
@@ -74,7 +73,6 @@ class Terms:
 
     @property
     def measurement(self) -> Gram:
-        """The matrix as one of the measurements of a publication."""
         return Gram(encoder=self.encoder, mechanism=self.mechanism, facts=self.facts)
 
     def used(self) -> MechanismUsed:
@@ -100,14 +98,14 @@ def stated(
     )
 
 
-def matrix_pass(terms: Sequence[Terms], rules: RowRules) -> Pass:
+def matrix_pass(terms: Sequence[ReleaseTerms], rules: RowRules) -> Pass:
     """One pass that adds up the matrices of all blocks and groups."""
     return Pass(rules=rules, statistics=tuple(one.measurement.statistic for one in terms))
 
 
 def terms_of(
     schema: Schema, *, epsilon: float, delta: float, ledger: LedgerLike | None = None, **asked: Unpack[Asked]
-) -> tuple[Terms, ...]:
+) -> tuple[ReleaseTerms, ...]:
     """Validate and price it, for every block. Reads no data, spends nothing, raises what `publish` would."""
     book = open_ledger(ledger)
     request = requested(schema, epsilon=epsilon, delta=delta, **asked)
@@ -118,7 +116,7 @@ def terms_of(
     return terms
 
 
-def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ...]:
+def matrix_terms(request: Request, currency: Currency | None) -> tuple[ReleaseTerms, ...]:
     """The terms of a publication that learns nothing before the matrix."""
     encoders = request.encoders(request.rules.schema)
     if request.rules.schema.blocks is not None:
@@ -128,7 +126,7 @@ def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ..
     chosen = choose(request.mechanism, request.guarantee, facts, currency)
     event = chosen.mechanism.event(facts)
     return (
-        Terms(
+        ReleaseTerms(
             encoder=encoder,
             facts=facts,
             guarantee=chosen.guarantee,
@@ -141,7 +139,9 @@ def matrix_terms(request: Request, currency: Currency | None) -> tuple[Terms, ..
     )
 
 
-def _in_blocks(request: Request, encoders: Sequence[Encoder], currency: Currency | None) -> tuple[Terms, ...]:
+def _in_blocks(
+    request: Request, encoders: Sequence[Encoder], currency: Currency | None
+) -> tuple[ReleaseTerms, ...]:
     """The noise of each block, all together within the guarantee, with the least Σ d_b·σ_b².
 
     Proof: proofs/blocks.md#blocks-split.
@@ -159,11 +159,13 @@ def _in_blocks(request: Request, encoders: Sequence[Encoder], currency: Currency
     return numbered_blocks(own, joint, gaussian)
 
 
-def numbered_blocks(own: Sequence[Terms], joint: Guarantee, gaussian: GaussianDP | None) -> tuple[Terms, ...]:
+def numbered_blocks(
+    own: Sequence[ReleaseTerms], joint: Guarantee, gaussian: GaussianDP | None
+) -> tuple[ReleaseTerms, ...]:
     """The terms of every block, each with what all of them promise together."""
     promise = stated(joint, own[0].facts.adjacency.name, own[0].unit, gaussian)
     return tuple(
-        Terms(
+        ReleaseTerms(
             encoder=one.encoder,
             facts=one.facts,
             guarantee=one.guarantee,
@@ -178,7 +180,7 @@ def numbered_blocks(own: Sequence[Terms], joint: Guarantee, gaussian: GaussianDP
     )
 
 
-def _gaussian_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, ...]:
+def _gaussian_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[ReleaseTerms, ...]:
     """Σ μ_b² is the μ² of the whole guarantee. Proof: proofs/blocks.md#blocks-gaussian."""
     joint = Gaussian().calibrated(request.guarantee, request.facts(encoders[0]))
     return tuple(
@@ -201,7 +203,7 @@ def gaussian_block(
     *,
     before: float = 0.0,
     leak: float = 0.0,
-) -> Terms:
+) -> ReleaseTerms:
     """One block under Gaussian noise; `before` is the μ², `leak` the δ of what was measured before it."""
     facts = request.facts(encoder)
     event = mechanism.event(facts)
@@ -211,7 +213,7 @@ def gaussian_block(
     delta = request.guarantee.delta
     left = (delta - leak) * (1.0 - DISCRETE_SLACK)
     own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(left) + DISCRETE_SLACK
-    return Terms(
+    return ReleaseTerms(
         encoder=encoder,
         facts=facts,
         guarantee=Guarantee(min(own, request.guarantee.epsilon), delta),
@@ -224,7 +226,7 @@ def gaussian_block(
     )
 
 
-def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[Terms, ...]:
+def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[ReleaseTerms, ...]:
     """Σ ε_b = ε. Proof: proofs/blocks.md#blocks-pure."""
     return tuple(
         pure_block(
@@ -245,11 +247,11 @@ def pure_block(
     *,
     before: float = 0.0,
     leak: float = 0.0,
-) -> Terms:
+) -> ReleaseTerms:
     """One block under matrix Laplace noise; `before` is the ε, `leak` the δ of what came before it."""
     facts = request.facts(encoder)
     mechanism = MatrixLaplace().calibrated(Guarantee(epsilon), facts)
-    return Terms(
+    return ReleaseTerms(
         encoder=encoder,
         facts=facts,
         guarantee=Guarantee(up(epsilon + before) if before else epsilon, leak),

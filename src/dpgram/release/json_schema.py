@@ -45,7 +45,6 @@ def json_schema() -> dict[str, object]:
 
 
 def as_file() -> str:
-    """The text of the committed file."""
     return json.dumps(json_schema(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 

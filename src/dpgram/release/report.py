@@ -123,7 +123,7 @@ def _attacker(release: Release) -> str:
         "<ul><li><strong>Can:</strong> test the suspicion, and do somewhat better than guessing. The table "
         "and the picture give the best that any test can do.</li>\n"
         "<li><strong>Can:</strong> learn facts about the whole table, such as that smokers have higher "
-        "charges, and apply them to somebody known to smoke. That would be so if the victim had stayed "
+        "charges, and apply them to somebody known to smoke. It would be the same if the victim had stayed "
         "out.</li>\n"
         "<li><strong>Cannot:</strong> do better than the tables below, by any method, ever.</li>\n"
         "<li><strong>Cannot:</strong> read a single row, or ask the table anything: it is not in the file."
@@ -157,9 +157,7 @@ def _released(release: Release) -> str:
 
 def _learnt(release: Release) -> str:
     learnt = release.measured or None
-    return (
-        "" if learnt is None else ", except what was learnt privately, at the expense of the same guarantee"
-    )
+    return "" if learnt is None else ", except what was learnt privately, under the same guarantee"
 
 
 def _budget(release: Release, ledger: Path | None) -> str:
@@ -243,7 +241,7 @@ def _spending(shares: Sequence[float]) -> str:
         )
         start += share
     return (
-        f'<svg viewBox="0 0 560 70" width="560" role="img" aria-label="{start:.1%} of the budget are spent">'
+        f'<svg viewBox="0 0 560 70" width="560" role="img" aria-label="{start:.1%} of the budget is spent">'
         + "".join(bars)
         + '<rect x="10" y="10" width="540" height="28" fill="none" stroke="var(--quiet)"/>'
         f'<text x="10" y="60">spent {start:.1%}</text>'

@@ -102,7 +102,7 @@ def _read(path: Path) -> bytes:
             mode = os.fstat(stream.fileno()).st_mode
             if os.name == "posix" and mode & _OTHERS:
                 raise SignatureError(
-                    f"others than its owner may use the key file {path}",
+                    f"other users can read the key file {path}",
                     got=f"permissions {stat.S_IMODE(mode):04o}",
                     limit="0600",
                     remedy=f"chmod 600 {path}; and if it was ever readable, make a new key",

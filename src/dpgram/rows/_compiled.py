@@ -1,8 +1,8 @@
 """The kernel as compiled loops: for tables with so many cells that compiling pays.
 
-A block holds its rows by columns (one contiguous line of numbers for each column), so that every loop below
+A chunk holds its rows by columns (one contiguous line of numbers for each column), so that every loop below
 runs over neighbouring numbers and the compiler can use the whole width of the machine's registers. Each value
-depends on its own row only, by a fixed sequence of IEEE operations (no fast-math), so neither the block size
+depends on its own row only, by a fixed sequence of IEEE operations (no fast-math), so neither the chunk size
 nor the place of a row in it can change a bit. Why this form: docs/adr/0002-fused-kernel.md.
 `dpgram.rows._vectorised` does the same operations in the same order: a change here is a change there.
 """
@@ -272,7 +272,7 @@ def _flag(norms: Floats, units: Integers, limit: int, over: Bytes) -> int:
 
 
 @compiled
-def _settle(
+def _round_within(
     out: Floats,
     first: int,
     last: int,
@@ -312,8 +312,8 @@ def _settle(
 
 
 @compiled
-def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
-    """See `Kernel.settle_lines`.
+def round_lines(lines: Floats, factor: Floats, limit: int) -> None:
+    """See `Kernel.round_lines`.
 
     Proof: proofs/adassp.md#adassp-lattice.
     """
@@ -321,7 +321,7 @@ def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
     for first in range(0, lines.shape[1], _TILE):
         last = min(first + _TILE, lines.shape[1])
         size = last - first
-        _settle(lines, first, last, factor[first:last], no_units, limit, norms[:size], over[:size])
+        _round_within(lines, first, last, factor[first:last], no_units, limit, norms[:size], over[:size])
 
 
 @compiled
@@ -421,7 +421,7 @@ def _derive(
 
 
 @compiled
-def encode_block(
+def encode_rows(
     rows: Floats,
     raw: Floats,
     count: int,
@@ -437,7 +437,6 @@ def encode_block(
     counts: Integers,
     out: Floats,
 ) -> int:
-    """See `Kernel.encode_block`."""
     missing, over, nothing = np.empty(_TILE, np.uint8), np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
     first_norms, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
     uncounted = np.zeros_like(counts)
@@ -468,7 +467,7 @@ def encode_block(
             if scaled:
                 _factors(norms, clip, own, weights[first:last], left_out, counts)
             factor = norms[: size if scaled else 0]
-            _settle(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
+            _round_within(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
         # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
         whole = kept == first and _count(left_out) == 0
         kept = last if whole else _keep(out, left_out, first, kept)
@@ -485,7 +484,6 @@ def _mix(value: np.uint64) -> np.uint64:
 
 @compiled
 def text_hashes(places: Integers, letters: Bytes) -> Hashes:
-    """See `Kernel.text_hashes`."""
     hashes = np.empty(len(places) - 1, np.uint64)
     for i in range(len(hashes)):
         value = FNV_START
@@ -497,7 +495,6 @@ def text_hashes(places: Integers, letters: Bytes) -> Hashes:
 
 @compiled
 def row_hashes(seeds: Hashes, bits: Hashes) -> tuple[Hashes, Hashes]:
-    """See `Kernel.row_hashes`."""
     first, second = np.empty(len(seeds), np.uint64), np.empty(len(seeds), np.uint64)
     for i in range(bits.shape[0]):
         one, two = seeds[i], _mix(seeds[i])

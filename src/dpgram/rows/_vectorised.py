@@ -48,7 +48,7 @@ from dpgram.schema.encodings import UNKNOWN_CODE
 
 Mask = npt.NDArray[np.bool_]
 
-_PIECE: Final = 4_000  # columns of lines settled at a time: temporary lines stay near the processor
+_PIECE: Final = 4_000  # columns of lines rounded at a time: temporary lines stay near the processor
 _FEW: Final = 32  # texts so few that Python's integers are faster than lines of one letter of each
 _BITS: Final = (1 << 64) - 1
 
@@ -182,7 +182,7 @@ def _factors(
     return factor
 
 
-def _settle(lines: Floats, factor: Floats, limits: Floats) -> None:
+def _round_within(lines: Floats, factor: Floats, limits: Floats) -> None:
     """Scale by `factor` unless it is empty; round to integers, truncate the rows that would be too long.
 
     In the end |q|² ≤ limit. Rows must come in with |a|² within rounding errors of that.
@@ -210,18 +210,18 @@ def _shorten(row: Floats, limit: float) -> None:
         row[largest] -= np.sign(row[largest])
 
 
-def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
-    """See `Kernel.settle_lines`.
+def round_lines(lines: Floats, factor: Floats, limit: int) -> None:
+    """See `Kernel.round_lines`.
 
     Proof: proofs/adassp.md#adassp-lattice.
     """
     with np.errstate(all="ignore"):  # a warning would tell of one row
         for first in range(0, lines.shape[1], _PIECE):
             piece = lines[:, first : first + _PIECE]
-            _settle(piece, factor[first : first + _PIECE], np.full(piece.shape[1], float(limit)))
+            _round_within(piece, factor[first : first + _PIECE], np.full(piece.shape[1], float(limit)))
 
 
-def encode_block(
+def encode_rows(
     rows: Floats,
     raw: Floats,
     count: int,
@@ -237,7 +237,6 @@ def encode_block(
     counts: Integers,
     out: Floats,
 ) -> int:
-    """See `Kernel.encode_block`."""
     cells, lines = raw[:, :count], out[:, :count]
     if len(rows):
         cells[:] = rows[:count].T
@@ -252,7 +251,7 @@ def encode_block(
         scaled = clip or len(units) > 0 or len(weights) > 0
         factor = _factors(norms, clip, units, weights, left_out, counts) if scaled else norms[:0]
         limits = ROW_NORM_SQUARED // units if len(units) else np.full(count, ROW_NORM_SQUARED)
-        _settle(lines, factor, limits.astype(np.float64))
+        _round_within(lines, factor, limits.astype(np.float64))
     if not left_out.any():
         return count
     kept = count - int(np.count_nonzero(left_out))
@@ -270,7 +269,6 @@ def mixed(values: Hashes) -> Hashes:
 
 
 def text_hashes(places: Integers, letters: Bytes) -> Hashes:
-    """See `Kernel.text_hashes`."""
     lengths = np.diff(places)
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = places[:-1][order], lengths[order]
@@ -296,7 +294,6 @@ def _fnv(value: int, letters: bytes) -> int:
 
 
 def row_hashes(seeds: Hashes, bits: Hashes) -> tuple[Hashes, Hashes]:
-    """See `Kernel.row_hashes`."""
     one, two = seeds.copy(), mixed(seeds)
     with np.errstate(over="ignore"):
         for place in range(bits.shape[1]):

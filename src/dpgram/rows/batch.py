@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.block_encoder import read_lines, refuse_breaches
+from dpgram.rows.batch_encoder import read_lines, refuse_breaches
 from dpgram.rows.level_buckets import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
@@ -181,7 +181,7 @@ class CountedRows:
         return 0 if self.rows.ids is None else int(self.units.max(initial=-1)) + 1
 
     @cached_property
-    def representatives(self) -> Integers:
+    def one_row_per_unit(self) -> Integers:
         """The places of the rows that counts are made of: all that are placed or, with units, one of each.
 
         Of a unit's rows the one with the fewest gaps is taken and, among those, the one with the least hash

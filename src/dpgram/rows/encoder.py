@@ -20,19 +20,19 @@ from dpgram.errors import SchemaError
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:  # compilers and readers are loaded only where rows are encoded
-    from dpgram.rows.block_encoder import BlockEncoder
+    from dpgram.rows.batch_encoder import BatchEncoder
 
 Missing = Literal["drop", "midpoint"]
 """What happens to a row with a missing cell: left out, or the cell put at the middle of its range."""
 
 LEAST_RADIUS: Final = 1e-9
 
-BLOCK_ROWS: Final = 4_000
-"""Most rows of a block: enough to feed the matrix product, few enough to stay near the processor. Not a power
-of two, so that the lines of a block do not compete for the same places of the cache."""
-LEAST_BLOCK_ROWS: Final = 1_000
-BLOCK_CELLS: Final = 1 << 18
-"""Most cells of a block between these: wide schemas get shorter blocks."""
+CHUNK_ROWS: Final = 4_000
+"""Most rows of a chunk: enough to feed the matrix product, few enough to stay near the processor. Not a power
+of two, so that the lines of a chunk do not compete for the same places of the cache."""
+LEAST_CHUNK_ROWS: Final = 1_000
+CHUNK_CELLS: Final = 1 << 18
+"""Most cells of a chunk between these: wide schemas get shorter chunks."""
 
 
 @final
@@ -74,8 +74,8 @@ class Encoded:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Lattice rows held by columns: `lines` has one line a column, then lines of zeros.
+class EncodedRows:
+    """Lattice rows held by columns: `lines` has one line for each column, then lines of zeros.
 
     The zeros fill up to a multiple of `LINE_GROUP` lines: the matrix product of 24 columns takes three
     quarters of the time of 23.
@@ -133,15 +133,14 @@ class Encoder:
         return self.radius**2 < self.schema.max_norm_squared * (1 - 1e-12)
 
     @property
-    def block_rows(self) -> int:
-        """Rows encoded at a time."""
-        return min(BLOCK_ROWS, max(LEAST_BLOCK_ROWS, BLOCK_CELLS // self.schema.width))
+    def chunk_rows(self) -> int:
+        return min(CHUNK_ROWS, max(LEAST_CHUNK_ROWS, CHUNK_CELLS // self.schema.width))
 
-    def blocks(self) -> BlockEncoder:
-        """Working memory for one thread, which encodes block after block."""
-        from dpgram.rows.block_encoder import BlockEncoder
+    def batch_encoder(self) -> BatchEncoder:
+        """Working memory for one thread, which encodes chunk after chunk."""
+        from dpgram.rows.batch_encoder import BatchEncoder
 
-        return BlockEncoder(self)
+        return BatchEncoder(self)
 
     def encode(
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
@@ -153,9 +152,9 @@ class Encoder:
         each, so that together they weigh no more than one row.
         """
         counts, rows = PolicyCounts(), [np.empty((0, self.schema.width))]
-        for block in self.blocks().encode(batch, first_row=first_row, unit_rows=unit_rows):
-            counts += block.counts
-            rows.append(block.lines[: self.schema.width].T.copy())  # the next block overwrites this one
+        for chunk in self.batch_encoder().encode(batch, first_row=first_row, unit_rows=unit_rows):
+            counts += chunk.counts
+            rows.append(chunk.lines[: self.schema.width].T.copy())  # the next chunk overwrites this one
         return Encoded(rows=np.ascontiguousarray(np.concatenate(rows)), counts=counts)
 
 

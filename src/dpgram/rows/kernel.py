@@ -48,7 +48,7 @@ numpy would still be ahead for some time, but not by more than the user notices.
 class Kernel(Protocol):
     """What both forms offer."""
 
-    def encode_block(
+    def encode_rows(
         self,
         rows: Floats,
         raw: Floats,
@@ -65,7 +65,7 @@ class Kernel(Protocol):
         counts: Integers,
         out: Floats,
     ) -> int:
-        """Encode `count` rows into the lines of `out` (one line a column); gives how many of them were kept.
+        """Encode `count` rows into the lines of `out` (one line per column); returns how many were kept.
 
         The source cells are in the lines of `raw`, or, if `rows` is not empty, in its rows (`raw` is then
         scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown
@@ -74,7 +74,7 @@ class Kernel(Protocol):
         `counts` is added to.
         """
 
-    def settle_lines(self, lines: Floats, factor: Floats, limit: int) -> None:
+    def round_lines(self, lines: Floats, factor: Floats, limit: int) -> None:
         """The encoder's rounding for lines that something else has filled, in place: |q|² ≤ limit, exactly.
 
         `factor` is empty, or has a factor for each row, by which it is scaled before.
@@ -136,6 +136,5 @@ def kernel(cells: int) -> Kernel:
     return _compiled
 
 
-def settle_lines(lines: Floats, factor: Floats, limit: int) -> None:
-    """See `Kernel.settle_lines`."""
-    kernel(lines.size).settle_lines(lines, factor, limit)
+def round_lines(lines: Floats, factor: Floats, limit: int) -> None:
+    kernel(lines.size).round_lines(lines, factor, limit)

@@ -51,7 +51,7 @@ def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:
             f"column {column!r} is declared categorical but the data has another type in it",
             got=str(kind),
             limit="text, integers, floats or booleans",
-            remedy="Convert the column before, or declare it as another kind",
+            remedy="Convert the column first, or declare it as another kind",
         )
     return write
 

@@ -21,7 +21,7 @@ GROUPS_AT_MOST: Final = 10_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Who is protected and how rows count: what is publicly settled about the rows of a table.
+    """Who is protected and how rows count: the public rules for the rows of a table.
 
     `unit` names the column that says whose row it is: the guarantee then covers all rows of a person, who
     counts as one; with `unit_rows=k` every row counts alike, and at most k rows of a person count. `weight`
@@ -103,7 +103,7 @@ def row_rules(schema: Schema, rows: Rows = EVERY_ROW) -> RowRules:
     extra = [None if levels is None else levels.name, None if survey is None else survey.column]
     named = [name for name in (unit, *extra) if name is not None]
     if len(set(named)) < len(named):
-        raise SchemaError("unit, by and weight need a column each", got=", ".join(map(repr, named)))
+        raise SchemaError("unit, by and weight must be different columns", got=", ".join(map(repr, named)))
     for name in named:
         if name in rest.source_columns:
             raise SchemaError(
@@ -131,7 +131,7 @@ def without(schema: Schema, names: Iterable[str]) -> Schema:
         return schema
     kept = [column for column in schema.columns if column.name not in gone]
     if not kept:
-        raise SchemaError("no column is left to publish", remedy="Declare those that shall be published")
+        raise SchemaError("no column is left to publish", remedy="Declare the columns to publish")
     return Schema(*kept, constant=schema.constant, blocks=schema.blocks)
 
 

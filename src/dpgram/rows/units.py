@@ -57,10 +57,10 @@ def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
     read = next((read for test, read in _READERS.items() if test(cells.type)), None)
     if read is None:
         raise SourceError(
-            f"column {column!r} cannot tell units apart: its type is no id",
+            f"column {column!r} cannot tell units apart: values of its type are no ids",
             got=str(cells.type),
             limit="text, integers, floats, booleans, dates, timestamps, decimals, UUIDs or bytes",
-            remedy="Convert the column before",
+            remedy="Convert the column first",
         )
     return read(cells)
 

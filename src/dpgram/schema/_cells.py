@@ -79,7 +79,7 @@ def _unreadable(found: pa.DataType, name: str, kind: str, readable: str, remedy:
         f"column {name!r} is declared {kind} but the data has another type in it",
         got=str(found),
         limit=readable,
-        remedy=remedy or "Convert the column before, or declare it as another kind",
+        remedy=remedy or "Convert the column first, or declare it as another kind",
     )
 
 

@@ -68,7 +68,6 @@ class StreamSource(Source):
         return self.known_rows
 
     def describe(self) -> str:
-        """Where the stream comes from."""
         return f"{self.label}, {len(self.columns)} columns"
 
     def partitions(self) -> Sequence[Partition]:

@@ -20,7 +20,7 @@ from dpgram.errors import SourceError
 BLOCK = 1 << 20  # bytes looked at together
 QUOTE = b'"'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-REMEDY = 'Write it again by a program that doubles each " inside a cell, or as Parquet.'
+REMEDY = 'Write it again with a program that doubles each " inside a cell, or as Parquet.'
 
 
 def open_bytes(path: Path) -> IO[bytes]:

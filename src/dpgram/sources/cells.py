@@ -74,7 +74,7 @@ def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
     least, most = ends["min"].as_py(), ends["max"].as_py()
     if least is not None and (least < 0 or most >= len(column.dictionary)):
         raise SourceError(
-            f"column {name!r} is damaged: it points outside of its own list of values",
+            f"column {name!r} is damaged: it points outside its own list of values",
             remedy="Write the file again from where it came",
         )
 

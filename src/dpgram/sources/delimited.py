@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 UNPACKING_FAILURES = (OSError, EOFError, zlib.error)
-PORTION = 1 << 24  # bytes of a file in another encoding than UTF-8 that are read together
+CHUNK = 1 << 24  # bytes of a file in another encoding than UTF-8 that are read together
 
 
 def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Source:
@@ -63,7 +63,7 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
     if not ids or _is_utf8(path):
         yield from stream(_scan(path, separator, request), request)
         return
-    for header, records in _portions(path):
+    for header, records in _chunks(path):
         frame = _scan(header + records, separator, request).collect()
         # Latin-1 has one letter for each byte, so nothing of the id is lost, whatever the file is written in.
         raw = _scan(header + records.decode("latin-1").encode(), separator, request).select(ids).collect()
@@ -106,12 +106,12 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
-def _portions(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """The header and, each time, the next records: whole ones, about `PORTION` bytes of them."""
+def _chunks(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """The header and, each time, the next records: whole ones, about `CHUNK` bytes of them."""
     with open_bytes(path) as file:
         header, rest = b"", b""
         while True:
-            block = file.read(max(PORTION, len(rest)))
+            block = file.read(max(CHUNK, len(rest)))
             pending = rest + block
             ends = _record_ends(pending) if block else np.array([len(pending)])
             if not header and len(ends):
@@ -148,7 +148,7 @@ def _header(path: Path) -> list[str]:
     names = attempt(read, (*UNPACKING_FAILURES, csv.Error, ValueError), unreadable(path))
     if not names:
         raise SourceError(
-            f"the file {str(path)!r} is empty: it has not even column names",
+            f"the file {str(path)!r} is empty: it does not even have column names",
             remedy="Its first line must be a header with the names of the columns.",
         )
     return names

@@ -115,7 +115,7 @@ def unreadable(path: Path) -> Callable[[BaseException], SourceError]:
             )
         if path.is_file() and path.stat().st_size == 0:
             return SourceError(
-                f"the file {str(path)!r} is empty: it has not even column names",
+                f"the file {str(path)!r} is empty: it does not even have column names",
                 got="0 bytes",
                 remedy="Write it again, or take it out of the list.",
             )

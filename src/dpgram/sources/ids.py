@@ -132,7 +132,6 @@ def bytes_id(content: bytes) -> str | None:
 
 
 def whole_id(number: int) -> str | None:
-    """The id of an integer."""
     return str(number) if abs(number) < 10**LONGEST_NUMBER else None
 
 

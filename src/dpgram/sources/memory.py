@@ -42,11 +42,9 @@ class MemorySource(Source):
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return self.length
 
     def describe(self) -> str:
-        """What kind of table it is."""
         return f"{self.label}, {len(self.columns)} columns"
 
     def partitions(self) -> Sequence[Partition]:
@@ -211,7 +209,7 @@ def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
             f"column {name!r} cannot tell units apart: ids that differ in the last digits would become one",
             got=str(column.dtype),
             limit="floats of at most 64 bits",
-            remedy="Convert the column to integers or text before",
+            remedy="Convert the column to integers or text first",
         )
     return attempt(
         lambda: _from_numpy(column, kind),
@@ -316,7 +314,6 @@ def _pandas_type(column: Any) -> str:
 
 
 def polars_source(data: Any, request: Request) -> Source:
-    """A Polars frame in memory."""
     request.check(data.columns, "the Polars frame")
     frame = data.select(request.columns)
     return MemorySource(

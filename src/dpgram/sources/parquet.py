@@ -63,7 +63,6 @@ class ParquetSource(Source):
         return self.total
 
     def describe(self) -> str:
-        """Which files are read."""
         return f"{self.label}, {len(self.columns)} columns"
 
     def partitions(self) -> Sequence[Partition]:

@@ -144,7 +144,7 @@ def _threadsafe(data: Pair) -> Callable[[], Any]:
     place, temporary = attempt(lambda: _of_sqlite(database), FAILURES, _explain)
     if temporary:
         raise SourceError(
-            "the SQLite connection has temporary tables or views, which are read by nobody but itself",
+            "the SQLite connection has temporary tables or views, which nobody else can read",
             got=f"{temporary}",
             limit="none: such a table would hide another one of the same name",
             remedy="Give a connection without any, or make them tables of the database",
@@ -154,7 +154,7 @@ def _threadsafe(data: Pair) -> Callable[[], Any]:
         return lambda: closing(_copy(held))
     if database.in_transaction:
         raise SourceError(
-            "the SQLite connection has a transaction open, whose rows are read by nobody but itself",
+            "the SQLite connection has a transaction open, whose rows nobody else can read",
             limit="a connection with everything committed (in Python 3.12, autocommit=False never is)",
             remedy="Commit it or roll it back, and publish after that",
         )

@@ -63,12 +63,12 @@ class ExactCells:
     def to_bytes(self) -> bytes:
         """A self-checking form for shipping between workers."""
         head: dict[str, object] = {"shape": self.cells.shape, "counts": asdict(self.counts)}
-        return sealed(self.MAGIC, head, self.cells.astype("<i8").tobytes())
+        return packed(self.MAGIC, head, self.cells.astype("<i8").tobytes())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read the form written by `to_bytes`; refuses anything cut, altered or foreign."""
-        head, payload = opened(cls.MAGIC, data)
+        head, payload = unpacked(cls.MAGIC, data)
         shape = tuple(head["shape"])
         if len(payload) != 8 * int(np.prod(shape, dtype=object)):
             raise DpgramError("these bytes of a sum contradict their own head", remedy="Make them again")
@@ -76,18 +76,18 @@ class ExactCells:
         return cls(cells, PolicyCounts(**head["counts"]))
 
 
-def sealed(magic: bytes, head: dict[str, object], payload: bytes) -> bytes:
+def packed(magic: bytes, head: dict[str, object], payload: bytes) -> bytes:
     """Head and payload with their lengths and a digest."""
     text = json.dumps(head).encode()
     body = magic + _LENGTH.pack(len(text)) + text + payload
     return body + hashlib.sha256(body).digest()
 
 
-def opened(magic: bytes, data: bytes) -> tuple[dict[str, Any], bytes]:
-    """The head and payload that `sealed` joined."""
+def unpacked(magic: bytes, data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The head and payload that `packed` joined."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not body.startswith(magic):
-        raise DpgramError("these bytes are no sum of this version")
+        raise DpgramError("these bytes are not a sum of this version")
     if hashlib.sha256(body).digest() != digest:
         raise DpgramError("these bytes of a sum are cut or altered", remedy="Make them again")
     start = len(magic) + _LENGTH.size

@@ -50,7 +50,6 @@ class ColumnMomentsOf(Statistic):
         return ColumnMomentsAccumulator(self, rules)
 
     def zero(self, rules: RowRules) -> tuple[ExactColumnMoments, ...]:
-        """No sums."""
         refuse_split(rules)
         return (ExactColumnMoments(np.zeros((3, len(self.columns)), np.int64), PolicyCounts()),)
 
@@ -69,7 +68,7 @@ class ColumnMomentsAccumulator:
 
     def add(self, rows: CountedRows) -> None:
         """Add up the cells that are there; with units, those of one row of each."""
-        chosen = rows.representatives
+        chosen = rows.one_row_per_unit
         read = int(rows.placed.sum())
         self._counts += outside(rows) + PolicyCounts(
             rows_read=read, rows_used=len(chosen), rows_dropped=read - len(chosen)
@@ -90,5 +89,5 @@ def on_lattice(line: Floats, low: float, high: float) -> npt.NDArray[np.int64]:
     """Finite values as z in steps of 2⁻¹⁵: −2^15 at `low` and below, 2^15 at `high` and above."""
     bounded = np.clip(line, low, high)
     z = np.clip((bounded - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0) * ROW_NORM
-    kernel.settle_lines(z[None, :], _NO_FACTOR, ROW_NORM_SQUARED)
+    kernel.round_lines(z[None, :], _NO_FACTOR, ROW_NORM_SQUARED)
     return z.astype(np.int64)

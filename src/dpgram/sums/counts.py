@@ -64,7 +64,6 @@ class CountsOf(Statistic):
 
     @final
     def zero(self, rules: RowRules) -> tuple[ExactCounts, ...]:
-        """No counts."""
         del rules
         return (ExactCounts(np.zeros(self.shape, np.int64), PolicyCounts()),)
 
@@ -82,8 +81,7 @@ class CountsAccumulator:
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
-        """Count the representatives among these rows."""
-        chosen = rows.representatives
+        chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # Every row that is placed is read; of those, one of each unit is used.
         self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
@@ -103,7 +101,6 @@ class CountsAccumulator:
             self._cells[number] += counted
 
     def result(self) -> tuple[ExactCounts, ...]:
-        """All histograms."""
         return (ExactCounts(self._cells.copy(), self._counts),)
 
 
@@ -121,7 +118,6 @@ class RowsOf(CountsOf):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """One number."""
         return 1, 1
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
@@ -144,11 +140,9 @@ class OctavesOf(CountsOf):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """A histogram for each column."""
         return len(self.columns), OCTAVES
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
-        """The octave of each value."""
         return np.stack([octave_places(line) for line in _lines(rows, chosen, self.columns, rules)])
 
 
@@ -169,7 +163,6 @@ class BinsOf(CountsOf):
         return len(self.columns), FINEST
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
-        """The bin of each value."""
         lines = _lines(rows, chosen, self.columns, rules)
         return np.stack([finest_places(line, *ends) for line, ends in zip(lines, self.bounds, strict=True)])
 
@@ -186,16 +179,15 @@ class LengthsOf(CountsOf):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """One histogram."""
         return 1, LENGTHS
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         """The bin of each row's squared length."""
-        encoder, source = self.encoder.blocks(), rules.schema.source_columns
+        encoder, source = self.encoder.batch_encoder(), rules.schema.source_columns
         columns = [source.index(name) for name in self.encoder.schema.source_columns]
         numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
         found = np.full((1, len(chosen)), -1)
         (usable,) = np.nonzero(encoder.usable(numbers.T))
-        blocks = [length_places(block.lines) for block in encoder.encode_array(numbers[usable])]
-        found[0, usable] = np.concatenate(blocks) if blocks else []
+        chunks = [length_places(chunk.lines) for chunk in encoder.encode_array(numbers[usable])]
+        found[0, usable] = np.concatenate(chunks) if chunks else []
         return found

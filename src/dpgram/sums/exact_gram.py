@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.encoder import Block, PolicyCounts
+from dpgram.rows.encoder import EncodedRows, PolicyCounts
 
 EXACT_ROWS: Final = 1 << 22
 """Rows whose products a float64 adds up exactly in any order: 2^22 · 2^30 = 2^52 < 2^53."""
@@ -68,21 +68,21 @@ class ExactGram:
         """d: the number of encoded columns."""
         return len(self.cells)
 
-    def update(self, block: npt.NDArray[np.float64], counts: PolicyCounts | None = None) -> ExactGram:
-        """This matrix with the rows of `block` (k × d lattice integers in float64) added; itself unchanged.
+    def update(self, chunk: npt.NDArray[np.float64], counts: PolicyCounts | None = None) -> ExactGram:
+        """This matrix with the rows of `chunk` (k × d lattice integers in float64) added; itself unchanged.
 
-        `counts` says how the block came about; without it every row counts as read and used.
+        `counts` says how the chunk came about; without it every row counts as read and used.
         """
-        if block.ndim != 2 or block.shape[1] != self.width:
+        if chunk.ndim != 2 or chunk.shape[1] != self.width:
             raise DpgramError(
-                "the block does not fit the Gram matrix",
-                got=f"shape {block.shape}",
+                "the chunk does not fit the Gram matrix",
+                got=f"shape {chunk.shape}",
                 limit=f"{self.width} columns",
             )
-        rows = len(block)
+        rows = len(chunk)
         cells = self.cells.copy()
         for start in range(0, rows, EXACT_ROWS):
-            piece = block[start : start + EXACT_ROWS]
+            piece = chunk[start : start + EXACT_ROWS]
             cells += _integers(piece.T @ piece, len(piece))
         return ExactGram(
             cells,
@@ -172,7 +172,7 @@ def _malformed() -> DpgramError:
 
 @final
 class GramSum:
-    """Adds encoded blocks up: in float64 while that is exact, then in int64. Serves one thread."""
+    """Adds encoded chunks up: in float64 while that is exact, then in int64. Serves one thread."""
 
     def __init__(self, width: int) -> None:
         self._cells = np.zeros((width, width), np.int64)
@@ -180,18 +180,18 @@ class GramSum:
         self._pending = 0
         self._counts = PolicyCounts()
 
-    def add(self, block: Block) -> None:
-        """Add the rows of an encoder's block."""
-        rows = block.lines.shape[1]
+    def add(self, chunk: EncodedRows) -> None:
+        """Add the rows of an encoder's chunk."""
+        rows = chunk.lines.shape[1]
         if self._pending + rows > EXACT_ROWS:
             self._flush()
         width = len(self._floats)
-        self._floats += (block.lines @ block.lines.T)[:width, :width]
+        self._floats += (chunk.lines @ chunk.lines.T)[:width, :width]
         self._pending += rows
-        self._counts += block.counts
+        self._counts += chunk.counts
 
     def note(self, counts: PolicyCounts) -> None:
-        """Count rows that never came into a block."""
+        """Count rows that never came into a chunk."""
         self._counts += counts
 
     def _flush(self) -> None:
@@ -214,7 +214,7 @@ def _integers(product: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.int
         cells = product.astype(np.int64)
     if not np.array_equal(cells, product) or np.trace(product) > rows * float(ROW_NORM_SQUARED):
         raise DpgramError(
-            "the block is not made of lattice rows",
+            "the chunk is not made of lattice rows",
             limit="integers with squared norm at most 2^30 in each row",
         )
     return cells

@@ -32,11 +32,9 @@ class GramOf(Statistic):
         return GramAccumulator(self.encoder, rules)
 
     def count(self, rules: RowRules) -> int:
-        """One for each group."""
         return len(rules.groups)
 
     def zero(self, rules: RowRules) -> tuple[ExactGram, ...]:
-        """A matrix of zeros for each group."""
         return tuple(ExactGram.zero(self.encoder.schema.width) for _ in rules.groups)
 
 
@@ -50,7 +48,7 @@ class GramAccumulator:
     def __init__(self, encoder: Encoder, rules: RowRules) -> None:
         source = rules.schema.source_columns
         self._rules = rules
-        self._encoder = encoder.blocks()
+        self._encoder = encoder.batch_encoder()
         self._places = [source.index(name) for name in encoder.schema.source_columns]
         self._sums = [GramSum(encoder.schema.width) for _ in rules.groups]
 
@@ -73,15 +71,14 @@ class GramAccumulator:
                 )
             )
             mine = taken[ends[number - 1] if number else 0 : ends[number]]
-            for block in self._encoder.encode_array(
+            for chunk in self._encoder.encode_array(
                 numbers[mine],
                 unit_rows=None if sizes is None else sizes[mine],
                 weights=None if rows.weights is None else rows.weights[mine],
             ):
-                total.add(block)
+                total.add(chunk)
 
     def result(self) -> tuple[ExactGram, ...]:
-        """One matrix for each group."""
         return tuple(total.result() for total in self._sums)
 
     def _counted(self, rows: CountedRows, usable: Mask) -> tuple[Mask, Integers | None]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from dpgram.errors import DpgramError
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.level_buckets import LONGEST_LEVEL
-from dpgram.sums._cells import opened, sealed
+from dpgram.sums._cells import packed, unpacked
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import outside
@@ -55,12 +55,12 @@ class ExactLevels:
     def to_bytes(self) -> bytes:
         """A self-checking form for shipping between workers."""
         payload = json.dumps([dict(each) for each in self.found]).encode()
-        return sealed(self.MAGIC, {"counts": asdict(self.counts)}, payload)
+        return packed(self.MAGIC, {"counts": asdict(self.counts)}, payload)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read the form written by `to_bytes`; refuses anything cut, altered or foreign."""
-        head, payload = opened(cls.MAGIC, data)
+        head, payload = unpacked(cls.MAGIC, data)
         return cls(tuple(Counter(each) for each in json.loads(payload)), PolicyCounts(**head["counts"]))
 
 
@@ -98,8 +98,7 @@ class LevelsAccumulator:
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
-        """Count the representatives among these rows."""
-        chosen = rows.representatives
+        chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # As in every other sum: what is public of a first pass must not depend on what comes first in it.
         self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
@@ -117,5 +116,4 @@ class LevelsAccumulator:
                         found[text] += int(total)
 
     def result(self) -> tuple[ExactLevels, ...]:
-        """All columns together."""
         return (ExactLevels(tuple(Counter(each) for each in self._found), self._counts),)

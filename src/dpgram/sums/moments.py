@@ -94,12 +94,11 @@ class MomentsOf(Statistic):
         return MomentsAccumulator(self, rules)
 
     def zero(self, rules: RowRules) -> tuple[ExactMoments, ...]:
-        """No sums."""
         refuse_split(rules)
         return (ExactMoments.zero(len(self.columns)),)
 
     def lattice_rows(self, x: Floats, y: Floats) -> Floats:
-        """(q, t) of rows held by columns (`x` has one line a column), all of them finite: one line a column.
+        """(q, t) of rows held by columns (`x` has one line per column), all finite: one line per column.
 
         Proofs: proofs/adassp.md#adassp-lattice, proofs/robust.md#robust-lattice.
         """
@@ -112,8 +111,8 @@ class MomentsOf(Statistic):
         features /= self.x_norm
         target /= self.y_bound
         rows *= ROW_NORM
-        kernel.settle_lines(features, _NO_FACTOR, ROW_NORM_SQUARED)
-        kernel.settle_lines(target, _NO_FACTOR, ROW_NORM_SQUARED)
+        kernel.round_lines(features, _NO_FACTOR, ROW_NORM_SQUARED)
+        kernel.round_lines(target, _NO_FACTOR, ROW_NORM_SQUARED)
         return rows
 
     def root_weights(self, x: Floats, y: Floats) -> Floats:
@@ -146,7 +145,7 @@ class MomentsAccumulator:
 
     def add(self, rows: CountedRows) -> None:
         """Add up the rows that are whole; with units, one of each."""
-        lines = np.ascontiguousarray(rows.rows.numbers[rows.representatives][:, self._places].T)
+        lines = np.ascontiguousarray(rows.rows.numbers[rows.one_row_per_unit][:, self._places].T)
         whole = np.isfinite(lines).all(axis=0)
         read, used = int(rows.placed.sum()), int(whole.sum())
         self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)

@@ -19,4 +19,4 @@ def unpacked(data: bytes) -> Sum:
         if data.startswith(kind.MAGIC):
             found: Sum = kind.from_bytes(data)
             return found
-    raise DpgramError("these bytes are no sum of this version")
+    raise DpgramError("these bytes are not a sum of this version")

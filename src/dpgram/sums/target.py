@@ -103,12 +103,11 @@ class TargetOf(Statistic):
         return TargetAccumulator(self, rules)
 
     def zero(self, rules: RowRules) -> tuple[ExactMoments, ...]:
-        """No sums."""
         refuse_split(rules)
         return (ExactMoments.zero(len(self.reach.features)),)
 
     def lattice_rows(self, lines: Floats) -> Floats:
-        """(q, t) of encoded rows held by columns: one line a column, the target last.
+        """(q, t) of encoded rows held by columns: one line per column, the target last.
 
         Proof: proofs/joint.md#joint-bounds.
         """
@@ -125,7 +124,7 @@ class TargetAccumulator:
         refuse_split(rules)
         source = rules.schema.source_columns
         self._statistic = statistic
-        self._encoder = statistic.encoder.blocks()
+        self._encoder = statistic.encoder.batch_encoder()
         self._places = [source.index(name) for name in statistic.encoder.schema.source_columns]
         width = len(statistic.reach.features) + 1
         self._cells = np.zeros((width, width), np.int64)
@@ -133,13 +132,13 @@ class TargetAccumulator:
 
     def add(self, rows: CountedRows) -> None:
         """Encode the rows; with units, one of each."""
-        chosen = rows.representatives
+        chosen = rows.one_row_per_unit
         over = int(rows.placed.sum()) - len(chosen)
         self._counts += outside(rows) + PolicyCounts(rows_read=over, rows_dropped=over)
         numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, self._places])
-        for block in self._encoder.encode_array(numbers):
-            self._cells += products(self._statistic.lattice_rows(block.lines))
-            self._counts += block.counts
+        for chunk in self._encoder.encode_array(numbers):
+            self._cells += products(self._statistic.lattice_rows(chunk.lines))
+            self._counts += chunk.counts
 
     def result(self) -> tuple[ExactMoments, ...]:
         """The sums so far."""
@@ -156,7 +155,7 @@ def shortened(lines: Floats, largest: int) -> Floats:
         squared += line * line
     factor = np.minimum(1.0, np.sqrt(largest / np.maximum(squared, 1.0)))
     held = np.ascontiguousarray(lines).copy()
-    kernel.settle_lines(held, factor, largest)
+    kernel.round_lines(held, factor, largest)
     return held
 
 

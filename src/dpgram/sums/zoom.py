@@ -22,16 +22,16 @@ Integers = npt.NDArray[np.int64]
 
 BINS: Final = 16
 """Equal bins of one look."""
-LOOKS: Final = 4
+ZOOM_STEPS: Final = 4
 """With Gaussian noise: three times eight closer than the coarse bounds, 10⁻⁴ of their width in the end."""
 _CLOSER: Final = BINS // 2
-FINEST: Final = BINS * _CLOSER ** (LOOKS - 1)
+FINEST: Final = BINS * _CLOSER ** (ZOOM_STEPS - 1)
 """Equal bins between the coarse bounds that every look is made of."""
 
 
-def looks_for(law: CountLaw) -> int:
-    """How often each column is looked at. Laplace noise adds up faster than averages take it away: once."""
-    return LOOKS if law == "discrete-gaussian" else 1
+def zoom_steps(law: CountLaw) -> int:
+    """How often each column is counted. Laplace noise adds up faster than averages take it away: once."""
+    return ZOOM_STEPS if law == "discrete-gaussian" else 1
 
 
 def finest_places(values: Floats, low: float, high: float) -> Integers:

@@ -41,7 +41,7 @@ def test_summary_says_everything_one_must_know() -> None:
         "(noisy)",
     ):
         assert words in text
-    assert "this very table" in FIT.summary(kind="table")
+    assert "of this table" in FIT.summary(kind="table")
     assert "90% from" in FIT.summary(0.9)
     assert str(FIT) == text
     assert max(map(len, text.splitlines())) <= 100
@@ -147,7 +147,7 @@ def test_dates_levels_as_numbers_and_other() -> None:
         ({"age": [1.0], "bmi": [1.0]}, "no column 'smoker'"),
         ({"age": [1.0], "bmi": [1.0], "smoker": ["maybe"]}, "does not know"),
         ({"age": ["old"], "bmi": [1.0], "smoker": ["no"]}, "not numeric"),
-        ({"age": [1.0, 2.0, 3.0], "bmi": [1.0, 2.0], "smoker": ["no"]}, "length of its own"),
+        ({"age": [1.0, 2.0, 3.0], "bmi": [1.0, 2.0], "smoker": ["no"]}, "differs in length"),
         (7, "mapping or a frame"),
     ],
 )

@@ -152,7 +152,7 @@ def test_an_interrupted_fit_is_taken_up_again(
             FITS[name](ledger=book).fit(*table())
     assert len(left_over(book)) == 1
     drawn = log.count("draw")
-    with pytest.warns(DpgramWarning, match="goes on with it"):
+    with pytest.warns(DpgramWarning, match="continues it"):
         fit = FITS[name](ledger=book).fit(*table())
     assert log.count("charge") == 1
     assert drawn == after + 1
@@ -187,8 +187,8 @@ def test_all_iterations_are_charged_as_what_they_draw(book: Ledger) -> None:
     fit = FITS["robust"](ledger=book)
     fit.fit(*table())
     (entry,) = book.history()
-    agreed = fit._agreed(2)
-    assert entry.event == composed(list(calibrated(fit._plan(agreed)).events) * 4)
+    parameters = fit._parameters(2)
+    assert entry.event == composed(list(calibrated(fit._settings(parameters)).events) * 4)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_all_iterations_are_charged_as_what_they_draw(book: Ledger) -> None:
 def test_one_warning_of_a_delta_above_one_in_the_rows(model) -> None:
     """Only where the number of rows is public, and once however many stages there are."""
     x = np.zeros((10_001, 1))
-    with pytest.warns(DpgramWarning, match="above one in the 10001 rows") as caught:
+    with pytest.warns(DpgramWarning, match="more than one in 10001 rows") as caught:
         model.set_params(entropy=SeededEntropy(1)).fit(x, np.zeros(10_001))
     assert len(caught) == 1
     model.set_params(adjacency="add-remove", entropy=SeededEntropy(1)).fit(x, np.zeros(10_001))

@@ -11,7 +11,7 @@ import pytest
 from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.iteration_noise import SECOND, Plan, calibrated, event_of, worth
+from dpgram.estimators.iteration_noise import SECOND, IterationSettings, calibrated, event_of, worth
 from dpgram.estimators.robust import RobustRegression
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
@@ -29,8 +29,8 @@ VALID = [(a, f, s) for a in ("zcdp", "advanced", "basic") for f, s in PAIRS] + [
 ]
 
 
-def plan(accounting: str, first: str, second: str, **changes: object) -> Plan:
-    return Plan(
+def settings(accounting: str, first: str, second: str, **changes: object) -> IterationSettings:
+    return IterationSettings(
         **{
             "guarantee": Guarantee(0.9, 1e-6),
             "adjacency": adjacency("add-remove"),
@@ -60,7 +60,7 @@ def table(
 @pytest.mark.parametrize(("accounting", "first", "second"), VALID)
 def test_every_accounting_meets_its_claim(accounting: str, first: str, second: str) -> None:
     """By the exact curve of everything that is drawn, not by the rule that set it."""
-    one = plan(accounting, first, second)
+    one = settings(accounting, first, second)
     assert delta_of(event_of(one), 0.9) <= 1e-6
     assert worth(one).epsilon <= 0.9
 
@@ -68,14 +68,15 @@ def test_every_accounting_meets_its_claim(accounting: str, first: str, second: s
 @pytest.mark.parametrize(("accounting", "first", "second"), [v for v in VALID if v[2] != "wishart"])
 def test_replace_one_meets_it_too(accounting: str, first: str, second: str) -> None:
     assert (
-        delta_of(event_of(plan(accounting, first, second, adjacency=adjacency("replace-one"))), 0.9) <= 1e-6
+        delta_of(event_of(settings(accounting, first, second, adjacency=adjacency("replace-one"))), 0.9)
+        <= 1e-6
     )
 
 
 def test_gdp_is_tight_and_zcdp_close() -> None:
-    assert worth(plan("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
+    assert worth(settings("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
     noise = {
-        a: calibrated(plan(a, "gaussian", "gaussian")).first.scale
+        a: calibrated(settings(a, "gaussian", "gaussian")).first.scale
         for a in ("gdp", "zcdp", "basic", "advanced")
     }
     assert noise["gdp"] < noise["zcdp"] < 1.1 * noise["gdp"]
@@ -83,7 +84,7 @@ def test_gdp_is_tight_and_zcdp_close() -> None:
 
 
 def test_a_pure_guarantee() -> None:
-    one = plan("basic", "laplace", "matrix-laplace", guarantee=Guarantee(1.0))
+    one = settings("basic", "laplace", "matrix-laplace", guarantee=Guarantee(1.0))
     assert delta_of(event_of(one), 1.0) == 0.0
     x, y, _ = table(2000)
     fit = RobustRegression(
@@ -176,7 +177,7 @@ def test_a_ledger_is_charged_for_all_iterations(tmp_path) -> None:
 def test_an_audit_refutes_too_little_noise_and_nothing_else(drawn: float, refuted: bool) -> None:
     """Both moments of both iterations, one full row present or absent, 3,000 draws each, 99.9% confidence."""
     noise = calibrated(
-        plan("gdp", "gaussian", "gaussian", guarantee=Guarantee(drawn, 1e-5), width=1, iterations=2)
+        settings("gdp", "gaussian", "gaussian", guarantee=Guarantee(drawn, 1e-5), width=1, iterations=2)
     )
 
     def run(moment: int, entropy: Entropy) -> list[float]:

@@ -59,7 +59,7 @@ class Published:
     adjacency: str = "add-remove"
     unit: str | None = None
     cells: int = 0
-    portion: str | None = None
+    part: str | None = None
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -291,7 +291,7 @@ class TestCharging:
         record = json.loads(connection.execute("SELECT record FROM entries").fetchone()[0])
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         connection.close()
-        assert set(terms) == set(ledger_file.Terms.__struct_fields__)
+        assert set(terms) == set(ledger_file.LedgerTerms.__struct_fields__)
         assert set(record) == {"entry", "receipt_id", "time", "event", "amount", "delta", "note", "salt"}
         assert tables == {"terms", "entries", "tip"}
 
@@ -418,10 +418,10 @@ class TestVerify:
             ledger.verify([receipts[0], receipts[0]])
 
     def test_one_receipt_pays_for_every_portion_once(self, ledger: Ledger, receipts: list[Receipt]) -> None:
-        north, south = (Published(receipts[0], portion=f"region = {r}") for r in ("north", "south"))
+        north, south = (Published(receipts[0], part=f"region = {r}") for r in ("north", "south"))
         assert ledger.verify([north, south, south]).unclaimed == (2, 3, 4)
         with pytest.raises(LedgerError, match="release 3 uses the receipt of release 1"):
-            ledger.verify([north, south, Published(receipts[0], portion="region = north", cells=1)])
+            ledger.verify([north, south, Published(receipts[0], part="region = north", cells=1)])
         with pytest.raises(LedgerError, match="release 2 uses the receipt of another release"):
             ledger.verify([north, Published(receipts[0])])
 

@@ -311,12 +311,12 @@ class TestLocks:
         other = sqlite3.connect(ledger.path, isolation_level=None)
         impatient = Ledger.open(ledger.path, timeout=0.05)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match=r"locked too long.*Nothing was spent"):
+        with pytest.raises(LedgerError, match=r"locked for too long.*Nothing was spent"):
             pay(impatient)
         assert len(impatient.history()) == 3  # readers need not wait for a writer that has not finished
         other.execute("COMMIT")
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(LedgerError, match="locked too long"):
+        with pytest.raises(LedgerError, match="locked for too long"):
             Ledger.open(ledger.path, timeout=0.05)
         other.close()
         assert pay(impatient).entry == 4
@@ -325,7 +325,7 @@ class TestLocks:
         reader = sqlite3.connect(ledger.path, isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM entries").fetchall()
-        with pytest.raises(LedgerError, match=r"locked too long.*Nothing was spent"):
+        with pytest.raises(LedgerError, match=r"locked for too long.*Nothing was spent"):
             pay(Ledger.open(ledger.path, timeout=0.05))
         reader.close()
         assert len(ledger.history()) == 3

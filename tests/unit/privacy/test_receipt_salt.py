@@ -26,7 +26,7 @@ MADE = datetime(2026, 11, 16, 13, 26, 0, tzinfo=UTC)
 
 def guessed_head(receipt: Receipt, time: str, note: str, salt: str | None) -> str:
     """The head of a first entry, by somebody who has the receipt and guesses everything else rightly."""
-    terms = ledger_file.Terms(
+    terms = ledger_file.LedgerTerms(
         ledger_id=receipt.ledger_id,
         name=receipt.ledger_name,
         epsilon=3.0,

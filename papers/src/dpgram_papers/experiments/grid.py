@@ -63,7 +63,7 @@ class Found:
         return list(dict.fromkeys(self.cells[i][place] for i in self._rows(where)))
 
     def values(self, column: str, **where: Value) -> Array:
-        """One number a cell that matches."""
+        """One number for each cell that matches."""
         return self.table[self._rows(where), self.columns.index(column)]
 
     def mean(self, column: str, **where: Value) -> float:
@@ -139,8 +139,8 @@ def _measured(
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
     try:
-        lots = [cells[i : i + grid.together] for i in range(0, len(cells), grid.together)]
-        futures = {pool.submit(_lot, grid.measure, lot, seed): lot for lot in lots}
+        batches = [cells[i : i + grid.together] for i in range(0, len(cells), grid.together)]
+        futures = {pool.submit(_batch, grid.measure, batch, seed): batch for batch in batches}
         for future in as_completed(futures):
             yield from zip(futures[future], future.result(), strict=True)
     finally:
@@ -152,7 +152,7 @@ def _measured(
                 os.environ[name] = value
 
 
-def _lot(measure: Measure, cells: Sequence[Key], seed: int) -> list[Mapping[str, float]]:
+def _batch(measure: Measure, cells: Sequence[Key], seed: int) -> list[Mapping[str, float]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)  # as in the process that asks
         return [dict(measure(cell, seed)) for cell in cells]

@@ -42,7 +42,7 @@ class Surpassed:
 
 
 def summary(rows: Sequence[Surpassed]) -> list[str]:
-    """One line a figure: how often ours is ahead where something is left to gain, and by how much."""
+    """One line per figure: how often ours is ahead where something is left to gain, and by how much."""
     lines = []
     for figure in dict.fromkeys(row.figure for row in rows):
         open_ = [row for row in rows if row.figure == figure and not row.arrived]

@@ -2,7 +2,7 @@
 
 Features z-scored with the full data, rows scaled to unit length, the target divided by its largest absolute
 value, no intercept, ten given folds, test MSE averaged over folds. Everything a method needs of a fold is its
-second moments, so noise can be drawn many times a fold. The published experiments add the identity to every
+second moments, so noise can be drawn many times per fold. The published experiments add the identity to every
 Gram matrix, in AdaSSP and in the non-private fit, and draw AdaSSP's matrix noise as (Z + Zᵀ)/2: half the
 off-diagonal variance that the paper's text states. The re-run follows the experiments: the stronger rival.
 """

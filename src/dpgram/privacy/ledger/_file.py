@@ -50,7 +50,7 @@ Units = Annotated[str, Meta(pattern=r"^[0-9]{1,400}$")]
 
 
 @final
-class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LedgerTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a ledger is for: fixed when it is created, and the first link of its chain."""
 
     ledger_id: Hexadecimal
@@ -114,7 +114,6 @@ class Tip:
         return Fraction(self.delta_units, UNITS)
 
     def after(self, link: Link) -> Tip:
-        """The tip once `link` follows."""
         record = link.record
         return Tip(
             self.entries + 1,
@@ -133,11 +132,10 @@ def to_units(amount: Fraction) -> str:
 
 
 def from_units(units: str) -> Fraction:
-    """The amount written as `units`."""
     return Fraction(int(units), UNITS)
 
 
-def create(path: Path, terms: Terms, *, timeout: float) -> None:
+def create(path: Path, terms: LedgerTerms, *, timeout: float) -> None:
     """A new file at `path`, durable when this returns. Never replaces anything."""
     journal = path.with_name(path.name + "-journal")
     # One without content undoes nothing: SQLite takes it for absent, and a creation cut short leaves one.
@@ -177,7 +175,7 @@ def create(path: Path, terms: Terms, *, timeout: float) -> None:
         raise
 
 
-def read(path: Path, *, timeout: float) -> tuple[Terms, tuple[Link, ...], Tip]:
+def read(path: Path, *, timeout: float) -> tuple[LedgerTerms, tuple[Link, ...], Tip]:
     """Everything in the file, after checking all of it: pages, tables, chain."""
     with connected(path, timeout) as connection, snapshot(connection):
         _check_kind(connection, path)
@@ -189,7 +187,7 @@ def read(path: Path, *, timeout: float) -> tuple[Terms, tuple[Link, ...], Tip]:
         return terms, links, tip
 
 
-def follow(path: Path, terms: Terms, known: Tip, *, timeout: float) -> Tip:
+def follow(path: Path, terms: LedgerTerms, known: Tip, *, timeout: float) -> Tip:
     """The tip of the ledger with these terms, checked as `writing` checks it: from `known` on."""
     with connected(path, timeout) as connection, snapshot(connection):
         _check_kind(connection, path)
@@ -215,7 +213,7 @@ class Writing:
 
 
 @contextmanager
-def writing(path: Path, terms: Terms, known: Tip, *, timeout: float) -> Iterator[Writing]:
+def writing(path: Path, terms: LedgerTerms, known: Tip, *, timeout: float) -> Iterator[Writing]:
     """One durable transaction on the ledger with these terms, which must still hold everything `known`."""
     before = identity(path)
     with connected(path, timeout) as connection, transaction(connection, path):
@@ -231,10 +229,10 @@ def writing(path: Path, terms: Terms, known: Tip, *, timeout: float) -> Iterator
         )
 
 
-_Struct = TypeVar("_Struct", Terms, Record)
+_Struct = TypeVar("_Struct", LedgerTerms, Record)
 
 
-def _encode(struct: Terms | Record) -> str:
+def _encode(struct: LedgerTerms | Record) -> str:
     return msgspec.json.encode(struct).decode("utf-8")
 
 
@@ -264,15 +262,15 @@ def _next_head(head: str, text: str) -> str:
     return hashlib.sha256(head.encode("ascii") + b"\n" + text.encode("utf-8")).hexdigest()
 
 
-def _read_terms(connection: sqlite3.Connection, path: Path) -> tuple[Terms, str]:
+def _read_terms(connection: sqlite3.Connection, path: Path) -> tuple[LedgerTerms, str]:
     rows = query(connection, "SELECT record FROM terms")
     if len(rows) != 1:
         raise _altered(path, f"{len(rows)} sets of terms")
     text = _text(rows[0][0], path)
-    return _decode(Terms, text, path), text
+    return _decode(LedgerTerms, text, path), text
 
 
-def _check_terms(connection: sqlite3.Connection, path: Path, terms: Terms) -> None:
+def _check_terms(connection: sqlite3.Connection, path: Path, terms: LedgerTerms) -> None:
     found, _ = _read_terms(connection, path)
     if found != terms:
         raise LedgerError(

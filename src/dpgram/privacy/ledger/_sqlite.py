@@ -24,8 +24,14 @@ _FAULTS: Final = {
         "the ledger file was moved or replaced while it was in use",
         f"Put the right file back. {_NOTHING}",
     ),
-    sqlite3.SQLITE_BUSY: ("others kept the ledger locked too long", f"Try again later. {_NOTHING}"),
-    sqlite3.SQLITE_LOCKED: ("others kept the ledger locked too long", f"Try again later. {_NOTHING}"),
+    sqlite3.SQLITE_BUSY: (
+        "other processes kept the ledger locked for too long",
+        f"Try again later. {_NOTHING}",
+    ),
+    sqlite3.SQLITE_LOCKED: (
+        "other processes kept the ledger locked for too long",
+        f"Try again later. {_NOTHING}",
+    ),
     sqlite3.SQLITE_READONLY: (
         "the ledger cannot be written: the file, its folder or the disk is read-only",
         f"Charge it where it can be written. {_NOTHING}",
@@ -33,9 +39,12 @@ _FAULTS: Final = {
     sqlite3.SQLITE_FULL: ("the disk is full", f"Make room. {_NOTHING}"),
     sqlite3.SQLITE_CANTOPEN: (
         "the ledger or its journal cannot be opened",
-        f"Check the rights on the file and its folder. {_NOTHING}",
+        f"Check the permissions of the file and its folder. {_NOTHING}",
     ),
-    sqlite3.SQLITE_PERM: ("the ledger may not be opened", f"Check the rights on the file. {_NOTHING}"),
+    sqlite3.SQLITE_PERM: (
+        "there is no permission to open the ledger",
+        f"Check the permissions of the file. {_NOTHING}",
+    ),
     sqlite3.SQLITE_NOTADB: ("this file is not a dpgram ledger, or its beginning is damaged", ALTERED),
     sqlite3.SQLITE_CORRUPT: ("the ledger is damaged or truncated", ALTERED),
     sqlite3.SQLITE_IOERR: (
@@ -46,7 +55,6 @@ _FAULTS: Final = {
 
 
 def query(connection: sqlite3.Connection, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """All rows of one statement."""
     return connection.execute(sql, values).fetchall()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, final
 
 from dpgram.errors import LedgerError
-from dpgram.privacy.ledger._file import Link, Terms
+from dpgram.privacy.ledger._file import LedgerTerms, Link
 from dpgram.privacy.receipt import Receipt
 
 
@@ -27,7 +27,7 @@ class Paid(Protocol):
         """The privacy unit it was made for."""
 
     @property
-    def portion(self) -> str | None:
+    def part(self) -> str | None:
         """Which of several releases that one charge paid for; None where it paid for this one alone."""
 
 
@@ -47,7 +47,7 @@ class Verification:
 
 
 def verification(
-    terms: Terms, links: tuple[Link, ...], releases: Iterable[Proof] | Mapping[str, Proof]
+    terms: LedgerTerms, links: tuple[Link, ...], releases: Iterable[Proof] | Mapping[str, Proof]
 ) -> Verification:
     """What the releases say about a chain that was found whole; `LedgerError` lists disagreements."""
     named = _named(releases)
@@ -62,7 +62,7 @@ def verification(
     return Verification(releases=len(named), entries=len(links), unclaimed=unclaimed)
 
 
-def _problems(terms: Terms, links: tuple[Link, ...], named: Mapping[str, Proof]) -> list[str]:
+def _problems(terms: LedgerTerms, links: tuple[Link, ...], named: Mapping[str, Proof]) -> list[str]:
     problems: list[str] = []
     first_with: dict[tuple[str, str | None], str] = {}
     whole: dict[str, bool] = {}
@@ -77,9 +77,9 @@ def _problems(terms: Terms, links: tuple[Link, ...], named: Mapping[str, Proof])
         if wrong:
             problems.append(f"{label} {wrong}")
         # One charge may pay for a release of each group or block, but not for two of the same.
-        portion = None if isinstance(proof, Receipt) else proof.portion
-        shared = (receipt.receipt_id, portion)
-        mixed = whole.setdefault(receipt.receipt_id, portion is None) != (portion is None)
+        part = None if isinstance(proof, Receipt) else proof.part
+        shared = (receipt.receipt_id, part)
+        mixed = whole.setdefault(receipt.receipt_id, part is None) != (part is None)
         earlier = first_with.setdefault(shared, label)
         # One release given twice is no fault; a second release, or a bare receipt shown twice, is.
         if earlier != label and (isinstance(proof, Receipt) or named[earlier] != proof):
@@ -89,7 +89,7 @@ def _problems(terms: Terms, links: tuple[Link, ...], named: Mapping[str, Proof])
     return problems
 
 
-def _mismatch(terms: Terms, links: tuple[Link, ...], receipt: Receipt) -> str | None:
+def _mismatch(terms: LedgerTerms, links: tuple[Link, ...], receipt: Receipt) -> str | None:
     if receipt.ledger_id != terms.ledger_id:
         return f"was charged to another ledger ({receipt.ledger_name!r}, {receipt.ledger_id})"
     if not 1 <= receipt.entry <= len(links):
@@ -107,7 +107,7 @@ def _mismatch(terms: Terms, links: tuple[Link, ...], receipt: Receipt) -> str | 
     return None
 
 
-def _other_terms(terms: Terms, proof: Proof) -> str | None:
+def _other_terms(terms: LedgerTerms, proof: Proof) -> str | None:
     if isinstance(proof, Receipt) or (proof.adjacency, proof.unit) == (terms.adjacency, terms.unit):
         return None
     return f"was made for {proof.adjacency} neighbours of {unit_words(proof.unit)}, not as charged"

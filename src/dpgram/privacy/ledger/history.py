@@ -1,4 +1,4 @@
-"""The history of a ledger as a person reads it: one line a charge."""
+"""The history of a ledger as a person reads it: one line for each charge."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ class Entry:
 class Ledger:
     """One budget for one data set. Safe to use from many threads and processes at once."""
 
-    def __init__(self, path: Path, terms: ledger_file.Terms, tip: ledger_file.Tip, timeout: float) -> None:
+    def __init__(
+        self, path: Path, terms: ledger_file.LedgerTerms, tip: ledger_file.Tip, timeout: float
+    ) -> None:
         """Not for callers: use `Ledger.create` or `Ledger.open`."""
         self._path = path
         self._terms = terms
@@ -99,7 +101,7 @@ class Ledger:
         """
         guarantee = Guarantee(float(epsilon), float(delta))
         chosen: Currency = currency or ("mu2" if delta > 0.0 else "epsilon")
-        terms = ledger_file.Terms(
+        terms = ledger_file.LedgerTerms(
             ledger_id=_random_hex(),
             name=_checked_text("the name of a ledger", name, empty=False),
             epsilon=guarantee.epsilon,
@@ -336,7 +338,7 @@ class Ledger:
                 f"{unit_words(unit)} cannot be added to it",
                 got=f"unit = {unit!r}",
                 limit=f"unit = {self.unit!r}",
-                remedy=f"Publish with unit={self.unit!r}, or create a ledger with unit={unit!r}",
+                remedy=f"Publish with Rows(unit={self.unit!r}), or create a ledger with unit={unit!r}",
             )
         return price(event, self.currency)
 

@@ -121,7 +121,6 @@ class ChiSquared:
 
     @property
     def bits(self) -> int:
-        """Of the accepted normal."""
         return self._uniforms.bits
 
     def extend(self) -> None:

@@ -139,7 +139,6 @@ class _Judged:
         return self._before.bits
 
     def extend(self) -> None:
-        """Twice as many of all."""
         self._before.extend()
         reveal(self._candidate, self._before.bits)
 

@@ -148,7 +148,6 @@ class SystemEntropy(Entropy):
         return [SystemEntropy() for _ in range(count)]
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes of the operating system."""
         return secrets.token_bytes(count)
 
 
@@ -199,7 +198,6 @@ class SeededEntropy(Entropy):
         return [SeededEntropy(child) for child in self._seeds.spawn(count)]
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes of the seeded stream."""
         return self._generator.bytes(count)
 
 

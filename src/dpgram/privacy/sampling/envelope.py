@@ -86,11 +86,9 @@ class Candidate:
 
     @property
     def bits(self) -> int:
-        """Of each."""
         return self.normals.bits
 
     def extend(self) -> None:
-        """Twice as many."""
         self.normals.extend()
         self._coin.extend()
 
@@ -267,7 +265,6 @@ def _norm_above(balls: arb_mat) -> float:
 
 
 def _as_floats(matrix: arb_mat) -> FloatArray:
-    """The midpoints."""
     return np.array([float(x) for x in matrix.entries()]).reshape(matrix.nrows(), matrix.ncols())
 
 
@@ -290,5 +287,4 @@ def _logarithms(words: Words) -> FloatArray:
 
 
 def _norms(vectors: FloatArray) -> FloatArray:
-    """Of each row."""
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))

@@ -81,7 +81,6 @@ class ColumnMoments(Measurement):
         return GaussianEvent(mu=up(self.sensitivity * ROW_NORM_SQUARED / self.sigma))
 
     def draw(self, exact: tuple[ExactColumnMoments], entropy: Entropy) -> MeasuredColumnMoments:
-        """All cells with noise."""
         cells = exact[0].cells
         noisy = cells.astype(object) + entropy.discrete_gaussian(self.sigma, cells.size).reshape(cells.shape)
         count, first, second = map(texts, noisy)

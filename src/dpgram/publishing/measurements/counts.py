@@ -24,7 +24,7 @@ from dpgram.publishing._bounds import coarse_bounds
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.counts import BinsOf, CountsOf, LengthsOf, OctavesOf, RowsOf
-from dpgram.sums.zoom import Window, looks_for
+from dpgram.sums.zoom import Window, zoom_steps
 
 if TYPE_CHECKING:
     from dpgram.privacy.events import Event
@@ -77,11 +77,9 @@ class RowCount(CountMeasurement):
 
     @property
     def statistic(self) -> RowsOf:
-        """One number."""
         return RowsOf(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredRows:
-        """The number with noise."""
         (cell,) = texts(self.noise.draw(exact[0].cells, entropy).ravel())
         return MeasuredRows(cell=cell, **self._facts())
 
@@ -97,7 +95,6 @@ class Octaves(CountMeasurement):
 
     @property
     def statistic(self) -> OctavesOf:
-        """A histogram for each column."""
         return OctavesOf(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredOctaves:
@@ -139,14 +136,14 @@ class Bins(CountMeasurement):
     @property
     def drawn(self) -> int:
         """Every look at every column is a histogram."""
-        return len(self.columns) * looks_for(self.noise.law)
+        return len(self.columns) * zoom_steps(self.noise.law)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredBins:
         """Look after look, each where those before it found the column."""
         finest = exact[0].cells
         windows = [Window() for _ in self.columns]
         looks: list[list[LearntLook]] = [[] for _ in self.columns]
-        for _ in range(looks_for(self.noise.law)):
+        for _ in range(zoom_steps(self.noise.law)):
             for place, counts in enumerate(finest):
                 cells = self.noise.draw(windows[place].counts(counts), entropy)
                 low, high = windows[place].edges(*self.bounds[place])
@@ -173,9 +170,7 @@ class Lengths(CountMeasurement):
 
     @property
     def statistic(self) -> LengthsOf:
-        """One histogram."""
         return LengthsOf(self.encoder)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredLengths:
-        """The histogram with noise."""
         return MeasuredLengths(cells=texts(self.noise.draw(exact[0].cells[0], entropy)), **self._facts())

@@ -51,7 +51,6 @@ class Gram(Measurement):
 
     @property
     def event(self) -> Event:
-        """That of the mechanism."""
         return self.mechanism.event(self.facts)
 
     def draw(self, exact: tuple[ExactGram, ...], entropy: Entropy) -> tuple[MeasuredGram, ...]:

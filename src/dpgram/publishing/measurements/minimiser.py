@@ -153,10 +153,8 @@ class Minimiser(Measurement):
 
     @property
     def event(self) -> GaussianEvent | PureEvent:
-        """That of its noise."""
         return self.noise.event(self.problem)
 
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMinimiser:
-        """The minimiser with noise."""
         solved = self.problem.solved(exact[0])
         return MeasuredMinimiser(theta=texts(self.noise.draw(solved, self.problem, entropy)))

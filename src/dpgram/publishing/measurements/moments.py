@@ -97,7 +97,6 @@ class JointGaussian:
 
     @property
     def event(self) -> GaussianEvent:
-        """What a ledger is charged."""
         return GaussianEvent(mu=self.mu)
 
     @property
@@ -135,11 +134,9 @@ class Moments(Measurement):
 
     @property
     def event(self) -> Event:
-        """What one draw of both costs."""
         return composed(self.noise.events)
 
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMoments:
-        """Both with noise."""
         second, first = self.noise.draw(exact[0].xx, exact[0].xy, entropy)
         found = MeasuredGram(matrix=published_matrix(second), noise=second.noise)
         return MeasuredMoments(second=found, first=texts(first))

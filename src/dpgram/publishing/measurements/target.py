@@ -156,9 +156,7 @@ class Target(Measurement):
 
     @property
     def event(self) -> GaussianEvent:
-        """That of the law."""
         return self.law.event
 
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredTarget:
-        """All three with noise."""
         return self.law.draw(exact[0], entropy)

@@ -220,7 +220,7 @@ class DerivedColumn(Column, ABC):
 
 def check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise SchemaError("a column's name must be a text that is not empty", got=repr(name))
+        raise SchemaError("the name of a column must be text and not empty", got=repr(name))
     if name == CONSTANT:
         raise SchemaError(f"the name {CONSTANT!r} is kept for the constant column")
     check_unicode("a column's name", name)

@@ -1,4 +1,4 @@
-"""Encodes rows block by block in memory of fixed size: one `BlockEncoder` serves one thread."""
+"""Encodes rows chunk by chunk in memory of fixed size: one `BatchEncoder` serves one thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.lattice import ROW_NORM
 from dpgram.rows import kernel
-from dpgram.rows.encoder import LINE_GROUP, Block, Encoder, PolicyCounts
+from dpgram.rows.encoder import LINE_GROUP, EncodedRows, Encoder, PolicyCounts
 from dpgram.rows.kernel import Floats, Integers
 from dpgram.schema import Schema
 from dpgram.schema.columns import SourceColumn
@@ -29,7 +29,7 @@ from dpgram.sources.cells import plain
 
 
 @final
-class BlockEncoder:
+class BatchEncoder:
     """Working memory of one thread: raw columns in, lattice rows out, the same buffers each time."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -37,25 +37,25 @@ class BlockEncoder:
         self._encoder = encoder
         self._declared = schema.columns_read
         self._kinds = declared_kinds(schema)
-        self._plan = _Plan(schema, encoder.radius)
+        self._arrays = _KernelArrays(schema, encoder.radius)
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
         self._no_rows = np.empty((0, len(self._declared)))
-        self._raw = np.empty((len(self._declared), encoder.block_rows))
+        self._raw = np.empty((len(self._declared), encoder.chunk_rows))
         lines = -(-schema.width // LINE_GROUP) * LINE_GROUP
-        self._out = np.zeros((lines, encoder.block_rows))
+        self._out = np.zeros((lines, encoder.chunk_rows))
 
     def encode(
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
-    ) -> Iterator[Block]:
-        """The rows of a record batch, block by block; each block is overwritten by the next."""
+    ) -> Iterator[EncodedRows]:
+        """The rows of a record batch, chunk by chunk; each chunk is overwritten by the next."""
         lines = self.read(batch)
         units = _checked_units(unit_rows, batch.num_rows)
-        size = self._encoder.block_rows
+        size = self._encoder.chunk_rows
         for start in range(0, batch.num_rows, size):
             stop = min(start + size, batch.num_rows)
             for line, target in zip(lines, self._raw, strict=True):
                 target[: stop - start] = line[start:stop]
-            yield self._settle(self._no_rows, stop - start, first_row + start, units[start:stop], _NO_WEIGHTS)
+            yield self._encode(self._no_rows, stop - start, first_row + start, units[start:stop], _NO_WEIGHTS)
 
     def encode_array(
         self,
@@ -64,17 +64,17 @@ class BlockEncoder:
         first_row: int = 0,
         unit_rows: npt.NDArray[np.integer[Any]] | None = None,
         weights: Floats | None = None,
-    ) -> Iterator[Block]:
+    ) -> Iterator[EncodedRows]:
         """The same for a writable C-contiguous float64 array of the source columns, as `read` gives them.
 
         `weights` are factors in [0, 1], one for each row.
         """
         units = _checked_units(unit_rows, len(rows))
         factors = _checked_weights(weights, len(rows))
-        size = self._encoder.block_rows
+        size = self._encoder.chunk_rows
         for start in range(0, len(rows), size):
             piece, stop = rows[start : start + size], start + size
-            yield self._settle(piece, len(piece), first_row + start, units[start:stop], factors[start:stop])
+            yield self._encode(piece, len(piece), first_row + start, units[start:stop], factors[start:stop])
 
     def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
         """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
@@ -88,19 +88,21 @@ class BlockEncoder:
                 kept &= np.isfinite(line) & ~declared.encoding.unknown(line)
         return kept
 
-    def _settle(self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats) -> Block:
+    def _encode(
+        self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats
+    ) -> EncodedRows:
         """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
-        plan = self._plan
+        arrays = self._arrays
         counts = np.zeros(4, np.int64)
-        kept = kernel.kernel(size * len(self._out)).encode_block(
+        kept = kernel.kernel(size * len(self._out)).encode_rows(
             rows,
             self._raw,
             size,
-            plan.sources,
-            plan.scales,
-            plan.derived,
-            plan.steps,
-            plan.constant,
+            arrays.sources,
+            arrays.scales,
+            arrays.derived,
+            arrays.steps,
+            arrays.constant,
             self._clips,
             self._drops,
             units,
@@ -111,7 +113,7 @@ class BlockEncoder:
         clamped, missing, unknown, clipped = counts.tolist()
         if self._encoder.strict and clamped + missing + unknown:
             refuse_breaches(rows.T if len(rows) else self._raw[:, :size], self._declared, first_row)
-        return Block(
+        return EncodedRows(
             lines=self._out[:, :kept],
             counts=PolicyCounts(
                 rows_read=size,
@@ -165,7 +167,7 @@ def refuse_breaches(raw: Floats, declared: Sequence[SourceColumn], first_row: in
         column=declared[place].name,
         row=first_row + row,
         limit="strict mode allows none (rows are counted from 0)",
-        remedy="Mend the data, or leave strict out to apply the policies",
+        remedy="Correct the data, or leave strict out to apply the policies",
     )
 
 
@@ -195,7 +197,7 @@ def _checked_weights(weights: Floats | None, rows: int) -> Floats:
 
 
 @final
-class _Plan:
+class _KernelArrays:
     """The schema as the arrays the loops read (their rows and columns are named in `kernel`)."""
 
     def __init__(self, schema: Schema, radius: float) -> None:
