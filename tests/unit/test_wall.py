@@ -28,8 +28,8 @@ HEAVY = (
 
 ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "schema")
 ALLOWED_UPSTREAM = {
-    "canonical_json", "errors", "figures", "files", "lattice", "mechanisms", "privacy.adjacency",
-    "privacy.counts", "privacy.curves.spectral", "privacy.events", "privacy.receipt",
+    "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
+    "privacy.adjacency", "privacy.counts", "privacy.curves.spectral", "privacy.events", "privacy.receipt",
     "privacy.sampling.entropy",
     "release.report",
 }  # fmt: skip
