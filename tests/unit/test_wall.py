@@ -133,3 +133,11 @@ def test_public_names_are_those_listed() -> None:
     assert set(dpgram.__all__) <= set(dir(dpgram))
     with pytest.raises(AttributeError, match="no attribute 'publsh'"):
         _ = dpgram.publsh
+
+
+@pytest.mark.parametrize("code", ["import dpgram.publishing", "import dpgram.analysis, dpgram.release"])
+def test_nobody_waits_for_what_few_need(code: str) -> None:
+    """Half of the time of these imports was scipy.stats, of whose functions scipy.special has all we use."""
+    modules = modules_after(code)
+    assert loaded(modules, ("scipy.special",)) == ["scipy.special"]
+    assert loaded(modules, ("scipy.stats", "scipy.optimize", "scipy.linalg", "sklearn", "numba")) == []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import MOVED, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
@@ -46,14 +46,14 @@ class Correlation:
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """On Fisher's scale, brought back: inside [-1, 1] by construction."""
         inside = min(max(self.estimate, -0.999999), 0.999999)
-        reach = float(stats.norm.isf(0.5 * (1.0 - level))) * self.std_error / (1.0 - inside**2)
+        reach = float(-ndtri(0.5 * (1.0 - level))) * self.std_error / (1.0 - inside**2)
         middle = math.atanh(inside)
         return math.tanh(middle - reach), math.tanh(middle + reach)
 
     @property
     def p_value(self) -> float:
         """Two-sided, of no correlation."""
-        return float(2.0 * stats.norm.sf(abs(self.estimate) / self.std_error)) if self.std_error > 0 else 0.0
+        return float(2.0 * ndtr(-abs(self.estimate) / self.std_error)) if self.std_error > 0 else 0.0
 
     def __str__(self) -> str:
         given = f" given {', '.join(self.given)}" if self.given else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import chdtrc
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
@@ -128,7 +128,7 @@ def pool(
         used=len(trusted),
         heterogeneity=q,
         heterogeneity_degrees=degrees,
-        heterogeneity_p_value=float(stats.chi2.sf(q, degrees)) if degrees else 1.0,
+        heterogeneity_p_value=float(chdtrc(degrees, q)) if degrees else 1.0,
     )
 
 
