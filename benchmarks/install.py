@@ -83,6 +83,7 @@ def page(found: dict[str, tuple[Install, Install]]) -> str:
         "",
         f"`python benchmarks/install.py`: {machine}, {os.cpu_count()} cores, pip into an empty environment.",
         "Bytecode is included, pip itself left out. One run each: seconds by the clock (of the processor).",
+        f"On average {os.getloadavg()[2]:.0f} programs wanted one of them.",
         "",
         "| install | packages | MB on disk | everything downloaded | from pip's cache |",
         "|---|---|---|---|---|",

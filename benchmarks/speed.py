@@ -4,7 +4,8 @@
     python benchmarks/speed.py --full     the sizes the targets are stated for (needs about 4 GB of disk)
 
 Each comparison alternates the two sides in one process and takes the median of the ratios, so that a machine
-that is busy now and then slows both. Results go to benchmarks/results/speed.md, missed targets included.
+that is busy now and then slows both. Results go to benchmarks/results/speed.md, missed targets included. How
+long a first publication takes: benchmarks/start.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from dpgram.engines.local import gram
+from dpgram.rows import kernel as kernels
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, numeric
 
@@ -227,37 +230,9 @@ def kernel() -> Iterator[str]:
             (8, lambda batch=batch, blocks=clipping: list(blocks.encode(batch))),
             (1, lambda q=q: q @ q.T),
         )
-        with threadpool_limits(1):
+        with threadpool_limits(1), patch.object(kernels, "COMPILE_AFTER", 0):
             found = [min(seconds(action) for _ in range(100)) / (times * len(x)) for times, action in actions]
         yield f"| {width} | " + " | ".join(f"{value * 1e9:.0f} ns" for value in found) + " |"
-
-
-START = """
-import time
-started = time.perf_counter()
-import numpy as np
-from dpgram.engines.local import gram
-from dpgram.schema import Schema, numeric
-imported = time.perf_counter()
-gram(np.zeros((10, 2)), Schema(numeric("a", -1, 1), numeric("b", -1, 1)))
-print(imported - started, time.perf_counter() - imported)
-"""
-
-
-def start() -> Iterator[str]:
-    yield "| | import | first call |"
-    yield "|---|---|---|"
-    with tempfile.TemporaryDirectory() as cache:
-        for label in ("kernel not yet compiled on this machine", "compiled code found on disk"):
-            done = subprocess.run(
-                [sys.executable, "-c", START],
-                capture_output=True,
-                check=True,
-                text=True,
-                env=os.environ | {"NUMBA_CACHE_DIR": cache},
-            )
-            imported, first = map(float, done.stdout.split())
-            yield f"| {label} | {imported:.2f} s | {first:.2f} s |"
 
 
 def machine(sizes: Sizes) -> str:
@@ -291,8 +266,6 @@ def sections(sizes: Sizes) -> Iterator[str]:
     yield from growth(sizes)
     yield "\n## The kernel alone, time of one thread for one row\n"
     yield from kernel()
-    yield "\n## Start\n"
-    yield from start()
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
     python -m distribution.clean_install dist/*
 
 Twice: `dpgram` alone has to load a release and answer questions, `dpgram[publish]` has to publish one.
-Nothing of this folder, of the repository or of the environment around it can be imported there: the interpreter
-runs isolated (-I), in an empty folder.
+Nothing of this folder, of the repository or of the environment around it can be imported there: the
+interpreter runs isolated (-I), in an empty folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ release = dpgram.load("t.dpgram.json")
 for method in ("auto", "lasso", "elastic-net"):
     fit = release.regress("charges", ["age", "smoker"], method=method)
     assert fit.coefficients["smoker=yes"] > 0, method
-fit.conf_int(), fit.predict({"age": [40], "smoker": ["no"]}), fit.bootstrap(draws=10), fit.summary()
+fit.conf_int(), fit.predict({"age": [40], "smoker": ["no"]}), fit.bootstrap(draws=20), fit.summary()
 release.pca(), release.explore("page.html"), release.report("report.html")
 try:
     dpgram.publish

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Adaptive, Report, publish, publish_each
+    from dpgram.publishing import Adaptive, Check, Report, check, publish, publish_each
     from dpgram.release import Release, load
     from dpgram.rows import Rows
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Adaptive",
     "Assumption",
+    "Check",
     "DpgramError",
     "DpgramWarning",
     "Ledger",
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "boolean",
     "categorical",
+    "check",
     "legendre",
     "load",
     "mechanisms",
@@ -78,7 +80,7 @@ _fetch, __dir__ = _when_used(
         "dpgram.errors": "DpgramError DpgramWarning",
         "dpgram.planning": "Assumption Plan plan",
         "dpgram.privacy.ledger": "Ledger",
-        "dpgram.publishing": "Adaptive Report publish publish_each",
+        "dpgram.publishing": "Adaptive Check Report check publish publish_each",
         "dpgram.release": "Release load",
         "dpgram.rows": "Rows",
         "dpgram.schema": "Schema boolean categorical legendre numeric ordinal product",

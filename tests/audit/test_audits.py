@@ -26,5 +26,5 @@ def test_a_promise_that_is_too_good_fails(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(audits.SETTINGS, "laplace", audits.Setting(guarantee=quiet, runs=300, curve=False))
     assert audits._mechanism("laplace", "add-remove", 1).holds
     made = MECHANISMS["laplace"].calibrated
-    monkeypatch.setattr(MECHANISMS["laplace"], "calibrated", lambda _, facts: made(loud, facts))
+    monkeypatch.setattr(MECHANISMS["laplace"], "calibrated", lambda self, _, facts: made(self, loud, facts))
     assert not audits._mechanism("laplace", "add-remove", 1).holds

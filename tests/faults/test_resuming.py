@@ -17,7 +17,7 @@ import pytest
 from tests.flat import publish
 
 from dpgram.errors import DpgramWarning, SourceError
-from dpgram.mechanisms import Gaussian, MatrixLaplace
+from dpgram.mechanisms import CalibratedGaussian, CalibratedMatrixLaplace
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing._journal import open_journal
 from dpgram.release import Release
@@ -151,8 +151,8 @@ def test_a_source_that_fails_on_resuming_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(MatrixLaplace, "draw", stop)
-        patch.setattr(Gaussian, "draw", stop)
+        patch.setattr(CalibratedMatrixLaplace, "draw", stop)
+        patch.setattr(CalibratedGaussian, "draw", stop)
         with pytest.raises(KeyboardInterrupt):
             published()
     (charged,) = ledger.history()

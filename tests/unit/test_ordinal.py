@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.flat import plan, publish
 
 import dpgram as dg
+from dpgram.audit.publication import Pipeline, worst_tables
 from dpgram.engines.local import gram
 from dpgram.errors import AnalysisError, DataError, SchemaError
 from dpgram.privacy.sampling.entropy import SeededEntropy
@@ -164,6 +165,13 @@ class TestAnalysis:
             for schema in (SCHEMA, Schema(numeric("pain", 0, 3), numeric("days", 0, 30)))
         ]
         assert str(plans[0]) == str(plans[1])
+
+    def test_an_audit_takes_it_to_both_ends(self) -> None:
+        schema = Schema(ordinal("pain", PAIN), ordinal("grade", ["1", "2", "3"]))
+        pipeline = Pipeline(schema=schema, epsilon=1.0, delta=1e-6, options={"adjacency": "replace-one"})
+        all_columns = worst_tables(pipeline)[0]
+        assert all_columns.a.to_pylist()[-1] == {"pain": "severe", "grade": "3"}
+        assert all_columns.b.to_pylist()[-1] == {"pain": "severe", "grade": "1"}
 
     def test_groups_need_a_category(self) -> None:
         with pytest.raises(SchemaError):

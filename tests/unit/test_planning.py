@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.cli import run
 from dpgram.errors import AnalysisError, DpgramError
-from dpgram.mechanisms import MECHANISMS, Auto
+from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
 from dpgram.planning import Plan
 from dpgram.planning._assumed import Assumption
 from dpgram.planning._question import Question
@@ -288,3 +289,22 @@ class TestCommand:
         words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1"]
         assert run([*words, "--spread", "age=wide"]) == 2
         assert "spread" in capsys.readouterr().err
+
+
+def test_a_plan_takes_the_objects_that_publish_takes() -> None:
+    given: dict[str, Any] = {"rows": 50_000, "epsilon": 1.0, "delta": 1e-6, "simulate": False}
+    few, many = (
+        plan(SCHEMA, mechanisms=[Sketch(degrees=degrees)], progress=False, **given).forecast("sketch")
+        for degrees in (200, 20_000_000)
+    )
+    assert few.se_ratio > 1.5 * many.se_ratio, "a sketch of few rows errs by itself"
+    narrow = plan(SCHEMA, mechanisms=[Eigenvectors(rank=SCHEMA.width)], progress=False, **given)
+    assert narrow.forecast("eigenvectors").se_ratio_with_half_the_columns is not None
+
+
+@pytest.mark.parametrize(
+    "wrong", [["auto"], "gaussian", [], ["sketch", Sketch(degrees=5)], Sketch()], ids=str
+)
+def test_lists_of_mechanisms_that_make_no_plan(wrong: Any) -> None:
+    with pytest.raises(AnalysisError, match="each of them once"):
+        plan(SCHEMA, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=wrong, progress=False)

@@ -69,7 +69,7 @@ def test_help_names_them_and_loads_none(
     shown = capsys.readouterr().out
     assert "Commands of other packages" in shown
     assert "Added by no_such_package" in shown.split("greet", 1)[1]
-    assert shown.count("  publish ") == 1
+    assert shown.count("│ publish ") == 1
 
 
 def test_without_any_help_has_no_such_heading(

@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._wishart_family import ratio_of, ridge_for
 from dpgram.mechanisms.base import PublicFacts
-from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, Laplace
+from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, CalibratedLaplace, Laplace
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.inverse import GRID_BITS, inverse_exponent, inverse_sensitivity
 from dpgram.privacy.curves.spectral import on_grid, rounding_slack
@@ -96,7 +96,7 @@ def test_the_weight_of_the_diagonal_is_the_best(width: int) -> None:
     others = [error(weight) for weight in np.geomspace(0.2, 5.0, 401)]
     assert error(DIAGONAL_WEIGHT) <= min(others)
     assert min(others) == pytest.approx(error(DIAGONAL_WEIGHT), rel=1e-4)
-    law = Laplace(scale=1e9).law(width)
+    law = CalibratedLaplace(scale=1e9).law(width)
     assert law.scale / law.diagonal_scale == pytest.approx(DIAGONAL_WEIGHT, rel=1e-12)
 
 

@@ -32,7 +32,7 @@ from dpgram.errors import (
     SourceError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Auto, Gaussian, MatrixLaplace, PublicFacts
+from dpgram.mechanisms import Auto, CalibratedGaussian, Gaussian, MatrixLaplace, PublicFacts
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne, adjacency
@@ -192,7 +192,7 @@ class TestOrder:
         spied(Ledger, "check", "check")
         spied(LocalEngine, "add_up", "aggregate")
         spied(Ledger, "charge", "charge")
-        spied(Gaussian, "draw", "draw")
+        spied(CalibratedGaussian, "draw", "draw")
         return seen
 
     def test_order(self, steps: list[str], ledger: Ledger) -> None:
@@ -226,7 +226,7 @@ class TestOrder:
         def broken(*_: object) -> None:
             raise RuntimeError("no entropy")
 
-        monkeypatch.setattr(Gaussian, "draw", broken)
+        monkeypatch.setattr(CalibratedGaussian, "draw", broken)
         with pytest.raises(RuntimeError, match="no entropy"):
             publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger)
         assert len(ledger.history()) == 1

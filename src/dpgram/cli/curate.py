@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -28,6 +27,7 @@ from dpgram.cli.console import (
 )
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
+from dpgram.cli.row_options import By, Expected, Missing, Radius, Strict, Unit, UnitRows, Weight
 from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
@@ -38,21 +38,27 @@ if TYPE_CHECKING:
     from dpgram.schema import Schema
 
 LEARNING: Final = "Learning what the schema leaves open"
-ROWS: Final = "Who is protected, and how rows count"
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, a folder or a glob.")]
-Radius = Annotated[float | None, typer.Option(help="A public row radius; by default nothing is clipped.")]
-Missing = Annotated[
-    Literal["drop", "midpoint"], typer.Option(help="Rows with a missing value: leave out, or fill in.")
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Stop at the first value outside the schema (a public promise).")
-]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads for reading and adding up.", rich_help_panel=ADVANCED),
 ]
-Mechanism = Annotated[str, typer.Option(help="auto, or a name from the reference of mechanisms.")]
+Mechanism = Annotated[
+    str, typer.Option(help="auto, or a name from the reference of mechanisms.", rich_help_panel=ADVANCED)
+]
+Adapt = Annotated[
+    bool,
+    typer.Option(
+        "--adaptive", help="Learn bounds and levels that the schema leaves open.", rich_help_panel=LEARNING
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Where rows are added up: auto, local, dask, spark or another's name.", rich_help_panel=ADVANCED
+    ),
+]
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", "-l", help="The ledger that pays for it.")]
 
 
@@ -92,52 +98,87 @@ def schema(
 def check(
     data: Data,
     schema: SchemaFile,
-    radius: Radius = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="ε of the release to come: tells its price as well.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="δ of the release to come.")] = 0.0,
+    ledger: LedgerOption = None,
+    as_json: JsonFlag = False,
+    unit: Unit = None,
+    unit_rows: UnitRows = None,
+    weight: Weight = None,
+    by: By = None,
     missing: Missing = "drop",
     strict: Strict = False,
+    radius: Radius = None,
+    expected: Expected = None,
+    adaptive: Adapt = False,
+    adjacency: AdjacencyOption = "add-remove",
+    mechanism: Mechanism = "auto",
+    engine: Engine = "auto",
     threads: Threads = None,
-    as_json: JsonFlag = False,
 ) -> None:
-    """Dry run: what a schema does to a table.
+    """Dry run: what a release would do to a table.
 
     Reads everything, spends and writes nothing. The counts are exact, hence sensitive: they are for you, not
     for publication, and a schema that is changed because of them is no longer made of public facts alone.
 
     \b
-    Example:
+    Examples:
       dpgram check insurance.parquet --schema insurance.toml
+      dpgram check visits.csv -s visits.toml --unit patient --epsilon 1 --delta 1e-6 --ledger clinic.ledger
     """
     require_publish()
-    from dpgram.engines.local import gram
-    from dpgram.rows.encoder import Encoder
+    from dpgram.engines.find import find_engine
+    from dpgram.publishing import check as dry_run
+    from dpgram.rows import Rows
     from dpgram.schema import Schema
-    from dpgram.sources import column_types
 
-    declared = Schema.from_file(schema)
-    longest = Encoder(declared, clip=radius, missing=missing, strict=strict).radius
-    types = column_types(data)
-    started = time.perf_counter()
-    bar: Literal[False] | None = False if as_json else None
-    exact = gram(data, declared, radius, missing=missing, strict=strict, threads=threads, progress=bar)
-    seconds = time.perf_counter() - started
+    found = dry_run(
+        data,
+        Schema.from_file(schema),
+        epsilon=epsilon,
+        delta=delta,
+        ledger=ledger,
+        rows=Rows(
+            unit=unit,
+            unit_rows=unit_rows,
+            weight=weight,
+            by=by,
+            missing=missing,
+            strict=strict,
+            radius=radius,
+            expected=expected,
+        ),
+        adaptive=adaptive,
+        mechanism=mechanism,
+        adjacency=adjacency,
+        engine=find_engine(engine, data, threads=threads),
+        progress=False if as_json else None,
+    )
     if as_json:
+        counts = {name: asdict(each) for name, each in found.counts.items()}
         print_json(
             {
-                "columns": {name: types.get(name) for name in declared.source_columns},
-                "encoded_columns": declared.width,
-                "radius": longest,
-                "curator_only": {"counts": asdict(exact.counts)},
-                "seconds": seconds,
+                "columns": {name: kind for name, _, kind in found.columns},
+                "encoded_columns": found.encoded_columns,
+                "radius": found.radius,
+                "price": None if found.price is None else asdict(found.price),
+                "curator_only": {"counts": counts.get("all", counts)},
+                "seconds": found.seconds,
             }
         )
         return
-    print_table(
-        [(column.name, column.kind, types.get(column.name, "computed")) for column in declared.columns],
-        ("column", "declared", "in the data"),
-    )
-    say(f"\n{declared.width} encoded columns, row radius {longest:.4g}; read in {seconds:.2f} s")
+    print_table(found.columns, ("column", "declared", "in the data"))
+    longest = "to be learnt" if found.radius is None else f"{found.radius:.4g}"
+    say(f"\n{found.encoded_columns} encoded columns, row radius {longest}; read in {found.seconds:.2f} s")
+    if found.price is not None:
+        say(f"publish would use {found.price.mechanism} ({found.price.reason}); charge: {found.price.charge}")
     say("\nFor the curator only (exact counts, not private):")
-    print_facts(_counts(exact.counts))
+    for name, each in found.counts.items():
+        if name != "all":
+            say(f"\n{name}:")
+        print_facts(_counts(each))
 
 
 def publish(
@@ -158,53 +199,15 @@ def publish(
     note: Annotated[str, typer.Option(help="A remark for the ledger; it must not speak of the data.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            help="The column that says whose row it is: protects all rows of a person.", rich_help_panel=ROWS
-        ),
-    ] = None,
-    unit_rows: Annotated[
-        int | None,
-        typer.Option(help="Most rows of a person; every row then counts alike.", rich_help_panel=ROWS),
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(help="A numeric column of the schema, from 0: survey weights.", rich_help_panel=ROWS),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="A categorical column of the schema: one release for each level.", rich_help_panel=ROWS
-        ),
-    ] = None,
-    missing: Annotated[
-        Literal["drop", "midpoint"],
-        typer.Option(help="Rows with a missing value: leave out, or fill in.", rich_help_panel=ROWS),
-    ] = "drop",
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Stop at the first value outside the schema (a public promise).",
-            rich_help_panel=ROWS,
-        ),
-    ] = False,
-    radius: Annotated[
-        float | None,
-        typer.Option(help="A public row radius; by default nothing is clipped.", rich_help_panel=ROWS),
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="A public guess of the number of rows.", rich_help_panel=ROWS)
-    ] = None,
-    adaptive: Annotated[
-        bool,
-        typer.Option(
-            "--adaptive",
-            help="Learn bounds and levels that the schema leaves open.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = False,
+    unit: Unit = None,
+    unit_rows: UnitRows = None,
+    weight: Weight = None,
+    by: By = None,
+    missing: Missing = "drop",
+    strict: Strict = False,
+    radius: Radius = None,
+    expected: Expected = None,
+    adaptive: Adapt = False,
     bounds_share: Annotated[
         float | None,
         typer.Option(help="Share of the budget that learns bounds.", rich_help_panel=LEARNING),
@@ -218,9 +221,7 @@ def publish(
         typer.Option(help="Share of the budget that chooses a row radius: 0.03.", rich_help_panel=LEARNING),
     ] = None,
     adjacency: AdjacencyOption = "add-remove",
-    mechanism: Annotated[
-        str, typer.Option(help="auto, or a name from the reference of mechanisms.", rich_help_panel=ADVANCED)
-    ] = "auto",
+    mechanism: Mechanism = "auto",
     ridge: Ridge = None,
     rank: Rank = None,
     degrees: Degrees = None,
@@ -231,13 +232,7 @@ def publish(
             help="Columns of each release, as a,b;a,c: several share the budget.", rich_help_panel=ADVANCED
         ),
     ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="Where rows are added up: auto, local, dask, spark or another's name.",
-            rich_help_panel=ADVANCED,
-        ),
-    ] = "auto",
+    engine: Engine = "auto",
     threads: Threads = None,
     partials: Annotated[
         bool,
@@ -306,7 +301,7 @@ def publish(
             missing=missing,
             strict=strict,
             radius=radius,
-            expected=rows,
+            expected=expected,
         ),
         adaptive=_adaptive(bounds_share, levels_share, radius_share, everything=adaptive),
         mechanism=asked_mechanism(mechanism, ridge=ridge, rank=rank, degrees=degrees, psd=psd),

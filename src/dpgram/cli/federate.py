@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from dpgram.cli.console import ADVANCED, JsonFlag, SchemaFile, print_json, say
+from dpgram.cli.row_options import Missing, Radius, Strict, Unit, UnitRows
 from dpgram.errors import DpgramError
 
 if TYPE_CHECKING:
@@ -30,19 +31,11 @@ def gram(
     ],
     schema: SchemaFile,
     partial: Annotated[Path, typer.Option("--partial", "-p", help="The file to write, for your eyes only.")],
-    radius: Annotated[
-        float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
-    ] = None,
-    missing: Annotated[
-        Literal["drop", "midpoint"], typer.Option(help="Rows with a missing value: leave out, or fill in.")
-    ] = "drop",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first value outside the schema.")
-    ] = False,
-    unit: Annotated[str | None, typer.Option(help="The column that says whose row it is.")] = None,
-    unit_rows: Annotated[
-        int | None, typer.Option(help="Most rows of a person; every row then counts alike.")
-    ] = None,
+    radius: Radius = None,
+    missing: Missing = "drop",
+    strict: Strict = False,
+    unit: Unit = None,
+    unit_rows: UnitRows = None,
     site: Annotated[str, typer.Option(help="The name of this site: two partials of one are refused.")] = "",
     passphrase_file: PassphraseFile = None,
     engine: Annotated[

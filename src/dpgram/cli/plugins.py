@@ -39,17 +39,18 @@ class Commands(TyperGroup):
                 return None
             raise
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Those of other packages by name only, as more would have to be imported."""
-        super().format_commands(ctx, formatter)
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """After dpgram's own, those of other packages by name only, as more would have to be imported."""
+        super().format_help(ctx, formatter)
         rows = sorted(
             (entry.name, f"Added by {_package(entry)}.")
             for entry in _entries()
             if entry.name not in self.commands
         )
         if rows:
-            with formatter.section("Commands of other packages"):
-                formatter.write_dl(rows)
+            width = max(len(name) for name, _ in rows)
+            lines = [f"  {name:<{width}}  {text}" for name, text in rows]
+            typer.echo("\n".join([" Commands of other packages:", *lines, ""]))
 
 
 def _entries() -> tuple[EntryPoint, ...]:

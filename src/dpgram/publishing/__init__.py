@@ -6,6 +6,7 @@ from dpgram.errors import require_publish
 
 require_publish()
 
+from dpgram.publishing.dry_run import Check, check
 from dpgram.publishing.publisher import Report, publish, publish_each, publish_with, published
 from dpgram.publishing.request import LedgerLike, Options, requested
 from dpgram.publishing.split import Adaptive
@@ -13,10 +14,12 @@ from dpgram.publishing.terms import Terms, terms_of
 
 __all__ = [
     "Adaptive",
+    "Check",
     "LedgerLike",
     "Options",
     "Report",
     "Terms",
+    "check",
     "publish",
     "publish_each",
     "publish_with",

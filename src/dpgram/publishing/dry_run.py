@@ -1,0 +1,137 @@
+"""check(): what a request would do to a table, before anything is spent. Its counts are exact, so secret."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Unpack, final
+
+from dpgram.engines.find import find_engine
+from dpgram.privacy.accountant import composed, describe
+from dpgram.publishing._learning import plan_learning
+from dpgram.publishing.publisher import form_of
+from dpgram.publishing.request import Asked, Request, check_rows, check_schema, open_ledger, requested
+from dpgram.publishing.terms import matrix_terms
+from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.rules import EVERY_ROW, RowRules, row_rules
+from dpgram.sums.grams import GramOf
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+    from dpgram.engines.threads import Progress
+    from dpgram.publishing.request import LedgerLike
+    from dpgram.schema import Schema
+
+EVERYTHING: Final = (-1e150, 1e150)
+"""Bounds of a column whose own are to be learnt: no value is clamped by them."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What `publish` would use and charge."""
+
+    mechanism: str
+    reason: str
+    charge: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """For the curator's eyes only: the counts are exact, so they must not leave the house.
+
+    A schema that is changed because of them is no longer made of public facts alone.
+    """
+
+    columns: tuple[tuple[str, str, str], ...]
+    """Name, declared kind and type in the data of each column."""
+    encoded_columns: int
+    radius: float | None
+    """The longest row the schema allows, or the public radius; None where bounds are still to be learnt."""
+    counts: Mapping[str, PolicyCounts]
+    """By group or block; "all" where there is one matrix."""
+    price: Price | None
+    """None where no epsilon was given."""
+    seconds: float
+
+
+def check(
+    data: object,
+    schema: Schema,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    ledger: LedgerLike | None = None,
+    engine: str | Engine = "auto",
+    progress: Progress = None,
+    **asked: Unpack[Asked],
+) -> Check:
+    """Dry run of `publish`, which takes the same: read and count everything, spend and write nothing.
+
+    Refuses whatever `publish` would refuse, a ledger with too little left among it. Without `epsilon` the
+    rows are counted and nothing is priced.
+    """
+    check_schema(schema)
+    rows = asked.get("rows", EVERY_ROW)
+    check_rows(rows)
+    chosen = find_engine(engine, data)
+    rules = row_rules(schema, rows)
+    price = None
+    if epsilon is not None:
+        request = requested(schema, epsilon=epsilon, delta=delta, beside=form_of(data, chosen), **asked)
+        price = _price(request, ledger)
+    open_bounds, open_levels = rules.schema.unbounded, rules.schema.without_levels
+    known = rules.schema.with_bounds(dict.fromkeys(open_bounds, EVERYTHING))
+    known = known.with_levels(dict.fromkeys(open_levels, ()))
+    encoders = [
+        Encoder(one, clip=rows.radius, missing=rows.missing, strict=rows.strict) for one in known.in_blocks()
+    ]
+    types = _types(data, chosen)
+    started = time.perf_counter()
+    counts = _counted(data, chosen, replace(rules, schema=known), encoders, progress)
+    return Check(
+        columns=tuple((one.name, one.kind, types.get(one.name, "computed")) for one in schema.columns),
+        encoded_columns=known.width,
+        radius=None if open_bounds or open_levels else max(encoder.radius for encoder in encoders),
+        counts=counts,
+        price=price,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _price(request: Request, ledger: LedgerLike | None) -> Price:
+    book = open_ledger(ledger)
+    currency = None if book is None else book.currency
+    if request.split:
+        plan = plan_learning(request, currency)
+        mechanism, reason, event = plan.mechanism.name, "what is learnt comes first", plan.price
+    else:
+        terms = matrix_terms(request, currency)
+        mechanism, reason = terms[0].mechanism.name, terms[0].reason
+        event = composed(one.event for one in terms)
+    if book is not None:
+        book.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)
+    return Price(mechanism=mechanism, reason=reason, charge=describe(event))
+
+
+def _types(data: object, engine: Engine) -> dict[str, str]:
+    """Types of the data's columns, where this machine reads them."""
+    from dpgram.sources import column_types, read_once
+
+    return {} if engine.name != "local" or read_once(data) else dict(column_types(data))
+
+
+def _counted(
+    data: object, engine: Engine, rules: RowRules, encoders: list[Encoder], progress: Progress
+) -> dict[str, PolicyCounts]:
+    from dpgram.engines.passes import Pass
+
+    work = Pass(rules=rules, statistics=tuple(GramOf(encoder) for encoder in encoders))
+    sums = engine.add_up(data, work, progress=progress)
+    if len(encoders) > 1:
+        names = [f"block {number}" for number in range(1, len(encoders) + 1)]
+    else:
+        names = ["all" if level is None else level for level in rules.groups]
+    return {name: found.counts for name, found in zip(names, sums, strict=True)}
