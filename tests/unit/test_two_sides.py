@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import typer
 
-import dpgram as dg
 from dpgram import cli
 from dpgram.demo import insurance
 from dpgram.errors import PUBLISHING
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 EVERYTHING = (
@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("sides")
     for source in GOLDEN.glob("*.dpgram.json"):
         (place / source.name.replace("-v1", "")).write_bytes(source.read_bytes())
-    large = dg.publish(
+    (large,) = publish_with(
         insurance.table(20_000), insurance.schema(), epsilon=5.0, delta=1e-6, entropy=SeededEntropy(3)
     )
     large.save(place / "large.dpgram.json")
@@ -115,7 +115,8 @@ told["pool"] = str(analysis.pool([release, release], "charges", ["age"]))
 told["compare"] = str(analysis.compare(release, release, "charges", ["age"]))
 told["page"] = release.explore("python.html").stat().st_size
 told["report"] = release.report("python-report.html").stat().st_size
-plan = dg.plan(release.schema, rows=9000, epsilon=1, delta=1e-6, simulate=False, mechanisms=["gaussian"])
+rows = dg.Rows(expected=9000)
+plan = dg.plan(release.schema, rows=rows, epsilon=1, delta=1e-6, simulate=False, mechanisms=["gaussian"])
 told["plan"] = str(plan)
 ledger = dg.Ledger.create("python.ledger", name="t", epsilon=1.0, delta=1e-6)
 told["left"] = str(ledger.left())
