@@ -38,7 +38,7 @@ HEAD: Final = """\
 # What does not go together
 
 Every option of `publish` is meaningful by itself, and nearly all go together. Those that do not are in one
-table in the code (`dpgram.publishing.compatibility`); every refusal of a pair comes from it, before a row is
+table in the code (`publishing/compatibility.py`); every refusal of a pair comes from it, before a row is
 read, and costs nothing. This page is made from it by `python -m docs.options`, and a test keeps it current.
 Another test tries every pair of options under every mechanism: it works, or it is here.
 

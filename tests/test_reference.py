@@ -13,11 +13,19 @@ from pathlib import Path
 import pytest
 from docs.examples import examples
 
+import dpgram
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 REFERENCE = DOCS / "reference" / "python.md"
 DIRECTIVE = re.compile(
     r"^\.\. auto(?P<kind>\w+):: (?P<name>[\w.]+)\n(?:   :members:(?P<members>[^\n]*)\n)?", re.MULTILINE
 )
+PATH = re.compile(r"(?:`|:: )(dpgram(?:\.[a-z_]+)*)\.(\w+)(?=[`(\n])")
+SOURCE = Path(dpgram.__file__).parent
+OPEN_MODULES = ("errors", "testing")
+"""Modules at the root of the package whose names are for others too."""
+ENTRY_POINTS = ("commands",)
+"""Groups of entry points that are named like no folder."""
 PUBLIC = ("dpgram", "dpgram.analysis", "dpgram.audit", "dpgram.estimators", "dpgram.planning")
 WHOLE = ("Schema", "Ledger", "Plan", "Release")
 """Classes of which every public member is shown."""
@@ -25,11 +33,11 @@ WHOLE = ("Schema", "Ledger", "Plan", "Release")
 
 def resolved(name: str) -> object:
     """The object that a dotted name means: a module, or something in one."""
+    home, _, last = name.rpartition(".")
     try:
+        return import_module(name) if not home else getattr(resolved(home), last)
+    except AttributeError:
         return import_module(name)
-    except ModuleNotFoundError:
-        home, _, last = name.rpartition(".")
-        return getattr(resolved(home), last)
 
 
 def members_of(module_name: str) -> dict[str, object]:
@@ -55,20 +63,39 @@ def documented() -> set[int]:
     return found
 
 
-def used() -> list[tuple[str, str]]:
-    """(module, name) of everything the pages import from dpgram in an example that runs."""
-    pages = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+def pages() -> list[Path]:
+    found = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [page for page in found if not {"_build", "generated"} & set(page.parts)]
+
+
+def used(text: str) -> set[tuple[str, str]]:
+    """(module, name) of everything a page imports from dpgram in an example that runs."""
     found: set[tuple[str, str]] = set()
-    for page in pages:
-        if {"_build", "generated"} & set(page.parts):
+    for example in examples(text):
+        if example.kind != "python":
             continue
-        for example in examples(page.read_text(encoding="utf-8")):
-            if example.kind != "python":
-                continue
-            for node in ast.walk(ast.parse(example.body)):
-                if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpgram":
-                    found |= {(str(node.module), alias.name) for alias in node.names}
-    return sorted(found)
+        for node in ast.walk(ast.parse(example.body)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpgram":
+                found |= {(str(node.module), alias.name) for alias in node.names}
+            elif isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names if alias.name.startswith("dpgram.")]
+                found |= {(home, name) for home, _, name in (module.rpartition(".") for module in modules)}
+    return found
+
+
+def told(text: str) -> set[tuple[str, str]]:
+    """(module, name) of every dotted path into dpgram that a page has in its words or its directives."""
+    return {(path[1], path[2]) for path in PATH.finditer(text)}
+
+
+def offered(module: str, name: str) -> bool:
+    """Whether the name is one of dpgram itself, of a root module for others, or in a folder's `__all__`."""
+    if module == "dpgram":
+        return name in {*dpgram.__all__, *OPEN_MODULES, *ENTRY_POINTS} or (SOURCE / name).is_dir()
+    if module.removeprefix("dpgram.") in OPEN_MODULES:
+        return hasattr(import_module(module), name)
+    folder = SOURCE.joinpath(*module.split(".")[1:])
+    return folder.is_dir() and (name in import_module(module).__all__ or (folder / name).is_dir())
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -87,9 +114,81 @@ def test_every_error_is_in_the_reference() -> None:
 def test_what_the_pages_use_is_in_the_reference() -> None:
     shown = documented()
     missing = [
-        f"{module}.{name}" for module, name in used() if id(getattr(import_module(module), name)) not in shown
+        f"{module}.{name}"
+        for page in pages()
+        for module, name in used(page.read_text(encoding="utf-8"))
+        if (module, name) != ("dpgram", "mechanisms")
+        and not (SOURCE.joinpath(*module.split(".")[1:]) / name).is_dir()
+        and id(getattr(import_module(module), name)) not in shown
     ]
     assert not missing, f"used on a page but not in docs/reference/python.md: {missing}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(DOCS.parent)))
+def test_pages_use_only_what_folders_offer(page: Path) -> None:
+    """Decisions of the past (docs/adr) name modules as they were."""
+    text = page.read_text(encoding="utf-8")
+    paths = used(text) | (set() if "adr" in page.parts else told(text))
+    deeper = sorted(f"{module}.{name}" for module, name in paths if not offered(module, name))
+    assert not deeper, f"a folder's __all__ lacks what {page.name} uses: {deeper}"
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("```python\nfrom dpgram.engines import gram\n```\n", True),
+        ("```python\nfrom dpgram.engines.local import gram\n```\n", False),
+        ("```python\nimport dpgram.engines.local\n```\n", False),
+        ("```python\nfrom dpgram.engines import add_up\n```\n", False),
+        (".. autofunction:: dpgram.audit.checks.reused_noise\n", False),
+        (".. autofunction:: dpgram.audit.reused_noise\n", True),
+        ("see `dpgram.engines.passes.merge`", False),
+        ("see `dpgram.engines.merge(a, b)`, `dpgram.errors.DataError` and `dpgram.privacy.ledger`", True),
+    ],
+)
+def test_the_test_sees_a_deeper_path(text: str, fits: bool) -> None:
+    found = used(text) | told(text)
+    assert found
+    assert all(offered(module, name) for module, name in found) == fits
+
+
+def folders() -> list[str]:
+    inside = sorted(path.parent.relative_to(SOURCE.parent) for path in SOURCE.rglob("__init__.py"))
+    return [".".join(folder.parts) for folder in inside]
+
+
+def fetched_when_used(tree: ast.Module, folder: str) -> set[str]:
+    """Names that a folder imports from its modules only when they are asked for."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    homes = [
+        call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "_when_used"
+    ]
+    found = {home: names for each in homes for home, names in ast.literal_eval(each).items()}
+    return {name for home, names in found.items() if home != folder for name in names.split()}
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_a_folder_says_what_it_offers(folder: str) -> None:
+    """All of it is there, typed for those who check types, and no name hides a module of the folder."""
+    module = import_module(folder)
+    place = SOURCE.joinpath(*folder.split(".")[1:])
+    modules = {path.stem for path in place.iterdir()}
+    assert module.__all__
+    tree = ast.parse((place / "__init__.py").read_text(encoding="utf-8"))
+    bound = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    } | {name.id for name in ast.walk(tree) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+    bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert set(module.__all__) <= bound | {"__version__"}
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    # Once somebody has imported the module, its name no longer means what was to be fetched.
+    assert not fetched_when_used(tree, folder) & modules
+    with pytest.raises(AttributeError):
+        _ = module.never_offered
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -6,8 +6,10 @@ Names are fetched when first used, so `import dpgram` is quick and an analyst ne
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpgram import mechanisms
@@ -48,30 +50,42 @@ __all__ = [
     "publish_each",
 ]
 
-_HOMES: Final = {
-    "Adaptive": "dpgram.publishing",
-    "Assumption": "dpgram.planning",
-    "Check": "dpgram.publishing",
-    "DpgramError": "dpgram.errors",
-    "DpgramWarning": "dpgram.errors",
-    "Ledger": "dpgram.privacy.ledger",
-    "Plan": "dpgram.planning",
-    "Release": "dpgram.release",
-    "CuratorReport": "dpgram.publishing",
-    "Rows": "dpgram.rows",
-    "Schema": "dpgram.schema",
-    "boolean": "dpgram.schema",
-    "categorical": "dpgram.schema",
-    "check": "dpgram.publishing",
-    "legendre": "dpgram.schema",
-    "load": "dpgram.release",
-    "numeric": "dpgram.schema",
-    "ordinal": "dpgram.schema",
-    "plan": "dpgram.planning",
-    "product": "dpgram.schema",
-    "publish": "dpgram.publishing",
-    "publish_each": "dpgram.publishing",
-}
+
+def _when_used(
+    folder: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a folder that imports what it offers when it is first used.
+
+    `homes` has the names by the module they are in; under the folder's own name are modules it offers whole.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    offering = vars(sys.modules[folder])
+
+    def fetch(name: str) -> object:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {folder!r} has no attribute {name!r}")
+        whole = home == folder
+        value: object = import_module(f"{folder}.{name}") if whole else getattr(import_module(home), name)
+        offering[name] = value
+        return value
+
+    return fetch, lambda: sorted({*offering, *home_of})
+
+
+_fetch, __dir__ = _when_used(
+    __name__,
+    {
+        "dpgram": "__version__ mechanisms",
+        "dpgram.errors": "DpgramError DpgramWarning",
+        "dpgram.planning": "Assumption Plan plan",
+        "dpgram.privacy.ledger": "Ledger",
+        "dpgram.publishing": "Adaptive Check CuratorReport check publish publish_each",
+        "dpgram.release": "Release load",
+        "dpgram.rows": "Rows",
+        "dpgram.schema": "Schema boolean categorical legendre numeric ordinal product",
+    },
+)
 
 
 def __getattr__(name: str) -> object:
@@ -79,15 +93,4 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("dpgram")
-    if name == "mechanisms":
-        return import_module("dpgram.mechanisms")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'dpgram' has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _fetch(name)

@@ -115,7 +115,8 @@ told["pool"] = str(analysis.pool([release, release], "charges", ["age"]))
 told["compare"] = str(analysis.compare(release, release, "charges", ["age"]))
 told["page"] = release.explore("python.html").stat().st_size
 told["report"] = release.report("python-report.html").stat().st_size
-plan = dg.plan(release.schema, rows=9000, epsilon=1, delta=1e-6, simulate=False, mechanisms=["gaussian"])
+rows = dg.Rows(expected=9000)
+plan = dg.plan(release.schema, rows=rows, epsilon=1, delta=1e-6, simulate=False, mechanisms=["gaussian"])
 told["plan"] = str(plan)
 ledger = dg.Ledger.create("python.ledger", name="t", epsilon=1.0, delta=1e-6)
 told["left"] = str(ledger.left())

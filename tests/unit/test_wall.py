@@ -28,8 +28,8 @@ HEAVY = (
 
 ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "schema")
 ALLOWED_UPSTREAM = {
-    "canonical_json", "errors", "figures", "files", "lattice", "mechanisms", "privacy.adjacency",
-    "privacy.counts", "privacy.curves.spectral", "privacy.events", "privacy.receipt",
+    "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
+    "privacy.adjacency", "privacy.counts", "privacy.curves.spectral", "privacy.events", "privacy.receipt",
     "privacy.sampling.entropy",
     "release.report",
 }  # fmt: skip
@@ -133,3 +133,11 @@ def test_public_names_are_those_listed() -> None:
     assert set(dpgram.__all__) <= set(dir(dpgram))
     with pytest.raises(AttributeError, match="no attribute 'publsh'"):
         _ = dpgram.publsh
+
+
+@pytest.mark.parametrize("code", ["import dpgram; dpgram.publish", "import dpgram.analysis, dpgram.release"])
+def test_nobody_waits_for_what_few_need(code: str) -> None:
+    """Half of the time of these imports was scipy.stats, of whose functions scipy.special has all we use."""
+    modules = modules_after(code)
+    assert loaded(modules, ("scipy.special",)) == ["scipy.special"]
+    assert loaded(modules, ("scipy.stats", "scipy.optimize", "scipy.linalg", "sklearn", "numba")) == []

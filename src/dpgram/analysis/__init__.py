@@ -4,6 +4,7 @@ from dpgram.analysis.association import Correlation, partial_correlation
 from dpgram.analysis.inference import Inference, JointTest
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
+from dpgram.analysis.plots import coefficient_plot, component_plot, correlation_plot
 from dpgram.analysis.pooling import Comparison, Pooled, average, compare, pool, union
 from dpgram.analysis.regress import regress
 from dpgram.analysis.results import Regression
@@ -19,7 +20,10 @@ __all__ = [
     "Pooled",
     "Regression",
     "average",
+    "coefficient_plot",
     "compare",
+    "component_plot",
+    "correlation_plot",
     "partial_correlation",
     "pca",
     "pool",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import MOVED, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
@@ -44,16 +44,21 @@ class Correlation:
     """How what is estimated differs from the correlation of the rows that came in."""
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
-        """On Fisher's scale, brought back: inside [-1, 1] by construction."""
+        """On Fisher's scale, brought back: inside [-1, 1] by construction.
+
+        >>> low, high = release.partial_correlation("age", "charges").conf_int()
+        >>> round(low, 2), round(high, 2)
+        (0.51, 0.58)
+        """
         inside = min(max(self.estimate, -0.999999), 0.999999)
-        reach = float(stats.norm.isf(0.5 * (1.0 - level))) * self.std_error / (1.0 - inside**2)
+        reach = float(-ndtri(0.5 * (1.0 - level))) * self.std_error / (1.0 - inside**2)
         middle = math.atanh(inside)
         return math.tanh(middle - reach), math.tanh(middle + reach)
 
     @property
     def p_value(self) -> float:
         """Two-sided, of no correlation."""
-        return float(2.0 * stats.norm.sf(abs(self.estimate) / self.std_error)) if self.std_error > 0 else 0.0
+        return float(2.0 * ndtr(-abs(self.estimate) / self.std_error)) if self.std_error > 0 else 0.0
 
     def __str__(self) -> str:
         given = f" given {', '.join(self.given)}" if self.given else ""
@@ -71,7 +76,12 @@ def partial_correlation(
     *,
     kind: Kind = "population",
 ) -> Correlation:
-    """Correlation of two columns once the columns `given` are accounted for (all others by default)."""
+    """Correlation of two columns once the columns `given` are accounted for (all others by default).
+
+    >>> from dpgram.analysis import partial_correlation
+    >>> round(partial_correlation(release, "age", "charges", ["smoker"]).estimate, 2)
+    0.55
+    """
     moments = Moments.of(release)
     check_kind(kind)
     if given is None:

@@ -60,7 +60,13 @@ class EncodedNoise:
 
     @classmethod
     def of(cls, law: NoiseLaw | StandIn, unit: float = 1.0) -> Self:
-        """One law, `unit` encoded units to each of its own."""
+        """One law, `unit` encoded units to each of its own.
+
+        >>> from dpgram.analysis import EncodedNoise
+        >>> from dpgram.noise import SymmetricGaussian
+        >>> EncodedNoise.of(SymmetricGaussian(sigma=3.0), unit=2.0).diagonal_sd
+        6.0
+        """
         return cls(parts=(NoisePart(law=law, unit=unit),))
 
     @property
@@ -84,7 +90,12 @@ class EncodedNoise:
         return sum(part.law.mean_diagonal * part.unit for part in self.parts)
 
     def expected_norm(self, width: int) -> float:
-        """E‖N‖ on `width` columns; for a sum of laws the root of the sum of squares (exact for Gaussians)."""
+        """E‖N‖ on `width` columns; for a sum of laws the root of the sum of squares (exact for Gaussians).
+
+        >>> from dpgram.analysis import Moments
+        >>> round(Moments.of(release).noise.expected_norm(5))
+        46
+        """
         if width == 0 or self.diagonal_sd == 0.0:
             return 0.0
         return math.hypot(*(part.law.expected_norm(width) * part.unit for part in self.parts))
@@ -93,6 +104,13 @@ class EncodedNoise:
         """Cov(BᵀN r) = Bᵀ[o²(|r|²I + rrᵀ) + (s² − 2o²) diag(r²)]B, s = sd N_ii, o = sd N_ij.
 
         Cells are uncorrelated. The invariant laws have s² = σ² = 2o²: (σ²/2)(|r|² BᵀB + Bᵀr rᵀB).
+
+        >>> import numpy as np
+        >>> from dpgram.analysis import Moments
+        >>> noise = Moments.of(release).noise
+        >>> (noise.residual_covariance(np.ones(5), np.eye(5)[:, :2]) / noise.diagonal_sd**2).round(2)
+        array([[3. , 0.5],
+               [0.5, 3. ]])
         """
         off = self.offdiagonal_sd**2
         along = basis.T @ residual
@@ -103,13 +121,28 @@ class EncodedNoise:
         return np.asarray(covariance, dtype=np.float64)
 
     def functional_variance(self, shape: Matrix) -> float:
-        """Var⟨S, N⟩ = s² Σ S_ii² + 2o² Σ_{i≠j} S_ij² for a symmetric S."""
+        """Var⟨S, N⟩ = s² Σ S_ii² + 2o² Σ_{i≠j} S_ij² for a symmetric S.
+
+        >>> import numpy as np
+        >>> from dpgram.analysis import Moments
+        >>> noise = Moments.of(release).noise
+        >>> round(noise.functional_variance(np.eye(5)) / noise.diagonal_sd**2, 6)  # the variance of a trace
+        5.0
+        """
         diagonal = float(np.sum(np.diagonal(shape) ** 2))
         off = float(np.sum(shape**2)) - diagonal
         return self.diagonal_sd**2 * diagonal + 2.0 * self.offdiagonal_sd**2 * off
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
-        """A published matrix as it might have come out, had `gram` been the exact one."""
+        """A published matrix as it might have come out, had `gram` been the exact one.
+
+        >>> import numpy as np
+        >>> from dpgram.analysis import Moments
+        >>> moments = Moments.of(release)
+        >>> again = moments.noise.redraw(moments.gram, np.random.default_rng(0))
+        >>> bool((again != moments.gram).all())
+        True
+        """
         first, *others = self.parts
         drawn = first.law.redraw(gram / first.unit, generator) * first.unit
         for part in others:
@@ -145,7 +178,12 @@ class Moments:
 
     @classmethod
     def of(cls, source: Document | Moments) -> Moments:
-        """The moments of a release (or themselves)."""
+        """The moments of a release (or themselves).
+
+        >>> from dpgram.analysis import Moments
+        >>> round(Moments.of(release).rows)
+        20016
+        """
         if isinstance(source, Moments):
             return source
         refuse_beyond_floats(source.schema)
@@ -204,7 +242,14 @@ class Moments:
         return self.projected_gram(self.noise.mean_diagonal)
 
     def projected_gram(self, mean: float) -> Matrix:
-        """P (G̃ − mean·I) P."""
+        """P (G̃ − mean·I) P.
+
+        >>> from dpgram.analysis import Moments
+        >>> import numpy as np
+        >>> moments = Moments.of(release)
+        >>> bool(np.allclose(moments.projected_gram(0.0) @ moments.known_null_space, 0.0))
+        True
+        """
         gram = self.gram - mean * np.eye(len(self.gram))
         null = self.known_null_space
         if null.shape[1] == 0:
@@ -214,12 +259,23 @@ class Moments:
         return np.asarray((gram + gram.T) / 2.0)
 
     def project(self, vectors: Matrix) -> Matrix:
-        """P v for each column v."""
+        """P v for each column v.
+
+        >>> import numpy as np
+        >>> from dpgram.analysis import Moments
+        >>> Moments.of(release).project(np.eye(5))[2].round(2) + 0.0
+        array([ 0.33,  0.  ,  0.67, -0.33,  0.  ])
+        """
         null = self.known_null_space
         return np.asarray(vectors - null @ (null.T @ vectors))
 
     def constant_vector(self) -> Vector | None:
-        """v with v·a = 1 for every row a; nothing when no column of the schema says so."""
+        """v with v·a = 1 for every row a; nothing when no column of the schema says so.
+
+        >>> from dpgram.analysis import Moments
+        >>> Moments.of(release).constant_vector()
+        array([1., 0., 0., 0., 0.])
+        """
         schema = self.schema
         vector = np.zeros(schema.width)
         if schema.constant:

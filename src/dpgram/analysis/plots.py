@@ -32,7 +32,11 @@ def coefficient_plot(
     kind: Kind = "population",
     dark: bool = False,
 ) -> Figure:
-    """Each coefficient's effect over its column's public range, so that one axis serves all of them."""
+    """Each coefficient's effect over its column's public range, so that one axis serves all of them.
+
+    >>> from dpgram.analysis import coefficient_plot
+    >>> figure = coefficient_plot(fit, path="coefficients.png")
+    """
     inference = fit.inference(kind)
     shown = [i for i, name in enumerate(fit.names) if name != INTERCEPT]
     names = [fit.names[i] for i in shown]
@@ -83,7 +87,11 @@ def _span(fit: Regression, position: int) -> float:
 
 
 def component_plot(components: Components, *, path: str | Path | None = None, dark: bool = False) -> Figure:
-    """Scree on the left with the noise level; on the right the loadings of the first two components."""
+    """Scree on the left with the noise level; on the right the loadings of the first two components.
+
+    >>> from dpgram.analysis import component_plot
+    >>> figure = component_plot(release.pca(), path="components.png")
+    """
     two = len(components.variances) > 1
     figure, axes = new_figure(4.6, 2 if two else 1)
     _scree(axes[0], components)
@@ -151,7 +159,11 @@ def correlation_plot(
     path: str | Path | None = None,
     dark: bool = False,
 ) -> Figure:
-    """A heat map; columns whose variance the noise swallowed are left grey."""
+    """A heat map; columns whose variance the noise swallowed are left grey.
+
+    >>> from dpgram.analysis import correlation_plot
+    >>> figure = correlation_plot(release.correlation(), release.columns[1:], path="correlations.png")
+    """
     count = len(names)
     figure, (axis,) = new_figure(min(1.6 + 0.42 * count, 9.0))
     axis.spines[:].set_visible(False)

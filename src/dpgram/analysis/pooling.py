@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import chdtrc
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
@@ -45,7 +45,18 @@ class Pooled:
     """Small when the sites do not share one regression."""
 
     def summary(self, level: float = 0.95) -> str:
-        """The pooled coefficients as text."""
+        """The pooled coefficients as text.
+
+        >>> from dpgram.analysis import pool
+        >>> print(pool([release, another], "charges", ["age"]).summary())
+        Regression pooled over 2 releases by inverse-variance weighting
+        <BLANKLINE>
+                         estimate  std. error  95% from … to
+        (intercept)        1224.9         113  1004.3 … 1445.5
+        age                105.83        2.19  101.53 … 110.13
+        <BLANKLINE>
+        Do the releases differ? Q = 0.418 on 2 degrees of freedom, p = 0.81.
+        """
         ends, errors = self.inference.conf_int(level), self.inference.std_errors
         lines = [f"Regression pooled over {self.used} releases by inverse-variance weighting", ""]
         width = max(len(name) for name in self.inference.names)
@@ -77,7 +88,16 @@ class Comparison:
     """Are all coefficients the same?"""
 
     def summary(self, level: float = 0.95) -> str:
-        """The differences as text."""
+        """The differences as text.
+
+        >>> from dpgram.analysis import compare
+        >>> print(compare(release, another, "charges", ["age"]).summary())
+                       difference  95% from … to  (p-value)
+        (intercept)        17.663  -423.64 … 458.97  (0.94)
+        age               -1.0346  -9.6306 … 7.5615  (0.81)
+        <BLANKLINE>
+        All coefficients equal: p = 0.81
+        """
         ends, p_values = self.difference.conf_int(level), self.difference.p_values()
         width = max(len(name) for name in self.difference.names)
         lines = [f"{'':<{width}}  {'difference':>12}  {100 * level:g}% from … to  (p-value)"]
@@ -102,7 +122,13 @@ def pool(
     intercept: bool = True,
     reference: Mapping[str, str] | None = None,
 ) -> Pooled:
-    """One regression from several releases of one schema, each weighted by the inverse of its covariance."""
+    """One regression from several releases of one schema, each weighted by the inverse of its covariance.
+
+    >>> from dpgram.analysis import pool
+    >>> pooled = pool([release, another], "charges", ["age"])
+    >>> pooled.used, round(pooled.heterogeneity_p_value, 2)
+    (2, 0.81)
+    """
     found = _inferences(releases, target, on, kind=kind, intercept=intercept, reference=reference)
     trusted = [one for one in found if one.refusal is None and one.trusted.all()]
     if not trusted:
@@ -130,7 +156,7 @@ def pool(
         used=len(trusted),
         heterogeneity=q,
         heterogeneity_degrees=degrees,
-        heterogeneity_p_value=float(stats.chi2.sf(q, degrees)) if degrees else 1.0,
+        heterogeneity_p_value=float(chdtrc(degrees, q)) if degrees else 1.0,
     )
 
 
@@ -144,7 +170,13 @@ def compare(
     intercept: bool = True,
     reference: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Coefficients of `first` less those of `second`; the two tables must have no rows in common."""
+    """Coefficients of `first` less those of `second`; the two tables must have no rows in common.
+
+    >>> from dpgram.analysis import compare
+    >>> found = compare(release, another, "charges", ["age"])
+    >>> round(found.joint.p_value, 2)
+    0.81
+    """
     one, other = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
     for found in (one, other):
         if found.refusal is not None:
@@ -156,7 +188,13 @@ def compare(
 
 
 def union(releases: Sequence[Document | Moments]) -> Moments:
-    """ΣG̃_k: the moments of all tables together; the noises add up."""
+    """ΣG̃_k: the moments of all tables together; the noises add up.
+
+    >>> from dpgram.analysis import regress, union
+    >>> both = union([release, another])
+    >>> round(both.rows), regress(both, "charges", ["age"]).names
+    (40015, ('(intercept)', 'age'))
+    """
     every = [_with_added_noise(one) for one in _same_schema(releases)]
     public = [one.public_rows for one in every if one.public_rows is not None]
     return replace(
@@ -171,7 +209,15 @@ def union(releases: Sequence[Document | Moments]) -> Moments:
 
 
 def average(releases: Sequence[Document | Moments]) -> Moments:
-    """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only."""
+    """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only.
+
+    >>> from dpgram.analysis import average
+    >>> first = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian")
+    >>> second = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian")
+    >>> both = average([first, second])
+    >>> round(both.noise.diagonal_sd / average([first]).noise.diagonal_sd, 2)
+    0.71
+    """
     every = [_with_added_noise(one) for one in _same_schema(releases)]
     if len({one.radius for one in every}) > 1:
         raise AnalysisError(

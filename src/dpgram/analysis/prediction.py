@@ -11,7 +11,7 @@ from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from dpgram.analysis.design import INTERCEPT, Design, Term
 from dpgram.analysis.estimand import Kind
@@ -63,7 +63,7 @@ def predict_with_intervals(
     if not mean:
         variance = variance + plausible_variance(residual_variance(moments, design, kind))
     tail = 0.5 * (1.0 - level)
-    quantile = stats.norm.isf(tail) if inference.degrees is None else stats.t.isf(tail, inference.degrees)
+    quantile = -ndtri(tail) if inference.degrees is None else -stdtrit(inference.degrees, tail)
     estimate = x @ inference.estimate + design.base
     reach = float(quantile) * np.sqrt(variance)
     return Prediction(

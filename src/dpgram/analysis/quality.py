@@ -8,11 +8,12 @@ of which second moments tell nothing (2s⁴/n holds for normal errors only), so 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
-from scipy import stats
+from scipy.special import log_ndtr, ndtri
 
 from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import Design
@@ -62,7 +63,7 @@ class Quantity:
             np.array([self.std_error**2]),
             np.array([self.slope]),
             np.array([self.curvature]),
-            float(stats.norm.isf(0.5 * (1.0 - level))),
+            float(-ndtri(0.5 * (1.0 - level))),
         )
         low, high = np.clip([low[0], high[0]], self.low, self.high)
         return float(low), float(high)
@@ -104,7 +105,8 @@ def plausible_variance(found: Quantity) -> float:
     if found.std_error == 0.0:
         return found.estimate
     ratio = found.raw / found.std_error
-    hazard = float(np.exp(stats.norm.logpdf(ratio) - stats.norm.logcdf(ratio)))
+    log_density = -0.5 * ratio**2 - 0.5 * math.log(2.0 * math.pi)
+    hazard = float(np.exp(log_density - log_ndtr(ratio)))
     return found.raw + found.std_error * hazard
 
 

@@ -69,6 +69,10 @@ def regress(
 
     `repair=None` lets the method decide what to do about negative eigenvalues; `reference` names the
     reference level of categorical columns (otherwise the first one listed in the schema).
+
+    >>> from dpgram.analysis import regress
+    >>> regress(release, "charges", ["age"], method="ols").names
+    ('(intercept)', 'age')
     """
     if method not in METHODS:
         raise AnalysisError("unknown method", got=repr(method), limit=", ".join(METHODS))

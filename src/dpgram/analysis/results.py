@@ -70,6 +70,9 @@ class Regression:
 
         Where bounds were learnt, the table's values were moved into them before the fit; so are those of the
         new rows, and so is the prediction if the target's were.
+
+        >>> fit.predict({"age": [30, 60], "smoker": ["no", "yes"]}).round()
+        array([ 2067., 16854.])
         """
         learnt = self.moments.learnt_bounds
         found = np.asarray(design_matrix(self.design, rows, learnt) @ self.values + self.design.base)
@@ -82,11 +85,20 @@ class Regression:
     def predict_interval(
         self, rows: object, level: float = 0.95, kind: Kind = "population", *, mean: bool = False
     ) -> Prediction:
-        """Un-shrunken predictions with intervals: for a new row, or with `mean=True` for the expectation."""
+        """Un-shrunken predictions with intervals: for a new row, or with `mean=True` for the expectation.
+
+        >>> found = fit.predict_interval({"age": [30], "smoker": ["no"]}, mean=True)
+        >>> found.lower.round(), found.upper.round()
+        (array([1944.]), array([2190.]))
+        """
         return predict_with_intervals(self.moments, self.design, rows, level=level, kind=kind, mean=mean)
 
     def inference(self, kind: Kind = "population") -> Inference:
-        """Un-shrunken estimates with their covariance, or the reason why there is none."""
+        """Un-shrunken estimates with their covariance, or the reason why there is none.
+
+        >>> fit.inference().estimate.round(1)
+        array([-1694.6,   125.4, 11026.9])
+        """
         return infer(self.moments, self.design, kind)
 
     def conf_int(self, level: float = 0.95, kind: Kind = "population") -> Mapping[str, tuple[float, float]]:
@@ -94,47 +106,98 @@ class Regression:
 
         `inference(kind).meaning` says what exactly is estimated: under a clip, with a unit or learnt bounds
         it is the regression of rows so treated.
+
+        >>> {name: (round(low), round(high)) for name, (low, high) in fit.conf_int().items()}
+        {'(intercept)': (-1963, -1427), 'age': (120, 131), 'smoker=yes': (10811, 11243)}
         """
         ends = self._inference_with_warnings(kind).conf_int(level)
         return {name: (float(low), float(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
 
     def std_errors(self, kind: Kind = "population") -> Mapping[str, float]:
-        """Name → standard error of the un-shrunken coefficient."""
+        """Name → standard error of the un-shrunken coefficient.
+
+        >>> {name: round(error, 1) for name, error in fit.std_errors().items()}
+        {'(intercept)': 136.8, 'age': 2.6, 'smoker=yes': 110.4}
+        """
         errors = self._inference_with_warnings(kind).std_errors
         return dict(zip(self.names, errors.tolist(), strict=True))
 
     def p_values(self, kind: Kind = "population", reference: Reference | None = None) -> Mapping[str, float]:
-        """Name → two-sided p-value of the un-shrunken coefficient being zero."""
+        """Name → two-sided p-value of the un-shrunken coefficient being zero.
+
+        >>> {name: p < 0.05 for name, p in fit.p_values().items()}
+        {'(intercept)': True, 'age': True, 'smoker=yes': True}
+        """
         values = self._inference_with_warnings(kind).p_values(reference)
         return dict(zip(self.names, values.tolist(), strict=True))
 
     def joint_test(self, *names: str, kind: Kind = "population") -> JointTest:
-        """Wald test that all coefficients of the named columns are zero (all levels of a categorical one)."""
+        """Wald test that all coefficients of the named columns are zero (all levels of a categorical one).
+
+        >>> fit.joint_test("age", "smoker").p_value < 0.05
+        True
+        """
         positions = tuple(dict.fromkeys(i for name in names for i in self.design.positions(name)))
         return self._inference_with_warnings(kind).joint_test(positions)
 
     def r_squared(self, kind: Kind = "population") -> Quantity:
-        """1 − residual/total sum of squares of the un-shrunken regression, with its standard error."""
+        """1 − residual/total sum of squares of the un-shrunken regression, with its standard error.
+
+        >>> print(fit.r_squared())
+        R² = 0.6652 (standard error 0.017)
+        """
         return r_squared(self.moments, self.design, kind)
 
     def residual_variance(self, kind: Kind = "population") -> Quantity:
-        """s² of the un-shrunken regression in original units; an interval for `kind="table"` only."""
+        """s² of the un-shrunken regression in original units; an interval for `kind="table"` only.
+
+        >>> print(fit.residual_variance())
+        residual variance = 1.037e+07 (standard error 7.1e+05)
+        """
         return residual_variance(self.moments, self.design, kind)
 
     def bootstrap(self, draws: int = 400, kind: Kind = "population", seed: int = 0) -> Bootstrap:
-        """Parametric bootstrap of the un-shrunken coefficients under the release's own noise law."""
+        """Parametric bootstrap of the un-shrunken coefficients under the release's own noise law.
+
+        >>> fit.bootstrap(draws=50).std_errors.round()
+        array([128.,   3., 108.])
+        """
         from dpgram.analysis.bootstrap import bootstrap
 
         return bootstrap(self.moments, self.design, draws=draws, kind=kind, seed=seed)
 
     def error_bound(self, confidence: float = 0.95, ridge: float | None = None) -> ErrorBound:
-        """How far noise can have moved a ridge fit of the table; the ridge is E‖N‖ unless given."""
+        """How far noise can have moved a ridge fit of the table; the ridge is E‖N‖ unless given.
+
+        >>> found = fit.error_bound()
+        >>> round(found.norm, 2), round(found.amin, 2)
+        (0.59, 0.01)
+        """
         from dpgram.analysis._bounds import error_bound
 
         return error_bound(self.moments, self.design, ridge=ridge, confidence=confidence)
 
     def summary(self, level: float = 0.95, kind: Kind = "population") -> str:
-        """Coefficients, intervals, fit and warnings as text."""
+        """Coefficients, intervals, fit and warnings as text.
+
+        >>> print(fit.summary())
+        Regression of charges from a private release
+        <BLANKLINE>
+        fitted by  auto, the noise leaves 3.0 of 3 parameters to be fitted
+        rows       about 20,016 (noisy)
+        R²         0.665 (95% interval 0.633 to 0.700)
+        error sd   3220
+        smoker     compared with 'no'
+        <BLANKLINE>
+                      fitted  un-shrunken  std. error  95% from       to  p-value
+        (intercept)  -1693.5      -1694.6         137   -1963.1  -1426.8   <1e-16
+        age           125.36       125.38        2.62    120.24   130.53   <1e-16
+        smoker=yes     11026        11027         110     10811    11243   <1e-16
+        <BLANKLINE>
+        The 95% intervals are for the un-shrunken regression in the population (sampling and privacy
+        noise). They are centred at the un-shrunken estimate; the fitted column is the one to predict
+        with. Intervals for the population take the error variance to be the same for all rows.
+        """
         from dpgram.analysis.summary import as_text
 
         return as_text(self, level=level, kind=kind)
@@ -151,6 +214,9 @@ class Regression:
         """A frame with a row for each coefficient; interval columns are null where refused.
 
         A Polars frame where Polars is installed, else one of pandas.
+
+        >>> fit.to_frame().columns
+        ['name', 'fitted', 'estimate', 'std_error', 'low', 'high', 'p_value']
         """
         from dpgram.analysis._frames import frame_of
         from dpgram.analysis.summary import as_rows
@@ -162,7 +228,10 @@ class Regression:
     def plot(
         self, path: str | None = None, level: float = 0.95, kind: Kind = "population", *, dark: bool = False
     ) -> object:
-        """Coefficients with intervals as a matplotlib figure; written to `path` when given."""
+        """Coefficients with intervals as a matplotlib figure; written to `path` when given.
+
+        >>> figure = fit.plot("coefficients.png")
+        """
         from dpgram.analysis.plots import coefficient_plot
 
         return coefficient_plot(self, path=path, level=level, kind=kind, dark=dark)

@@ -25,7 +25,6 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from dpgram.analysis.design import Design
 from dpgram.analysis.moments import EncodedNoise, Moments
@@ -179,4 +178,8 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     """The root between the ends, or an end that rounding made one, where noise is nothing to the matrix."""
     if not low < high or excess(high) <= 0.0:
         return high
-    return low if excess(low) >= 0.0 else float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14))
+    if excess(low) >= 0.0:
+        return low
+    from scipy.optimize import brentq
+
+    return float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14))

@@ -10,9 +10,11 @@ from typing import Annotated, Final
 import typer
 
 from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, sign
-from dpgram.cli.console import say
+from dpgram.cli.console import JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
+
+__all__ = ["JsonFlag", "app", "main", "print_json", "run", "say"]
 
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130

@@ -182,6 +182,9 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
 
         In original units a column is x = centre + half_width · (encoded / weight): numbers as they were,
         false and true as 0 and 1, levels as 0 and 1, products and Legendre columns of the scaled factors.
+
+        >>> round(float(release.matrix("original")[0, 0]))  # the noisy number of rows
+        20024
         """
         lattice: Matrix = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent)
         if isinstance(self.noise, NoisyInverse):
@@ -206,13 +209,22 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         return sha256_hex(self._content())
 
     def to_json(self) -> bytes:
-        """The file: canonical JSON with the digest among its fields, and a newline."""
+        """The file: canonical JSON with the digest among its fields, and a newline.
+
+        >>> import json
+        >>> json.loads(release.to_json())["guarantee"]["epsilon"]
+        1.0
+        """
         signed = {} if self.signature is None else {"signature": msgspec.to_builtins(self.signature)}
         return canonical_bytes({**self._content(), **signed, "digest": self.digest}) + b"\n"
 
     @classmethod
     def from_json(cls, raw: bytes) -> Self:
-        """The release in `raw`, or ReleaseError with the reason."""
+        """The release in `raw`, or ReleaseError with the reason.
+
+        >>> dg.Release.from_json(release.to_json()) == release
+        True
+        """
         try:
             content = parse_strictly(raw)
         except ValueError as problem:

@@ -6,9 +6,9 @@ scikit-learn is imported only by those who ask for an estimator.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from dpgram import _when_used
 from dpgram.errors import require_publish
 
 require_publish()
@@ -51,34 +51,20 @@ __all__ = [
     "UnprotectedScore",
 ]
 
-_HOMES: Final = {
-    "AdaSSP": "dpgram.estimators.adassp",
-    "ColumnStandardizer": "dpgram.estimators.preprocessing",
-    "Intercept": "dpgram.estimators.preprocessing",
-    "MaxNormMapping": "dpgram.estimators.preprocessing",
-    "OutputPerturbation": "dpgram.estimators.output_perturbation",
-    "PrivateCovariance": "dpgram.estimators.covariance",
-    "PrivateLasso": "dpgram.estimators.linear",
-    "PrivateLinearRegression": "dpgram.estimators.linear",
-    "PrivatePCA": "dpgram.estimators.pca",
-    "PrivateRidge": "dpgram.estimators.ridge",
-    "RepeatedFit": "dpgram.estimators.base",
-    "RobustRegression": "dpgram.estimators.robust",
-    "RowNormMapping": "dpgram.estimators.preprocessing",
-    "SSP": "dpgram.estimators.ssp",
-    "SigmaClipper": "dpgram.estimators.preprocessing",
-    "UnprotectedScore": "dpgram.estimators.base",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'dpgram.estimators' has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _when_used(
+    __name__,
+    {
+        "dpgram.estimators.adassp": "AdaSSP",
+        "dpgram.estimators.base": "RepeatedFit UnprotectedScore",
+        "dpgram.estimators.covariance": "PrivateCovariance",
+        "dpgram.estimators.linear": "PrivateLasso PrivateLinearRegression",
+        "dpgram.estimators.output_perturbation": "OutputPerturbation",
+        "dpgram.estimators.pca": "PrivatePCA",
+        "dpgram.estimators.preprocessing": (
+            "ColumnStandardizer Intercept MaxNormMapping RowNormMapping SigmaClipper"
+        ),
+        "dpgram.estimators.ridge": "PrivateRidge",
+        "dpgram.estimators.robust": "RobustRegression",
+        "dpgram.estimators.ssp": "SSP",
+    },
+)

@@ -18,6 +18,8 @@ from dpgram.explorer.facts import page_facts
 if TYPE_CHECKING:
     from dpgram.document.document import Document
 
+__all__ = ["ARITHMETIC", "SCRIPTS", "page", "source"]
+
 SCRIPTS: Final = (
     "algebra.js",
     "distributions.js",

@@ -59,7 +59,11 @@ class Assumption:
         return f"spread {spread}, correlation {self.correlation:g}, R² {self.r_squared:g}"
 
     def second_moments(self, schema: Schema, target: int, features: Sequence[int]) -> Matrix:
-        """E aaᵀ in encoded units, for a target and features at these positions of the schema."""
+        """E aaᵀ in encoded units, for a target and features at these positions of the schema.
+
+        >>> dg.Assumption(r_squared=0.3).second_moments(schema, target=4, features=[1, 3]).round(2)[4]
+        array([ 0.  ,  0.04,  0.  , -0.06,  0.11])
+        """
         self._refuse_unknown(schema)
         mean, covariance = self._independent(schema, schema.encoded[target].source)
         y, x = target, list(features)

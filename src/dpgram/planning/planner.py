@@ -93,7 +93,13 @@ class Plan:
         return self.recommended is not None
 
     def forecast(self, mechanism: str) -> Forecast:
-        """The forecast for one mechanism, by its name."""
+        """The forecast for one mechanism, by its name.
+
+        >>> asked = ["gaussian", "matrix-laplace"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> forecast.forecast("gaussian").verdict
+        'usable'
+        """
         for found in self.forecasts:
             if found.mechanism == mechanism:
                 return found
@@ -102,7 +108,15 @@ class Plan:
         )
 
     def table(self) -> str:
-        """One line for each mechanism, aligned."""
+        """One line for each mechanism, aligned.
+
+        >>> asked = ["gaussian", "matrix-laplace"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> print(forecast.table())
+        mechanism       noise  SE ratio  worst  rows needed  at 2ε  ½ columns  bounds 20%  verdict
+        matrix-laplace   2.45      1.14   1.23         1869   1.04       1.05        1.21     good
+        gaussian         4.22      1.37   1.58         5568   1.12        1.2        1.44   usable
+        """
         rows = table_rows(self)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
@@ -117,11 +131,24 @@ class Plan:
         return plan_text(self)
 
     def headline(self) -> str:
-        """What was asked and what is assumed."""
+        """What was asked and what is assumed.
+
+        >>> asked = ["gaussian", "matrix-laplace"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> print(forecast.headline())
+        Regression of charges on 2 terms: about 20,000 rows, 5 encoded columns, ε = 1, δ = 1e-06, add-remove
+        Assumed, not looked up: spread 0.333 of half the range, correlation 0.2, R² 0.5
+        """
         return header(self)
 
     def to_json(self) -> dict[str, object]:
-        """Plain values; an infinite ratio (no interval at all) is null."""
+        """Plain values; an infinite ratio (no interval at all) is null.
+
+        >>> asked = ["gaussian", "matrix-laplace"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> forecast.to_json()["recommended"]
+        'matrix-laplace'
+        """
         form: dict[str, object] = {
             "rows": self.rows,
             "epsilon": self.epsilon,
@@ -141,7 +168,14 @@ class Plan:
         return {key: _finite(value) for key, value in form.items()}
 
     def curves(self) -> Mapping[str, tuple[Sequence[float], Sequence[float]]]:
-        """Mechanism → (ε, median ratio) from a tenth of ε to ten times it; leaves out what does not work."""
+        """Mechanism → (ε, median ratio) from a tenth of ε to ten times it; leaves out what does not work.
+
+        >>> asked = ["gaussian", "matrix-laplace"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> epsilons, ratios = forecast.curves()["gaussian"]
+        >>> round(epsilons[-1]), round(ratios[-1], 2)
+        (10, 1.01)
+        """
         lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
         grid = self.epsilon * np.geomspace(0.1, 10.0, CURVE_POINTS)
         for name in (found.mechanism for found in self.forecasts):
@@ -151,7 +185,12 @@ class Plan:
         return lines
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """The ratio against ε, a line for each mechanism; written to `path` if one is given."""
+        """The ratio against ε, a line for each mechanism; written to `path` if one is given.
+
+        >>> asked = ["gaussian", "matrix-laplace"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> figure = forecast.plot("plan.png")
+        """
         from dpgram.planning._figure import accuracy_plot
 
         return accuracy_plot(self, path=None if path is None else Path(path))
@@ -188,6 +227,10 @@ def plan(
     from the rows to be published. `adaptive` says which share of the budget learning bounds would take.
     `mechanisms` are names or objects of `dpgram.mechanisms`, all by default; `Auto(semidefinite=True)`: all
     that give a positive semidefinite matrix.
+
+    >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000))
+    >>> forecast.recommended.mechanism, forecast.recommended.verdict
+    ('matrix-laplace', 'good')
     """
     check_rows(rows)
     count = _whole("the expected number of rows, Rows(expected=…),", rows.expected)

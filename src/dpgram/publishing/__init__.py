@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from dpgram import _when_used
 from dpgram.errors import require_publish
 
-require_publish()
-
-from dpgram.publishing.dry_run import Check, check
-from dpgram.publishing.publisher import CuratorReport, publish, publish_each, publish_with, published
-from dpgram.publishing.request import LedgerLike, Options, requested
-from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import ReleaseTerms, terms_of
+if TYPE_CHECKING:
+    from dpgram.publishing.dry_run import Check, check
+    from dpgram.publishing.publisher import CuratorReport, publish, publish_each, publish_with, published
+    from dpgram.publishing.request import LedgerLike, Options, requested
+    from dpgram.publishing.split import Adaptive
+    from dpgram.publishing.terms import ReleaseTerms, terms_of
 
 __all__ = [
     "Adaptive",
@@ -27,3 +29,20 @@ __all__ = [
     "requested",
     "terms_of",
 ]
+
+_fetch, __dir__ = _when_used(
+    __name__,
+    {
+        "dpgram.publishing.dry_run": "Check check",
+        "dpgram.publishing.publisher": "CuratorReport publish publish_each publish_with published",
+        "dpgram.publishing.request": "LedgerLike Options requested",
+        "dpgram.publishing.split": "Adaptive",
+        "dpgram.publishing.terms": "ReleaseTerms terms_of",
+    },
+)
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__ and name != "Adaptive":  # which is also what a plan takes, and that reads no data
+        require_publish()
+    return _fetch(name)

@@ -72,6 +72,10 @@ def check(
 
     Refuses whatever `publish` would refuse, a ledger with too little left among it. Without `epsilon` the
     rows are counted and nothing is priced.
+
+    >>> found = dg.check(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+    >>> found.counts["all"].rows_used, ledger.entries
+    (20000, 0)
     """
     check_schema(schema)
     rows = asked.get("rows", EVERY_ROW)

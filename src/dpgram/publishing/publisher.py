@@ -100,6 +100,12 @@ def publish(
 
     A call that is interrupted after its charge, by whatever, is taken up again by the same call: what was
     drawn is kept beside the ledger until then, and nothing is charged or drawn twice.
+
+    >>> ledger = dg.Ledger.create("insurance.ledger", name="insurance", epsilon=3, delta=1e-6)
+    >>> dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+    <Release: 5 columns, gaussian, epsilon=1, delta=1e-06, add-remove>
+    >>> print(ledger.left())
+    μ² = 0.3635 left: enough for one Gaussian release of ε = 2.77 at δ = 1e-06
     """
     _refuse_several(schema, rows)
     (release,) = publish_with(
@@ -128,6 +134,12 @@ def publish_each(
 
     Takes what `publish` takes. Groups are named by their level, blocks "block 1", "block 2" and so on; blocks
     share the budget.
+
+    >>> releases = dg.publish_each(table, schema, epsilon=1, delta=1e-6, rows=dg.Rows(by="smoker"))
+    >>> sorted(releases)
+    ['no', 'yes']
+    >>> releases["yes"].columns
+    ('(constant)', 'age', 'charges')
     """
     releases = publish_with(data, schema, entropy=SystemEntropy(), epsilon=epsilon, delta=delta, **options)
     return named(releases)

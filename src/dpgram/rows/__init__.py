@@ -1,5 +1,6 @@
 """Rows of a table → numbers → bounded integers: which rows count, and how much."""
 
-from dpgram.rows.rules import Rows
+from dpgram.rows.encoder import Encoder, Missing, PolicyCounts
+from dpgram.rows.rules import EVERY_ROW, RowRules, Rows, row_rules
 
-__all__ = ["Rows"]
+__all__ = ["EVERY_ROW", "Encoder", "Missing", "PolicyCounts", "RowRules", "Rows", "row_rules"]

@@ -133,7 +133,11 @@ class Schema:
         return head + tuple(encoded for column in self.columns for encoded in column.encoded())
 
     def column(self, name: str) -> Column:
-        """The declared column of that name."""
+        """The declared column of that name.
+
+        >>> schema.column("age").bounds
+        (18.0, 90.0)
+        """
         if name not in self._declared:
             raise self._unknown(name)
         return self._declared[name]
@@ -159,6 +163,12 @@ class Schema:
 
         Bounds of dates are in days and are widened to whole days, which have a text form. `weight` multiplies
         the weights of these columns and of what is derived from them.
+
+        >>> open_schema = dg.Schema(dg.numeric("income"))
+        >>> open_schema.unbounded
+        ('income',)
+        >>> open_schema.with_bounds({"income": (0.0, 90_000.0)}).unbounded
+        ()
         """
         columns: list[Column] = []
         for column in self._named(bounds):
@@ -171,7 +181,12 @@ class Schema:
         return Schema(*columns, constant=self.constant, blocks=self.blocks)
 
     def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:
-        """The same schema with the levels of some categorical columns set (say, learnt privately)."""
+        """The same schema with the levels of some categorical columns set (say, learnt privately).
+
+        >>> open_schema = dg.Schema(dg.categorical("city"))
+        >>> open_schema.with_levels({"city": ("Bern", "Basel")}).names
+        ('(constant)', 'city=Bern', 'city=Basel', 'city=other')
+        """
         columns = [
             column.with_levels(levels[column.name]) if column.name in levels else column
             for column in self._named(levels)
@@ -179,11 +194,20 @@ class Schema:
         return Schema(*columns, constant=self.constant, blocks=self.blocks)
 
     def with_blocks(self, blocks: Sequence[Sequence[str]] | None) -> Schema:
-        """The same columns in these blocks, or, with None, in one."""
+        """The same columns in these blocks, or, with None, in one.
+
+        >>> schema.with_blocks([["age", "charges"], ["smoker", "charges"]]).blocks
+        (('age', 'charges'), ('smoker', 'charges'))
+        """
         return Schema(*self.columns, constant=self.constant, blocks=blocks)
 
     def in_blocks(self) -> tuple[Schema, ...]:
-        """One schema for each block; columns that products need must be named with them."""
+        """One schema for each block; columns that products need must be named with them.
+
+        >>> halves = schema.with_blocks([["age", "charges"], ["smoker", "charges"]])
+        >>> [half.names for half in halves.in_blocks()]
+        [('(constant)', 'age', 'charges'), ('(constant)', 'smoker=no', 'smoker=yes', 'charges')]
+        """
         if self.blocks is None:
             return (self,)
         return tuple(
@@ -204,7 +228,11 @@ class Schema:
         return self.columns
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`; blocks if any."""
+        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`; blocks if any.
+
+        >>> dg.Schema(dg.boolean("smoker")).to_dict()
+        {'constant': True, 'columns': [{'kind': 'boolean', 'name': 'smoker'}]}
+        """
         form: dict[str, object] = {"constant": self.constant}
         if self.blocks is not None:
             form["blocks"] = [list(names) for names in self.blocks]
@@ -212,7 +240,11 @@ class Schema:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, object]) -> Self:
-        """Read the JSON form; refuses what it does not know."""
+        """Read the JSON form; refuses what it does not know.
+
+        >>> dg.Schema.from_dict(schema.to_dict()) == schema
+        True
+        """
         unknown = set(form) - {"constant", "columns", "blocks"}
         if unknown:
             raise SchemaError(
@@ -233,11 +265,27 @@ class Schema:
         return cls(*(_column_from_dict(column) for column in columns), constant=constant, blocks=blocks)
 
     def to_file(self, path: str | Path) -> None:
-        """Write the TOML form."""
+        """Write the TOML form.
+
+        >>> schema.to_file("people.toml")
+        >>> dg.Schema.from_file("people.toml") == schema
+        True
+        """
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def to_toml(self) -> str:
-        """The TOML form: one `[[columns]]` table for each column."""
+        """The TOML form: one `[[columns]]` table for each column.
+
+        >>> print(dg.Schema(dg.numeric("age", 18, 90)).to_toml())
+        # The public row contract: bounds and levels come from public knowledge, not from the data.
+        constant = true
+        <BLANKLINE>
+        [[columns]]
+        kind = "numeric"
+        name = "age"
+        low = 18
+        high = 90
+        """
         head = (
             f"# The public row contract: bounds and levels come from public knowledge, not from the data.\n\
 constant = {json.dumps(self.constant)}\n"
@@ -248,7 +296,12 @@ constant = {json.dumps(self.constant)}\n"
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """Read a TOML schema."""
+        """Read a TOML schema.
+
+        >>> schema.to_file("people.toml")
+        >>> dg.Schema.from_file("people.toml").source_columns
+        ('age', 'smoker', 'charges')
+        """
         try:
             with Path(path).open(encoding="utf-8") as stream:
                 text = stream.read(LONGEST_FILE + 1)

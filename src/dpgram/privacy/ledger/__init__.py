@@ -1,5 +1,7 @@
 """Budgets on disk: charged before noise is drawn, durable, append-only."""
 
+from dpgram.privacy.ledger.history import ledger_history
 from dpgram.privacy.ledger.ledger import Entry, Ledger
+from dpgram.privacy.ledger.left import Left
 
-__all__ = ["Entry", "Ledger"]
+__all__ = ["Entry", "Ledger", "Left", "ledger_history"]

@@ -8,7 +8,7 @@ from typing import final
 
 from dpgram.errors import GuaranteeError
 from dpgram.privacy.accountant import CURRENCIES, describe, guarantee_of
-from dpgram.privacy.ledger import Entry, Ledger
+from dpgram.privacy.ledger.ledger import Entry, Ledger
 
 
 @final

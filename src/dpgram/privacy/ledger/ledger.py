@@ -98,6 +98,10 @@ class Ledger:
 
         `currency` is "mu2" where delta > 0 and "epsilon" where it is 0, unless given; `reserve` is the share
         of delta set aside, for good, for releases that are only known to be (ε, δ)-DP.
+
+        >>> ledger = dg.Ledger.create("clinic.ledger", name="clinic", epsilon=3, delta=1e-6)
+        >>> ledger.guarantee
+        Guarantee(epsilon=3.0, delta=1e-06)
         """
         guarantee = Guarantee(float(epsilon), float(delta))
         chosen: Currency = currency or ("mu2" if delta > 0.0 else "epsilon")
@@ -118,7 +122,11 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
-        """The ledger at `path`, after checking all of it."""
+        """The ledger at `path`, after checking all of it.
+
+        >>> dg.Ledger.open(ledger.path).name
+        'people'
+        """
         place = Path(path).absolute()
         terms, _, tip = ledger_file.read(place, timeout=timeout)
         allowed = capacity(Guarantee(terms.epsilon, terms.delta), terms.currency, terms.reserve)
@@ -188,11 +196,20 @@ class Ledger:
             return self._tip.entries
 
     def left(self) -> Left:
-        """What can still be charged."""
+        """What can still be charged.
+
+        >>> print(ledger.left())
+        μ² = 0.201 left: enough for one Gaussian release of ε = 2 at δ = 1e-06
+        """
         return self._left(self._balance(self._read()[1]))
 
     def history(self) -> tuple[Entry, ...]:
-        """Every charge, oldest first."""
+        """Every charge, oldest first.
+
+        >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger, note="first")
+        >>> [(entry.number, entry.note) for entry in ledger.history()]
+        [(1, 'first')]
+        """
         return tuple(
             Entry(
                 number=link.record.entry,
@@ -212,6 +229,13 @@ class Ledger:
 
         Like `charge` it checks what was written since this object last looked, in time that does not grow
         with the history; `history` and `verify` check all of it.
+
+        >>> from dpgram.privacy import GaussianEvent
+        >>> ledger.check(GaussianEvent(mu=0.2), adjacency="add-remove", unit=None)
+        >>> ledger.check(GaussianEvent(mu=0.2), adjacency="replace-one", unit=None)
+        Traceback (most recent call last):
+            ...
+        dpgram.errors.LedgerError: the ledger 'people' counts add-remove neighbours; costs ...
         """
         _checked_text("a note", note, empty=True)
         cost = self._quote(event, adjacency, unit)
@@ -235,6 +259,11 @@ class Ledger:
         A charge that does not fit is refused with `BudgetExceeded` and changes nothing. `note` is for the
         curator; it stays in the ledger and must say nothing about the data. `receipt_id` is 128 bits in
         hexadecimal, drawn anew where they are not given: with them a charge can be found again (`receipt`).
+
+        >>> from dpgram.privacy import GaussianEvent
+        >>> receipt = ledger.charge(GaussianEvent(mu=0.2), adjacency="add-remove", unit=None)
+        >>> receipt.entry, round(float(ledger.spent), 4)
+        (1, 0.04)
         """
         cost = self._quote(event, adjacency, unit)
         note = _checked_text("a note", note, empty=True)
@@ -264,7 +293,12 @@ class Ledger:
         )
 
     def receipt(self, receipt_id: str) -> Receipt | None:
-        """The receipt of the charge with this number; None where there is none."""
+        """The receipt of the charge with this number; None where there is none.
+
+        >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+        >>> ledger.receipt(release.receipt.receipt_id) == release.receipt
+        True
+        """
         for entry in self.history():
             if entry.receipt_id == receipt_id:
                 return Receipt(
@@ -282,11 +316,18 @@ class Ledger:
 
         Finds entries that were edited or cut off, an older copy put back, receipts of another ledger,
         releases that were never charged, and two releases on one receipt. A mapping gives its releases names.
+
+        >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+        >>> ledger.verify([release])
+        Verification(releases=1, entries=1, unclaimed=())
         """
         return verification(self._terms, self._read()[0], releases)
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, dark: bool = False) -> Figure:
-        """The history as a matplotlib figure; written to `path` when given."""
+        """The history as a matplotlib figure; written to `path` when given.
+
+        >>> figure = ledger.plot("budget.png")
+        """
         from dpgram.privacy.ledger._figure import ledger_plot
 
         return ledger_plot(self, path=None if path is None else Path(path), dark=dark)

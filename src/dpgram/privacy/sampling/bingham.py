@@ -25,8 +25,6 @@ from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cholesky, eigvalsh, solve_triangular
-from scipy.optimize import brentq
 
 from dpgram.errors import MechanismError
 
@@ -65,6 +63,8 @@ def envelope_parameter(spectrum: FloatArray) -> float:
     # For levels that are zero but for rounding the root is d, and rounding may put the sum there above 1.
     if width == 1 or excess(float(width)) >= 0.0:
         return float(width)
+    from scipy.optimize import brentq
+
     return float(brentq(excess, 1.0, float(width), xtol=1e-9))
 
 
@@ -84,6 +84,8 @@ def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> Bing
         return BinghamDraw(direction=np.ones(1), candidates=1)
     if not np.isfinite(exponent).all():
         raise _beyond_floats()
+    from scipy.linalg import cholesky, eigvalsh, solve_triangular
+
     spectrum = eigvalsh(exponent, check_finite=False)
     if spectrum[-1] - spectrum[0] > WIDEST_SPREAD:
         raise _beyond_floats()
@@ -92,7 +94,7 @@ def draw_direction(exponent: FloatArray, generator: np.random.Generator) -> Bing
     precision.flat[:: width + 1] += 1.0 + 2.0 * spectrum[-1] / b
     try:
         factor = cholesky(precision, lower=True, check_finite=False)
-    except LinAlgError:
+    except np.linalg.LinAlgError:
         raise _beyond_floats() from None
     log_bound = 0.5 * (width * np.log(width / b) - (width - b))
     at_once, looked_at = candidates_at_once(width), 0
