@@ -195,7 +195,7 @@ def test_conversions_without_a_pure_form_are_refused() -> None:
     [
         (11.0, 1e-6, None, "protect little"),
         (1.0, 2e-4, None, "failing outright"),
-        (1.0, 1e-5, 200_000, "one in the 200000 rows"),
+        (1.0, 1e-5, 200_000, "more than one in 200000 rows"),
     ],
 )
 def test_weak_guarantees_warn(epsilon: float, delta: float, rows: int | None, told: str) -> None:
