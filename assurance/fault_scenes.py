@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 import dpgram
 from dpgram import cli
+from dpgram.engines import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning, LearningError, LedgerError, SourceError
 from dpgram.privacy.accountant import composed, price
 from dpgram.privacy.ledger import Ledger
@@ -37,7 +38,12 @@ from dpgram.schema import Schema, numeric
 PROJECT: Final = Path(__file__).resolve().parents[1]
 ROWS: Final = 20_000
 SCHEMA: Final = Schema(numeric("age", 18, 90), numeric("bmi", 10, 60))
-ASKED: Final[dict[str, Any]] = {"epsilon": 0.3, "delta": 1e-8, "threads": 1, "progress": False}
+ASKED: Final[dict[str, Any]] = {
+    "epsilon": 0.3,
+    "delta": 1e-8,
+    "engine": LocalEngine(threads=1),
+    "progress": False,
+}
 
 
 @final
@@ -65,19 +71,21 @@ PUBLISHER: Final = """
 import sys
 import pyarrow as pa
 import dpgram
+from dpgram.engines import LocalEngine
 from dpgram.errors import BudgetExceeded
 from dpgram.schema import Schema, numeric
 folder, me = sys.argv[1:]
 data = pa.table({"age": [30.0] * 10, "bmi": [20.0] * 10})
 schema = Schema(numeric("age", 18, 90), numeric("bmi", 10, 60))
-dpgram.publish(data, schema, epsilon=0.3, delta=1e-8, threads=1, progress=False)
+engine = LocalEngine(threads=1)
+dpgram.publish(data, schema, epsilon=0.3, delta=1e-8, engine=engine, progress=False)
 print("ready", flush=True)
 sys.stdin.readline()
 number = 0
 try:
     while True:
         made = dpgram.publish(
-            data, schema, epsilon=0.3, delta=1e-8, ledger=f"{folder}/a.ledger", threads=1, progress=False
+            data, schema, epsilon=0.3, delta=1e-8, ledger=f"{folder}/a.ledger", engine=engine, progress=False
         )
         number += 1
         made.save(f"{folder}/{me}-{number}.json")

@@ -44,7 +44,7 @@ def estimator(epsilon: float, seed: int, mechanism: str = "auto") -> PrivateRidg
         bounds=(-1, 1),
         target_bounds=(-1, 1),
         fit_intercept=False,
-        clip=1.0,
+        radius=1.0,
         mechanism=mechanism,
         entropy=SeededEntropy(seed),
     )

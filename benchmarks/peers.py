@@ -159,7 +159,7 @@ def ridge(
         bounds=(-1.0, 1.0),
         target_bounds=(-1.0, 1.0),
         adjacency=adjacency,
-        clip=None if clip is None else float(np.sqrt(1.0 + clip * x.shape[1])),
+        radius=None if clip is None else float(np.sqrt(1.0 + clip * x.shape[1])),
         entropy=SeededEntropy(seed),
     ).fit(x, y)
     return np.append(model.intercept_, model.coef_)

@@ -26,6 +26,14 @@ from assurance.fuzz_targets.values import VALUES, places
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
+from dpgram.mechanisms import (
+    Deflation,
+    Eigenvectors,
+    EigenvectorsZcdp,
+    InverseNoise,
+    InverseWishart,
+    InverseWishartAdaptive,
+)
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import Adaptive, publish_with
 from dpgram.release import Release, report
@@ -209,12 +217,12 @@ BY_MECHANISM: Final[Mapping[str, Mapping[str, Any]]] = {
     "wishart": {},
     "sketch": {},
     "sketch-adaptive": {},
-    "inverse-wishart": {"degrees": 60},
-    "inverse-wishart-adaptive": {"degrees": 60},
-    "inverse-noise": {"ridge": 20.0},
-    "eigenvectors": {"delta": 0.0, "rank": 2},
-    "eigenvectors-zcdp": {"rank": 3},
-    "deflation": {"delta": 0.0, "rank": 2},
+    "inverse-wishart": {"mechanism": InverseWishart(degrees=60)},
+    "inverse-wishart-adaptive": {"mechanism": InverseWishartAdaptive(degrees=60)},
+    "inverse-noise": {"mechanism": InverseNoise(ridge=20.0)},
+    "eigenvectors": {"delta": 0.0, "mechanism": Eigenvectors(rank=2)},
+    "eigenvectors-zcdp": {"mechanism": EigenvectorsZcdp(rank=3)},
+    "deflation": {"delta": 0.0, "mechanism": Deflation(rank=2)},
 }
 """What each of them needs to be told."""
 

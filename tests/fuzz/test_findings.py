@@ -18,6 +18,7 @@ from dpgram.planning.planner import plan
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.release import Release, load
+from dpgram.rows import Rows
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import open_source
 
@@ -26,7 +27,9 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1
 
 def test_a_plan_for_one_column_says_that_there_is_nothing_to_regress_on() -> None:
     with pytest.raises(AnalysisError, match="something to regress on"):
-        plan(Schema(numeric("age", 18, 90)), epsilon=1.0, delta=1e-6, rows=1000, progress=False)
+        plan(
+            Schema(numeric("age", 18, 90)), epsilon=1.0, delta=1e-6, rows=Rows(expected=1000), progress=False
+        )
 
 
 @pytest.mark.parametrize("rest", [b"y", b",y", b"\r\n", b'"'])
