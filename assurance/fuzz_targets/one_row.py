@@ -216,7 +216,7 @@ def _sums(make: Callable[[], Any]) -> list[list[list[int]]]:
 
 def added_up(data: Any, work: Pass) -> Sums:
     """The sums of a table, read in this thread."""
-    batches = numbered(work.open(data).in_turn())
+    batches = numbered(work.open(data).batches_in_this_thread())
     outcome = (
         merge([work.join([bucket]) for bucket in work.split(batches, 2)])
         if work.by_unit

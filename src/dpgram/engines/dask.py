@@ -91,7 +91,7 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
         request = Request(columns=work.columns, kinds={}, batch_rows=1)
         request.check([name for name in data.columns if isinstance(name, str)], "the Dask frame")
         return [(None, None, part) for part in data[list(work.columns)].to_delayed()]
-    found = work.open(data).pieces()
+    found = work.open(data).sendable_pieces()
     if found is None:
         raise SourceError(
             "only this process can read this data, so Dask cannot distribute it",
@@ -120,7 +120,7 @@ def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:
 
 def _batches(work: Pass, read: Callable[[Any], Any] | None, start: int | None, part: Any) -> Iterator[Any]:
     """The batches of a part: a generator, so that opening it fails where the work looks for errors."""
-    yield from numbered(work.open(part).in_turn() if read is None else read(part), start or 0)
+    yield from numbered(work.open(part).batches_in_this_thread() if read is None else read(part), start or 0)
 
 
 def _sums(work: Pass, number: int, read: Any, start: int | None, part: Any) -> Outcome:

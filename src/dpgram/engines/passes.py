@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dpgram.rows.batch import Reader, RowBatch
     from dpgram.schema.columns import Categorical
-    from dpgram.sources import Kind, Source
+    from dpgram.sources import DeclaredKind, Source
 
 Numbered: TypeAlias = "tuple[int, pa.RecordBatch]"
 """A batch with the number of its first row."""
@@ -120,7 +120,7 @@ class Pass:
         return self.rules.columns
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self) -> dict[str, DeclaredKind]:
         """How cells without a type of their own are read."""
         from dpgram.rows.batch import kinds_of
 

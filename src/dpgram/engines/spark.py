@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpgram.rows.batch import RowBatch
-    from dpgram.sources.base import Pieces
+    from dpgram.sources.base import SendablePieces
 
 __all__ = ["SparkEngine"]
 
@@ -104,8 +104,8 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _pieces(data: object, work: Pass) -> Pieces:
-    found = work.open(data).pieces()
+def _pieces(data: object, work: Pass) -> SendablePieces:
+    found = work.open(data).sendable_pieces()
     if found is None:
         raise SourceError(
             "only this process can read this data, so Spark cannot distribute it",
@@ -143,14 +143,14 @@ Read = Callable[[Pass, Iterator[Any]], Iterator[tuple[int, Any]]]
 
 def _frame_batches(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """What Spark sends of its own partition, made plain as every source makes it."""
-    from dpgram.sources.cells import plain
+    from dpgram.sources.plain_columns import plain_columns
 
     kinds = work.kinds
-    yield from numbered(plain(batch, kinds) for batch in batches)
+    yield from numbered(plain_columns(batch, kinds) for batch in batches)
 
 
 def _piece_batches(
-    pieces: Pieces, _work: Pass, batches: Iterator[pa.RecordBatch]
+    pieces: SendablePieces, _work: Pass, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The row groups whose numbers Spark sends."""
     for batch in batches:

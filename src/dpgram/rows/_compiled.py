@@ -18,6 +18,7 @@ from numba.core import event
 
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
+    BOOLEAN,
     CENTRE,
     CLAMPED,
     CLIPPED,
@@ -40,7 +41,6 @@ from dpgram.rows.kernel import (
     SIZE,
     STEP,
     TARGET,
-    TRUTH,
     UNKNOWN,
     Bytes,
     Floats,
@@ -381,7 +381,7 @@ def _fill(
         kind, target, size = sources[KIND, s], sources[TARGET, s], sources[SIZE, s]
         if kind == NUMBER:
             _numbers(x, scales[s], missing, counts, out[target, first:last])
-        elif kind == TRUTH:
+        elif kind == BOOLEAN:
             _truths(x, scales[s, STEP], missing, counts, out[target, first:last])
         else:
             _levels(x, scales[s, STEP], missing, counts, out, target, size, first)

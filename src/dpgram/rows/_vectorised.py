@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
+    BOOLEAN,
     CENTRE,
     CLAMPED,
     CLIPPED,
@@ -37,7 +38,6 @@ from dpgram.rows.kernel import (
     SIZE,
     STEP,
     TARGET,
-    TRUTH,
     UNKNOWN,
     Bytes,
     Floats,
@@ -143,7 +143,7 @@ def _fill(
     ):
         if kind == NUMBER:
             _numbers(x, scale, missing, counts, out[target])
-        elif kind == TRUTH:
+        elif kind == BOOLEAN:
             _truths(x, scale[STEP], missing, counts, out[target])
         else:
             _levels(x, scale[STEP], missing, counts, out[target : target + size])

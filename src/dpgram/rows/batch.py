@@ -23,18 +23,18 @@ from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 from dpgram.schema import Schema
 from dpgram.schema.encodings import UNKNOWN_CODE
-from dpgram.sources import Kind, declared_kinds
-from dpgram.sources.cells import plain
+from dpgram.sources import DeclaredKind, declared_kinds
+from dpgram.sources.plain_columns import plain_columns
 
 _UNIT, _NUMBERS = "unit", "numbers"
 _HASH_BITS: Final = 52
 """As many bits of a hash as a float keeps exactly."""
 
 
-def kinds_of(rules: RowRules) -> dict[str, Kind]:
+def kinds_of(rules: RowRules) -> dict[str, DeclaredKind]:
     """How cells without a type of their own are read."""
     extra = declared_kinds(Schema(*rules.extra)) if rules.extra else {}
-    unit: dict[str, Kind] = {} if rules.unit is None else {rules.unit: "id"}
+    unit: dict[str, DeclaredKind] = {} if rules.unit is None else {rules.unit: "id"}
     return {**unit, **extra, **declared_kinds(rules.schema)}
 
 
@@ -130,7 +130,7 @@ class Reader:
         if rules.strict:
             refuse_breaches(np.stack(lines), self._declared, first_row)
         if rules.extra:
-            mended = plain(batch.select([column.name for column in rules.extra]), self._kinds)
+            mended = plain_columns(batch.select([column.name for column in rules.extra]), self._kinds)
             lines += [column.read(cells) for cells, column in zip(mended.columns, rules.extra, strict=True)]
         numbers = np.empty((batch.num_rows, len(lines)))
         for place, line in enumerate(lines):

@@ -17,15 +17,15 @@ from dpgram.rows.kernel import Floats, Integers
 from dpgram.schema import Schema
 from dpgram.schema.columns import SourceColumn
 from dpgram.schema.encodings import (
+    BooleanEncoding,
     LegendreEncoding,
     LevelsEncoding,
     NumberEncoding,
     ProductEncoding,
     SourceEncoding,
-    TruthEncoding,
 )
-from dpgram.sources import Kind, declared_kinds
-from dpgram.sources.cells import plain
+from dpgram.sources import DeclaredKind, declared_kinds
+from dpgram.sources.plain_columns import plain_columns
 
 
 @final
@@ -138,7 +138,7 @@ _BREACHES: Final[tuple[tuple[str, Callable[[Floats, SourceColumn], Mask]], ...]]
 
 
 def read_lines(
-    batch: pa.RecordBatch, declared: Sequence[SourceColumn], kinds: Mapping[str, Kind]
+    batch: pa.RecordBatch, declared: Sequence[SourceColumn], kinds: Mapping[str, DeclaredKind]
 ) -> Iterator[tuple[pa.Array, SourceColumn]]:
     """The cells of each declared column, made plain as every source makes them."""
     absent = [column.name for column in declared if batch.schema.get_field_index(column.name) < 0]
@@ -147,7 +147,7 @@ def read_lines(
             f"the data has no column {absent[0]!r}, or several of that name",
             remedy="Name the columns of the schema as the data does",
         )
-    mended = plain(batch.select([column.name for column in declared]), kinds)
+    mended = plain_columns(batch.select([column.name for column in declared]), kinds)
     return zip(mended.columns, declared, strict=True)
 
 
@@ -234,6 +234,6 @@ class _KernelArrays:
 
 _KERNEL_KINDS: Final[Mapping[type[SourceEncoding], int]] = {
     NumberEncoding: kernel.NUMBER,
-    TruthEncoding: kernel.TRUTH,
+    BooleanEncoding: kernel.BOOLEAN,
     LevelsEncoding: kernel.LEVELS,
 }

@@ -20,7 +20,7 @@ Hashes = npt.NDArray[np.uint64]
 
 # Kinds of source column, as the loops know them.
 NUMBER: Final = 0
-TRUTH: Final = 1
+BOOLEAN: Final = 1
 LEVELS: Final = 2
 
 # Facts of a source column: its kind, the first encoded column it fills, how many it fills.

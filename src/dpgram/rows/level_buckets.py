@@ -70,7 +70,7 @@ def _text_of_bytes(letters: bytes) -> str | None:
         return None
 
 
-def _text_of_truth(value: bool) -> str:
+def _text_of_boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
@@ -79,5 +79,5 @@ _TEXTS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], str | None]], .
     (pa.types.is_large_string, _text_of_bytes),
     (pa.types.is_integer, str),
     (pa.types.is_floating, _text_of_float),
-    (pa.types.is_boolean, _text_of_truth),
+    (pa.types.is_boolean, _text_of_boolean),
 )

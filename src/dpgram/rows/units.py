@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
 from dpgram.rows.kernel import GOLDEN, kernel
-from dpgram.sources.cells import plain
 from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, escaped, float_id, text_id
+from dpgram.sources.plain_columns import plain_columns
 
 Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
 def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
     if getattr(cells.type, "extension_name", "") == "arrow.uuid":
         return _uuids(cells.storage)
-    (cells,) = plain(pa.record_batch([cells], names=[column]), {}).columns
+    (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
     if pa.types.is_dictionary(cells.type):
         indices = cells.indices.cast(pa.int64())
         return _read(cells.dictionary, column, texts).take(indices)
