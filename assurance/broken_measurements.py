@@ -39,8 +39,8 @@ from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 from dpgram.sums.base import Accumulator, Statistic, Sum
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.lengths import length_places
 from dpgram.sums.levels import ExactLevels
+from dpgram.sums.row_lengths import length_bins
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))
 KNOWN: Final = Schema(numeric("x", 64, 128), constant=False)
@@ -108,7 +108,7 @@ def _in_bins(published: Any) -> int:
 
 def _in_lengths(published: Any) -> int:
     """A row at the end of its column is as long as the schema allows: the last bin."""
-    (place,) = length_places(np.array([[2.0**15]]))
+    (place,) = length_bins(np.array([[2.0**15]]))
     return int(published.cells[place])
 
 

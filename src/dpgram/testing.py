@@ -37,9 +37,9 @@ from dpgram.rows.encoder import Encoder, Missing
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, boolean, legendre, numeric, product
 from dpgram.schema.columns import categorical
-from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.levels import LevelsOf
+from dpgram.sums.levels import LevelsStatistic
 
 SCHEMA: Final = Schema(
     numeric("a", -1, 1),
@@ -93,11 +93,11 @@ def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
     return Pass(
         rules=rules,
         statistics=(
-            RowsOf(names),
-            LevelsOf(("s",)),
-            OctavesOf(names),
-            BinsOf(names, ((-1.0, 1.0), (0.0, 400.0))),
-            LengthsOf(lengths),
+            RowsStatistic(names),
+            LevelsStatistic(("s",)),
+            OctavesStatistic(names),
+            BinsStatistic(names, ((-1.0, 1.0), (0.0, 400.0))),
+            LengthsStatistic(lengths),
         ),
     )
 

@@ -28,15 +28,15 @@ from dpgram.publishing.measurements.target import Target, TargetedGaussian
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, categorical, numeric
-from dpgram.sums.column_moments import ColumnMomentsOf
-from dpgram.sums.moments import MomentsOf, Reweighting
-from dpgram.sums.target import Reach
+from dpgram.sums.column_moments import ColumnMomentsStatistic
+from dpgram.sums.moments import MomentsStatistic, Reweighting
+from dpgram.sums.target import TargetBounds
 
 NAMES = ("a", "b", "y")
 OPEN = Schema(*map(numeric, NAMES), categorical("g"))
 BOUNDED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), numeric("y", -2, 2), constant=False)
 RULES = RowRules(schema=OPEN)
-UNITS = RowRules(schema=OPEN, unit="who", rule=UnitRule(counts="units", rows_at_most=1024))
+UNITS = RowRules(schema=OPEN, unit="who", unit_rule=UnitRule(counts="units", rows_at_most=1024))
 GAUSSIAN = CountNoise(law="discrete-gaussian", scale=3.0 * ROW_NORM_SQUARED)
 LAPLACE = CountNoise(law="discrete-laplace", scale=2.0 * ROW_NORM_SQUARED)
 RELATIONS = ("add-remove", "replace-one")
@@ -228,8 +228,8 @@ class TargetCase(Case):
 
     @functools.cache  # noqa: B019  (a case lives as long as the tests)
     def measurement(self, relation: Adjacency) -> Measurement:
-        reach = Reach.of(BOUNDED, "y", 0.8)
-        law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, relation)
+        row_bounds = TargetBounds.of(BOUNDED, "y", 0.8)
+        law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), row_bounds, relation)
         return Target(encoder=Encoder(BOUNDED), law=law)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
@@ -243,7 +243,11 @@ class TargetCase(Case):
         return [*noisy, int(published.yy) / law.sigma_yy], self.cells(measurement, exact)
 
     def price(self, measurement: Any, relation: Adjacency) -> float:
-        law, x, y = measurement.law, math.sqrt(measurement.law.reach.x_squared), measurement.law.reach.y
+        law, x, y = (
+            measurement.law,
+            math.sqrt(measurement.law.row_bounds.x_squared),
+            measurement.law.row_bounds.y,
+        )
         if relation.name == "add-remove":
             return math.hypot(x * x / law.sigma_xx, x * y / law.sigma_xy, y * y / law.sigma_yy)
         cosines, others = np.meshgrid(np.linspace(-1, 1, 2001), np.linspace(-y, y, 401))
@@ -253,8 +257,8 @@ class TargetCase(Case):
         return math.sqrt(squared.max())
 
 
-def moments_of(reweighting: Reweighting | None = None) -> MomentsOf:
-    return MomentsOf(columns=("a", "b"), target="y", x_norm=1.0, y_bound=2.0, reweighting=reweighting)
+def moments_of(reweighting: Reweighting | None = None) -> MomentsStatistic:
+    return MomentsStatistic(columns=("a", "b"), target="y", x_norm=1.0, y_bound=2.0, reweighting=reweighting)
 
 
 class MomentsCase(Case):
@@ -358,7 +362,7 @@ class GammaMinimiserCase(MinimiserCase):
 
 class ColumnMomentsCase(Case):
     def measurement(self, relation: Adjacency) -> Measurement:
-        rows = ColumnMomentsOf(columns=("a", "b"), bounds=((-1.0, 1.0), (-3.0, 1.0)))
+        rows = ColumnMomentsStatistic(columns=("a", "b"), bounds=((-1.0, 1.0), (-3.0, 1.0)))
         return ColumnMoments(rows=rows, adjacency=relation, sigma=6.0 * 2**30)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:

@@ -23,7 +23,7 @@ from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.rows.level_buckets import level_texts
+from dpgram.rows.learnt_levels import level_texts
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import DeclaredKind, open_source
 from dpgram.testing import gram_by

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-LENGTHS: Final = 64
+LENGTH_BINS: Final = 64
 """Bins of the squared length, from 0 to the largest the schema allows."""
 FIRST_EDITION_COUNT: Final = 0.05
 """The share of what was learnt that paid for the number of rows in releases of the first edition."""
@@ -166,7 +166,7 @@ def _agrees(measured: Measured, release: Document) -> bool:
                 return False
             return all(map(_bounds_agree, octaves.columns, measured.columns, [release] * len(names)))
         case MeasuredLengths(cells=cells):
-            return len(cells) == LENGTHS
+            return len(cells) == LENGTH_BINS
         case _:
             return True
 

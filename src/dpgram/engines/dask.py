@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, final
 
-from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, finished, merge, numbered
+from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, merge, numbered, sums_or_raise
 from dpgram.engines.threads import Progress, display
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 
@@ -59,7 +59,7 @@ class DaskEngine:
         shared = delayed(work, traverse=False)
         parts = _parts(data, work)
         if not parts:
-            return finished(work.zero(), work)
+            return sums_or_raise(work.zero(), work)
         if work.by_unit:
             buckets = self.buckets or min(len(parts), MOST_BUCKETS)
             cut = [delayed(_split)(shared, buckets, number, *part) for number, part in enumerate(parts)]
@@ -71,7 +71,7 @@ class DaskEngine:
             outcomes = [delayed(_sums)(shared, number, *part) for number, part in enumerate(parts)]
         with display(progress, None) as show:
             outcome = runner(outcomes, _tree(outcomes, delayed), shared, work, show)
-        return finished(outcome, work)
+        return sums_or_raise(outcome, work)
 
 
 def is_collection(data: object) -> bool:

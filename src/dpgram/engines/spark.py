@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
-from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, finished, merge, numbered
+from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, merge, numbered, sums_or_raise
 from dpgram.engines.threads import Progress, display
 from dpgram.errors import DpgramError, MissingExtra, SourceError
-from dpgram.sums.packing import unpacked
+from dpgram.sums.from_bytes import sum_from_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ class SparkEngine:
             pieces = _pieces(data, work)
             tasks = len(pieces.pieces)
             if tasks == 0:
-                return finished(work.zero(), work)
+                return sums_or_raise(work.zero(), work)
             rows, read = self._session().range(0, tasks, 1, tasks), partial(_piece_batches, pieces)
         if work.by_unit:
             read_rows = rows.mapInArrow(partial(_read_rows, work, read), _ROWS)
@@ -82,7 +82,7 @@ class SparkEngine:
             outcome = merge([work.zero(), *map(_outcome, _collected(sums))])
             if show is not None:
                 show(work.rows_read(outcome))
-        return finished(outcome, work)
+        return sums_or_raise(outcome, work)
 
     def _session(self) -> Any:
         if self.session is not None:
@@ -298,4 +298,4 @@ def _failure(text: str) -> Failed:
 
 
 def _unpacked(sums: Iterable[bytes]) -> Sums:
-    return tuple(unpacked(bytes(found)) for found in sums)
+    return tuple(sum_from_bytes(bytes(found)) for found in sums)

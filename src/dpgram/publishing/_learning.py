@@ -61,7 +61,7 @@ from dpgram.publishing.request import Request
 from dpgram.publishing.split import Parts
 from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.lengths import chosen_radius
+from dpgram.sums.row_lengths import chosen_radius
 from dpgram.sums.zoom import zoom_steps
 
 if TYPE_CHECKING:

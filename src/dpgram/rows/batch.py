@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.batch_encoder import read_lines, refuse_breaches
-from dpgram.rows.level_buckets import level_texts
+from dpgram.rows.batch_encoder import declared_cells, refuse_breaches
+from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 from dpgram.schema import Schema
@@ -121,7 +121,7 @@ class Reader:
         rules = self._rules
         texts: list[pa.LargeStringArray] = []
         lines = []
-        for cells, column in read_lines(batch, self._declared, self._kinds):
+        for cells, column in declared_cells(batch, self._declared, self._kinds):
             if column.open_levels:
                 texts.append(level_texts(cells, column.name))
                 lines.append(_text_numbers(texts[-1]))
@@ -173,7 +173,7 @@ class CountedRows:
         self.weighted = weighted
         self.placed: Mask = (self.groups >= 0) & weighted
         """Rows that have a group and a weight, where these are asked for."""
-        self.units, self.seeds = _numbered(rows)
+        self.units, self.unit_hashes = _numbered(rows)
 
     @property
     def unit_count(self) -> int:
@@ -194,7 +194,7 @@ class CountedRows:
         if self.rows.ids is None or len(placed) == 0:
             return placed
         numbers = np.ascontiguousarray(self.rows.numbers[placed])
-        first, second = content_hashes(self.seeds[placed], numbers)
+        first, second = content_hashes(self.unit_hashes[placed], numbers)
         owners = self.units[placed]
         order = np.lexsort((second, first, self._gaps(numbers), owners))
         best = np.ones(len(order), np.bool_)

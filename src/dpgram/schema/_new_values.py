@@ -1,4 +1,4 @@
-"""Values of new rows, given by an analyst for a prediction → numbers in original units, or texts of levels."""
+"""Values of new rows, given by an analyst to predict from → numbers in original units, or texts of levels."""
 
 from __future__ import annotations
 

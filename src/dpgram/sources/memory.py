@@ -60,7 +60,9 @@ class MemorySource(Source):
 
     def _read(self, start: int, stop: int) -> Batches:
         for first in range(start, max(stop, start + 1), self.request.batch_rows):
-            yield plain(self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds)
+            yield plain_columns(
+                self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds
+            )
 
 
 def numpy_source(data: npt.NDArray[Any], request: Request) -> Source:

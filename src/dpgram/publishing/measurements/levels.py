@@ -17,8 +17,8 @@ from dpgram.document.fields import LearntLevels, MeasuredLevels
 from dpgram.privacy.counts import CountNoise, count_event
 from dpgram.privacy.events import ApproximateEvent, composed
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.rows.level_buckets import level_threshold
-from dpgram.sums.levels import LevelsOf
+from dpgram.rows.learnt_levels import level_threshold
+from dpgram.sums.levels import LevelsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.events import Event
@@ -46,9 +46,9 @@ class Levels(Measurement):
     columns: tuple[str, ...]
 
     @property
-    def statistic(self) -> LevelsOf:
+    def statistic(self) -> LevelsStatistic:
         """Every text that occurs."""
-        return LevelsOf(self.columns)
+        return LevelsStatistic(self.columns)
 
     @property
     def event(self) -> Event:

@@ -21,7 +21,7 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.ridge_minimiser import on_grid
-from dpgram.sums.moments import MomentsOf
+from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -142,12 +142,12 @@ class Minimiser(Measurement):
 
     kind: ClassVar[str] = "minimiser"
     result: ClassVar[Any] = MeasuredMinimiser
-    rows: MomentsOf
+    rows: MomentsStatistic
     problem: RidgeProblem
     noise: GaussianSteps | GammaSteps
 
     @property
-    def statistic(self) -> MomentsOf:
+    def statistic(self) -> MomentsStatistic:
         """The sums that decide the minimiser."""
         return self.rows
 

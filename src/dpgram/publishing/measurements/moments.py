@@ -21,7 +21,7 @@ from dpgram.privacy.events import Event, GaussianEvent, composed
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.gram import MeasuredGram, published_matrix
-from dpgram.sums.moments import MomentsOf
+from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -124,11 +124,11 @@ class Moments(Measurement):
 
     kind: ClassVar[str] = "moments"
     result: ClassVar[Any] = MeasuredMoments
-    rows: MomentsOf
+    rows: MomentsStatistic
     noise: MomentNoise
 
     @property
-    def statistic(self) -> MomentsOf:
+    def statistic(self) -> MomentsStatistic:
         """Rows inside their bounds."""
         return self.rows
 

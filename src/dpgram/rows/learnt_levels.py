@@ -1,4 +1,4 @@
-"""Levels that nobody listed: their texts, the same from every source, and from which count on one is told."""
+"""Levels that are learnt from the data: their texts, and the count at which one is published."""
 
 from __future__ import annotations
 
