@@ -14,7 +14,7 @@ from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
@@ -121,7 +121,7 @@ class RowCountCase(Counts):
     tight_replaced = 0.45  # one cell only, which another row cannot move as well
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return RowCount(noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns)
+        return RowCount(noise=self.noise, share=0.1, units_changed=steps(relation), columns=self.columns)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         scale = measurement.noise.scale
@@ -136,7 +136,7 @@ class LaplaceRowCountCase(RowCountCase):
 
 class OctavesCase(Counts):
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Octaves(noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns)
+        return Octaves(noise=self.noise, share=0.1, units_changed=steps(relation), columns=self.columns)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         """The fullest octave: it is published whatever the noise."""
@@ -154,7 +154,12 @@ class BinsCase(Counts):
     def measurement(self, relation: Adjacency) -> Measurement:
         bounds = ((-1.0, 1.0), (-8.0, 4.0))
         return Bins(
-            noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns, bounds=bounds, rows=9.0
+            noise=self.noise,
+            share=0.1,
+            units_changed=steps(relation),
+            columns=self.columns,
+            bounds=bounds,
+            rows=9.0,
         )
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
@@ -168,7 +173,7 @@ class LengthsCase(Counts):
     histograms = 1
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Lengths(noise=self.noise, share=0.1, steps=steps(relation), encoder=Encoder(BOUNDED))
+        return Lengths(noise=self.noise, share=0.1, units_changed=steps(relation), encoder=Encoder(BOUNDED))
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         scale = measurement.noise.scale
@@ -179,7 +184,9 @@ class LevelsCase(Case):
     delta: ClassVar[float] = 1e-7
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Levels(noise=GAUSSIAN, share=0.1, steps=steps(relation), delta=self.delta, columns=("g",))
+        return Levels(
+            noise=GAUSSIAN, share=0.1, units_changed=steps(relation), delta=self.delta, columns=("g",)
+        )
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         texts = [*TEXTS, "x" * 300]

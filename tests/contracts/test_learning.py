@@ -61,7 +61,7 @@ from dpgram.privacy.accountant import (
     describe,
     parts_of,
 )
-from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_counts
+from dpgram.privacy.count_noise import CountLaw, CountNoise, count_event, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
@@ -748,7 +748,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         if noise is not None:
             assert noise.law == law
             assert 0.0 < noise.scale < math.inf
-            price += price_of_counts(law, noise.scale, histograms=histograms, steps=steps)
+            price += price_of_counts(law, noise.scale, histograms=histograms, units_changed=steps)
     known = schema.with_bounds(dict.fromkeys(schema.unbounded, (0.0, 1.0)))
     known = known.with_levels(dict.fromkeys(schema.without_levels, ("a",)))
     learnt = Learnt(schema=known, clips=(None,), measured=((),), charge=None)
@@ -768,7 +768,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         allowance.add(charge)
     for name, (noise, histograms) in drawn.items():
         if noise is not None:
-            allowance.use(count_event(noise, histograms=histograms, steps=steps))
+            allowance.use(count_event(noise, histograms=histograms, units_changed=steps))
             if name == "levels":
                 allowance.use(ApproximateEvent(epsilon=0.0, delta=plan.level_delta))
     allowance.use(terms.event)

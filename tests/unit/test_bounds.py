@@ -16,7 +16,13 @@ from dpgram.document.fields import LearntLook
 from dpgram.document.measurements import crowded, latest
 from dpgram.document.octaves import OCTAVES, ZERO, octave_edges, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
+from dpgram.privacy.count_noise import (
+    CountLaw,
+    CountNoise,
+    price_of_counts,
+    projected_counts,
+    scale_of_counts,
+)
 from dpgram.publishing._bounds import (
     GREATEST_REACH,
     LEAST_REACH,
@@ -209,7 +215,7 @@ class TestDecoding:
 
     @given(st.lists(st.floats(-50, 500), min_size=2, max_size=40), st.floats(1, 1000))
     def test_the_projection_is_a_histogram_of_the_total(self, counts: list[float], total: float) -> None:
-        found = projected(np.array(counts), total)
+        found = projected_counts(np.array(counts), total)
         assert found.min() >= 0.0
         assert found.sum() == pytest.approx(total)
 
@@ -302,7 +308,7 @@ class TestPrices:
 
         noise = CountNoise(law=law, scale=30.0 * ROW_NORM_SQUARED)
         drawn = noise.draw(np.zeros(200_000, np.int64), SeededEntropy(3)).astype(float) / ROW_NORM_SQUARED
-        over = float((drawn >= noise.exceeded(tail)).mean())
+        over = float((drawn >= noise.upper_quantile(tail)).mean())
         # The Laplace bound is twice the tail; α = 10⁻⁶ on 200,000 draws.
         slack = 5.0 * math.sqrt(tail / len(drawn))
         assert over <= tail + slack

@@ -73,7 +73,8 @@ def _named(name: str) -> Engine:
             "there is no such engine",
             got=repr(name),
             limit=f"'auto', {', '.join(map(repr, [*ENGINES, *sorted(others)]))}",
-            remedy=f"Check the name, or install the package that brings it (entry point group {ENTRY_POINT_GROUP!r})",
+            remedy="Check the name, or install the package that brings it "
+            f"(entry point group {ENTRY_POINT_GROUP!r})",
         )
     engine: Engine = others[name].load()()
     return engine

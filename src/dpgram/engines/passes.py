@@ -70,7 +70,7 @@ def _fact(value: object) -> str | int | None:
 
 
 Sums: TypeAlias = tuple[Sum, ...]
-"""What a pass gives: for each statistic its sum, or one for each group; `Pass.by_statistic` tells them apart."""
+"""What a pass gives: for each statistic its sum, or one for each group; see `Pass.by_statistic`."""
 Outcome: TypeAlias = Sums | Failed
 
 BATCH_CELLS: Final = 1 << 21

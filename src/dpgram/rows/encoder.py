@@ -1,9 +1,10 @@
 """`Encoder`: rows of a table → integer rows q with |q|² ≤ 2^30, by public bounds and a clip to radius R.
 
 The lattice has step R / 2^15. The encoded row a is scaled as a whole by min(1, R/|a|), multiplied by 2^15/R
-and rounded to the nearest integers; a row whose integer squared norm would pass 2^30 is truncated towards zero instead. So the
-sensitivity is a fact about integers. Whether encoding succeeds depends on declared types only, never on a
-value: missing cells and unknown levels follow a declared policy, values outside the bounds are clamped.
+and rounded to the nearest integers; a row whose integer squared norm would pass 2^30 is truncated towards
+zero instead. So the sensitivity is a fact about integers. Whether encoding succeeds depends on declared types
+only, never on a value: missing cells and unknown levels follow a declared policy, values outside the bounds
+are clamped.
 """
 
 from __future__ import annotations

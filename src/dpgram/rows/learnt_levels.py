@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.count_noise import CountNoise
 
 LONGEST_LEVEL: Final = 200
 """Longer texts are never levels: they go to `other`."""
@@ -41,7 +41,7 @@ def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
 
     Proof: proofs/levels.md#levels-claim.
     """
-    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.exceeded(delta / columns)))
+    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.upper_quantile(delta / columns)))
 
 
 def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:

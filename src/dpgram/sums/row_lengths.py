@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgram.document.measurements import LENGTH_BINS
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import projected
+from dpgram.privacy.count_noise import projected_counts
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def chosen_radius(
     ends = max_norm_squared * np.arange(1, LENGTH_BINS + 1) / LENGTH_BINS
     middles = ends - 0.5 * max_norm_squared / LENGTH_BINS
     total = max(rows, 1.0)
-    shares = projected(lengths, total) / total
+    shares = projected_counts(lengths, total) / total
     mean = float(shares @ middles)
     spread = max((mean - 1.0) / max(width - 1, 1), _LEAST_SPREAD)
     kept = np.minimum(ends[:, None], middles[None, :]) @ shares / mean

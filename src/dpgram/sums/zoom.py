@@ -15,7 +15,7 @@ from typing import Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.counts import CountLaw
+from dpgram.privacy.count_noise import CountLaw
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from dpgram.document.fields import (
     MeasuredRows,
 )
 from dpgram.document.measurements import crowded
-from dpgram.privacy.counts import CountNoise, count_event, in_rows
+from dpgram.privacy.count_noise import CountNoise, count_event, in_rows
 from dpgram.publishing._bounds import coarse_bounds
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.rows.encoder import Encoder
@@ -50,7 +50,7 @@ class CountMeasurement(Measurement):
     noise: CountNoise
     share: float
     """Of the event's currency: for the record."""
-    steps: int
+    units_changed: int
     """1 under add/remove, 2 under replace-one."""
 
     @property
@@ -65,8 +65,8 @@ class CountMeasurement(Measurement):
 
     @property
     def event(self) -> Event:
-        """μ² = m·steps·2^60/σ², or ε = m·steps·2^30/b."""
-        return count_event(self.noise, histograms=self.drawn, steps=self.steps)
+        """μ² = m·units_changed·2^60/σ², or ε = m·units_changed·2^30/b."""
+        return count_event(self.noise, histograms=self.drawn, units_changed=self.units_changed)
 
     def _facts(self) -> dict[str, Any]:
         return {"law": self.noise.law, "scale": self.noise.scale, "share": self.share}

@@ -52,7 +52,7 @@ class RidgeProblem:
         The slope of one loss over the curvature of all. Proof:
         proofs/output-perturbation.md#output-perturbation-claim.
         """
-        moved = self.adjacency.gram_trace_steps * (1.0 + self.radius) / self.ridge
+        moved = self.adjacency.units_changed * (1.0 + self.radius) / self.ridge
         return up(min(moved, 2.0 * self.radius))
 
     @property

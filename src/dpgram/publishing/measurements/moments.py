@@ -92,7 +92,7 @@ class JointGaussian:
                 limit=f"sigma ≥ {DISCRETE_SIGMA_AT_LEAST:g}",
                 remedy="Ask for a smaller epsilon or delta.",
             )
-        spent = adjacency.stacked(norm, norm, (second**-2, first**-2, unasked**-2))
+        spent = adjacency.stacked_mu(norm, norm, (second**-2, first**-2, unasked**-2))
         return cls(second=second, first=first, mu=up(spent))
 
     @property

@@ -87,7 +87,7 @@ class TargetedGaussian:
     def mu(self) -> float:
         """What one draw is worth, rounded up. Proof: proofs/joint.md#joint-space."""
         precisions = (self.sigma_xx**-2, self.sigma_xy**-2, self.sigma_yy**-2)
-        return self.adjacency.stacked(self.row_bounds.x, float(self.row_bounds.y), precisions)
+        return self.adjacency.stacked_mu(self.row_bounds.x, float(self.row_bounds.y), precisions)
 
     @property
     def event(self) -> GaussianEvent:
