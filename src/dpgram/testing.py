@@ -85,7 +85,7 @@ def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
     rules = RowRules(
         schema=Schema(numeric("a"), numeric("b"), categorical("s")),
         unit="id" if kind == "units" else None,
-        rule=UnitRule(counts="units", rows_at_most=5) if kind == "units" else None,
+        unit_rule=UnitRule(counts="units", rows_at_most=5) if kind == "units" else None,
         weight=WEIGHT if kind == "weights" else None,
     )
     lengths = Encoder(Schema(numeric("a", -1, 1), numeric("b", 0, 400)))

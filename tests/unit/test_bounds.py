@@ -176,7 +176,7 @@ class TestLooks:
         """k looks at a k-th of the price, averaged, have the variance of one look at the whole price."""
         law: CountLaw = "discrete-gaussian"
         looks = zoom_steps(law)
-        one, each = (scale_of_counts(law, 0.1, histograms=m, steps=1) for m in (3, 3 * looks))
+        one, each = (scale_of_counts(law, 0.1, histograms=m, units_changed=1) for m in (3, 3 * looks))
         assert each / math.sqrt(looks) == pytest.approx(one)
         assert zoom_steps("discrete-laplace") == 1
 
@@ -297,8 +297,8 @@ class TestPrices:
     def test_a_scale_never_costs_more_than_its_price(
         self, law: CountLaw, price: float, histograms: int, steps: int
     ) -> None:
-        scale = scale_of_counts(law, price, histograms=histograms, steps=steps)
-        paid = price_of_counts(law, scale, histograms=histograms, steps=steps)
+        scale = scale_of_counts(law, price, histograms=histograms, units_changed=steps)
+        paid = price_of_counts(law, scale, histograms=histograms, units_changed=steps)
         assert Fraction(price) * Fraction(999_999_999, 10**9) < paid <= Fraction(price)
 
     @pytest.mark.parametrize("law", LAWS)

@@ -468,7 +468,7 @@ def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
     rules = RowRules(
         schema=Schema(numeric("x"), categorical("s")),
         unit=unit,
-        rule=rule,
+        unit_rule=rule,
         weight=SurveyWeight(column="w", at_most=4.0),
     )
     encoder = Encoder(Schema(numeric("x", 0, 5)))

@@ -241,8 +241,8 @@ def frame_matrix(
 ) -> Integers:
     """round(Σ v_i θ_i θ_iᵀ), θ_i ∝ exp(c_i·uᵀGu) on the sphere orthogonal to θ_1 … θ_{i−1}.
 
-    `inverse_temperatures` holds c_1, c_2, … in units of one row's trace. The last direction of a full frame is
-    forced.
+    `inverse_temperatures` holds c_1, c_2, … in units of one row's trace. The last direction of a full frame
+    is forced.
 
     Proof: proofs/eigenvectors.md#eigenvectors-exact.
     """
