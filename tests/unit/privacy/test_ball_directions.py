@@ -384,10 +384,10 @@ def test_integers_wait_until_the_rest_is_known() -> None:
     deflated.next(1.0)
     exact = deflated.rest
     with ctx.workprec(START_BITS):
-        assert deflated._held() is not None
+        assert deflated._value_held() is not None
         assert deflated.cells() is not None
         deflated.rest = MatrixBall(mid=exact.mid, error=arb(1))
-        assert deflated._held() is None
+        assert deflated._value_held() is None
         assert deflated.cells() is None
 
 
