@@ -35,6 +35,8 @@ def ledger_plot(ledger: Ledger, *, path: str | Path | None = None, dark: bool = 
     axis.set_xlabel("charge")
     axis.set_ylabel("share of the budget")
     budget = ledger.guarantee
-    axis.set_title(f"Budget ε = {budget.epsilon:g}, δ = {budget.delta:g}: {shares.sum():.1%} spent", loc="left")
+    axis.set_title(
+        f"Budget ε = {budget.epsilon:g}, δ = {budget.delta:g}: {shares.sum():.1%} spent", loc="left"
+    )
     figure.legend(loc="outside lower left", frameon=False, ncols=3)
     return finished(figure, path, dark=dark)
