@@ -25,7 +25,7 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.adjacency import AddRemove
-from dpgram.privacy.counts import CountNoise, scale_of_counts
+from dpgram.privacy.count_noise import CountNoise, scale_of_counts
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.gram import Gram, full_matrix
@@ -39,8 +39,8 @@ from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 from dpgram.sums.base import Accumulator, Statistic, Sum
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.lengths import length_places
 from dpgram.sums.levels import ExactLevels
+from dpgram.sums.row_lengths import length_bins
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))
 KNOWN: Final = Schema(numeric("x", 64, 128), constant=False)
@@ -91,7 +91,7 @@ class Subject:
 
 
 def _noise(histograms: int) -> CountNoise:
-    scale = scale_of_counts("discrete-gaussian", MU**2, histograms=histograms, steps=1)
+    scale = scale_of_counts("discrete-gaussian", MU**2, histograms=histograms, units_changed=1)
     return CountNoise(law="discrete-gaussian", scale=scale)
 
 
@@ -108,7 +108,7 @@ def _in_bins(published: Any) -> int:
 
 def _in_lengths(published: Any) -> int:
     """A row at the end of its column is as long as the schema allows: the last bin."""
-    (place,) = length_places(np.array([[2.0**15]]))
+    (place,) = length_bins(np.array([[2.0**15]]))
     return int(published.cells[place])
 
 
@@ -120,7 +120,7 @@ def _of_level(published: Any) -> int:
 @cache
 def subjects() -> dict[str, Subject]:
     """One of each kind, with noise for the same μ."""
-    common: dict[str, Any] = {"share": 0.1, "steps": 1}
+    common: dict[str, Any] = {"share": 0.1, "units_changed": 1}
     facts = PublicFacts(width=KNOWN.width, adjacency=AddRemove())
     looks = Bins(noise=_noise(1), columns=("x",), bounds=((64.0, 128.0),), rows=float(OTHERS), **common).drawn
     found = {

@@ -28,7 +28,7 @@ from dpgram import cli
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, LedgerError
 from dpgram.mechanisms import CalibratedGaussian
-from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.ledger import Ledger
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric

@@ -424,10 +424,10 @@ def sums(asked: Setting, tables: Sequence[Sequence[Row]], folder: Path) -> list[
 
 def _batches(data: Any, plan: Pass) -> Iterator[pa.RecordBatch]:
     if not hasattr(data, "to_delayed"):
-        yield from plan.open(data).in_turn()
+        yield from plan.open(data).batches_in_this_thread()
         return
     for part in data[list(plan.columns)].to_delayed():  # as `DaskEngine` has it read by its workers
-        yield from plan.open(part.compute(scheduler="sync")).in_turn()
+        yield from plan.open(part.compute(scheduler="sync")).batches_in_this_thread()
 
 
 def sum_alone(asked: Setting, rows: Sequence[Row], folder: Path) -> Cells:

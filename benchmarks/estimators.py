@@ -28,7 +28,7 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import TargetedGaussian
-from dpgram.sums.target import Reach
+from dpgram.sums.target import TargetBounds
 from wang_protocol import DELTA, SETS, Task, adassp, load_task
 
 Array = npt.NDArray[np.float64]
@@ -60,14 +60,14 @@ def targeted(task: Task, epsilon: float) -> TargetedGaussian:
     names = [*(f"x{i}" for i in range(task.width)), "y"]
     schema = Schema(*(numeric(name, -1, 1) for name in names), constant=False)
     return TargetedGaussian.calibrated(
-        Guarantee(epsilon, DELTA), Reach.of(schema, "y", 1.0), adjacency("add-remove")
+        Guarantee(epsilon, DELTA), TargetBounds.of(schema, "y", 1.0), adjacency("add-remove")
     )
 
 
 def joint_errors(task: Task, epsilon: float, draws: int, seed: int) -> Array:
     """Test MSE of the joint Gaussian release: folds × draws."""
     law = targeted(task, epsilon)
-    unit, k = law.reach.unit**2, task.width
+    unit, k = law.row_bounds.unit**2, task.width
     xx, xy, yy = law.sigma_xx * unit, law.sigma_xy * unit, law.sigma_yy * unit
     stretch, noise = xx / (math.sqrt(2.0) * xy), SymmetricGaussian(sigma=xx)
 

@@ -11,9 +11,9 @@ from assurance.fuzz_targets import scratch, slow_csv
 from assurance.fuzz_targets.limits import limited
 from dpgram.errors import SourceError
 from dpgram.sources import open_source
-from dpgram.sources.base import Kind
+from dpgram.sources.base import DeclaredKind
 
-KINDS: Final[dict[str, Kind]] = {"a": "number", "t": "text"}
+KINDS: Final[dict[str, DeclaredKind]] = {"a": "number", "t": "text"}
 ASKED: Final[tuple[tuple[str, ...], ...]] = (("a", "t"), ("t", "a"), ("a",), ("t",))
 """Which columns are asked for: readers take other ways when they may leave some out."""
 Cell: TypeAlias = float | str | None

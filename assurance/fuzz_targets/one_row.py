@@ -29,16 +29,16 @@ import pyarrow.parquet as pq
 
 from assurance.fuzz_targets import scratch
 from dpgram.document.fields import SurveyWeight, UnitRule
-from dpgram.engines.passes import Pass, Sums, finished, gram_pass, merge, numbered
+from dpgram.engines.passes import Pass, Sums, gram_pass, merge, numbered, sums_or_raise
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, numeric
-from dpgram.sums.counts import OctavesOf, RowsOf
+from dpgram.sums.counts import OctavesStatistic, RowsStatistic
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.levels import ExactLevels, LevelsOf
+from dpgram.sums.levels import ExactLevels, LevelsStatistic
 
 Columns = Mapping[str, Sequence[Any]]
 Outcome = list[list[list[int]]] | str
@@ -206,8 +206,8 @@ def _sums(make: Callable[[], Any]) -> list[list[list[int]]]:
     )
     found = [one for work in passes for one in added_up(make(), work)]
     for unit in (None, "id"):
-        rules = RowRules(schema=OPEN, unit=unit, rule=None if unit is None else rule)
-        counts = (RowsOf(("x",)), LevelsOf(("t",)), OctavesOf(("x",)))
+        rules = RowRules(schema=OPEN, unit=unit, unit_rule=None if unit is None else rule)
+        counts = (RowsStatistic(("x",)), LevelsStatistic(("t",)), OctavesStatistic(("x",)))
         for learnt in added_up(make(), Pass(rules=rules, statistics=counts)):
             if isinstance(learnt, ExactLevels):
                 assert all(level.encode() for column in learnt.found for level in column)
@@ -216,13 +216,13 @@ def _sums(make: Callable[[], Any]) -> list[list[list[int]]]:
 
 def added_up(data: Any, work: Pass) -> Sums:
     """The sums of a table, read in this thread."""
-    batches = numbered(work.open(data).in_turn())
+    batches = numbered(work.open(data).batches_in_this_thread())
     outcome = (
         merge([work.join([bucket]) for bucket in work.split(batches, 2)])
         if work.by_unit
         else work.sums(batches)
     )
-    return finished(outcome, work)
+    return sums_or_raise(outcome, work)
 
 
 Made = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]

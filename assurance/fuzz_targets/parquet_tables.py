@@ -22,9 +22,9 @@ from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import open_source
-from dpgram.sources.base import Kind
+from dpgram.sources.base import DeclaredKind
 
-KINDS: Final[dict[str, Kind]] = {"a": "number", "t": "text"}
+KINDS: Final[dict[str, DeclaredKind]] = {"a": "number", "t": "text"}
 SCHEMA: Final = Schema(numeric("a", -2, 3), categorical("t", ["x", "é", ""], other="else"))
 NUMBERS: Final = (None, 0.0, -0.0, 1.5, -2.0, 1e300, 5e-324, 3.0)
 TEXTS: Final = (None, "", "x", "é", "two\nlines", '"', "x" * 50)

@@ -37,9 +37,9 @@ from dpgram.rows.encoder import Encoder, Missing
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, boolean, legendre, numeric, product
 from dpgram.schema.columns import categorical
-from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.levels import LevelsOf
+from dpgram.sums.levels import LevelsStatistic
 
 SCHEMA: Final = Schema(
     numeric("a", -1, 1),
@@ -85,7 +85,7 @@ def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
     rules = RowRules(
         schema=Schema(numeric("a"), numeric("b"), categorical("s")),
         unit="id" if kind == "units" else None,
-        rule=UnitRule(counts="units", rows_at_most=5) if kind == "units" else None,
+        unit_rule=UnitRule(counts="units", rows_at_most=5) if kind == "units" else None,
         weight=WEIGHT if kind == "weights" else None,
     )
     lengths = Encoder(Schema(numeric("a", -1, 1), numeric("b", 0, 400)))
@@ -93,11 +93,11 @@ def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
     return Pass(
         rules=rules,
         statistics=(
-            RowsOf(names),
-            LevelsOf(("s",)),
-            OctavesOf(names),
-            BinsOf(names, ((-1.0, 1.0), (0.0, 400.0))),
-            LengthsOf(lengths),
+            RowsStatistic(names),
+            LevelsStatistic(("s",)),
+            OctavesStatistic(names),
+            BinsStatistic(names, ((-1.0, 1.0), (0.0, 400.0))),
+            LengthsStatistic(lengths),
         ),
     )
 

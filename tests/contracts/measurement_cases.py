@@ -14,7 +14,7 @@ from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.adjacency import Adjacency
-from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
@@ -28,15 +28,15 @@ from dpgram.publishing.measurements.target import Target, TargetedGaussian
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, categorical, numeric
-from dpgram.sums.column_moments import ColumnMomentsOf
-from dpgram.sums.moments import MomentsOf, Reweighting
-from dpgram.sums.target import Reach
+from dpgram.sums.column_moments import ColumnMomentsStatistic
+from dpgram.sums.moments import MomentsStatistic, Reweighting
+from dpgram.sums.target import TargetBounds
 
 NAMES = ("a", "b", "y")
 OPEN = Schema(*map(numeric, NAMES), categorical("g"))
 BOUNDED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), numeric("y", -2, 2), constant=False)
 RULES = RowRules(schema=OPEN)
-UNITS = RowRules(schema=OPEN, unit="who", rule=UnitRule(counts="units", rows_at_most=1024))
+UNITS = RowRules(schema=OPEN, unit="who", unit_rule=UnitRule(counts="units", rows_at_most=1024))
 GAUSSIAN = CountNoise(law="discrete-gaussian", scale=3.0 * ROW_NORM_SQUARED)
 LAPLACE = CountNoise(law="discrete-laplace", scale=2.0 * ROW_NORM_SQUARED)
 RELATIONS = ("add-remove", "replace-one")
@@ -121,7 +121,7 @@ class RowCountCase(Counts):
     tight_replaced = 0.45  # one cell only, which another row cannot move as well
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return RowCount(noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns)
+        return RowCount(noise=self.noise, share=0.1, units_changed=steps(relation), columns=self.columns)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         scale = measurement.noise.scale
@@ -136,7 +136,7 @@ class LaplaceRowCountCase(RowCountCase):
 
 class OctavesCase(Counts):
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Octaves(noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns)
+        return Octaves(noise=self.noise, share=0.1, units_changed=steps(relation), columns=self.columns)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         """The fullest octave: it is published whatever the noise."""
@@ -154,7 +154,12 @@ class BinsCase(Counts):
     def measurement(self, relation: Adjacency) -> Measurement:
         bounds = ((-1.0, 1.0), (-8.0, 4.0))
         return Bins(
-            noise=self.noise, share=0.1, steps=steps(relation), columns=self.columns, bounds=bounds, rows=9.0
+            noise=self.noise,
+            share=0.1,
+            units_changed=steps(relation),
+            columns=self.columns,
+            bounds=bounds,
+            rows=9.0,
         )
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
@@ -168,7 +173,7 @@ class LengthsCase(Counts):
     histograms = 1
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Lengths(noise=self.noise, share=0.1, steps=steps(relation), encoder=Encoder(BOUNDED))
+        return Lengths(noise=self.noise, share=0.1, units_changed=steps(relation), encoder=Encoder(BOUNDED))
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         scale = measurement.noise.scale
@@ -179,7 +184,9 @@ class LevelsCase(Case):
     delta: ClassVar[float] = 1e-7
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Levels(noise=GAUSSIAN, share=0.1, steps=steps(relation), delta=self.delta, columns=("g",))
+        return Levels(
+            noise=GAUSSIAN, share=0.1, units_changed=steps(relation), delta=self.delta, columns=("g",)
+        )
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         texts = [*TEXTS, "x" * 300]
@@ -228,8 +235,8 @@ class TargetCase(Case):
 
     @functools.cache  # noqa: B019  (a case lives as long as the tests)
     def measurement(self, relation: Adjacency) -> Measurement:
-        reach = Reach.of(BOUNDED, "y", 0.8)
-        law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, relation)
+        row_bounds = TargetBounds.of(BOUNDED, "y", 0.8)
+        law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), row_bounds, relation)
         return Target(encoder=Encoder(BOUNDED), law=law)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
@@ -243,7 +250,11 @@ class TargetCase(Case):
         return [*noisy, int(published.yy) / law.sigma_yy], self.cells(measurement, exact)
 
     def price(self, measurement: Any, relation: Adjacency) -> float:
-        law, x, y = measurement.law, math.sqrt(measurement.law.reach.x_squared), measurement.law.reach.y
+        law, x, y = (
+            measurement.law,
+            math.sqrt(measurement.law.row_bounds.x_squared),
+            measurement.law.row_bounds.y,
+        )
         if relation.name == "add-remove":
             return math.hypot(x * x / law.sigma_xx, x * y / law.sigma_xy, y * y / law.sigma_yy)
         cosines, others = np.meshgrid(np.linspace(-1, 1, 2001), np.linspace(-y, y, 401))
@@ -253,8 +264,8 @@ class TargetCase(Case):
         return math.sqrt(squared.max())
 
 
-def moments_of(reweighting: Reweighting | None = None) -> MomentsOf:
-    return MomentsOf(columns=("a", "b"), target="y", x_norm=1.0, y_bound=2.0, reweighting=reweighting)
+def moments_of(reweighting: Reweighting | None = None) -> MomentsStatistic:
+    return MomentsStatistic(columns=("a", "b"), target="y", x_norm=1.0, y_bound=2.0, reweighting=reweighting)
 
 
 class MomentsCase(Case):
@@ -358,7 +369,7 @@ class GammaMinimiserCase(MinimiserCase):
 
 class ColumnMomentsCase(Case):
     def measurement(self, relation: Adjacency) -> Measurement:
-        rows = ColumnMomentsOf(columns=("a", "b"), bounds=((-1.0, 1.0), (-3.0, 1.0)))
+        rows = ColumnMomentsStatistic(columns=("a", "b"), bounds=((-1.0, 1.0), (-3.0, 1.0)))
         return ColumnMoments(rows=rows, adjacency=relation, sigma=6.0 * 2**30)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:

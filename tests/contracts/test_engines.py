@@ -364,8 +364,10 @@ class TestFinding:
 
         from dpgram.engines import find
 
-        point = EntryPoint("other", f"{__name__}:OtherEngine", find.GROUP)
-        monkeypatch.setattr(find, "entry_points", lambda group: [point] if group == find.GROUP else [])
+        point = EntryPoint("other", f"{__name__}:OtherEngine", find.ENTRY_POINT_GROUP)
+        monkeypatch.setattr(
+            find, "entry_points", lambda group: [point] if group == find.ENTRY_POINT_GROUP else []
+        )
         monkeypatch.setattr(EntryPoint, "load", lambda _: OtherEngine)
         assert find_engine("other", None).name == "other"
         assert find_engine("auto", OtherTable()).name == "other"

@@ -61,7 +61,7 @@ from dpgram.privacy.accountant import (
     describe,
     parts_of,
 )
-from dpgram.privacy.counts import CountLaw, CountNoise, count_event, price_of_counts
+from dpgram.privacy.count_noise import CountLaw, CountNoise, count_event, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
@@ -73,11 +73,11 @@ from dpgram.publishing.measurements import counts as measured_counts
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.rows.encoder import Encoder
-from dpgram.rows.level_buckets import level_threshold
+from dpgram.rows.learnt_levels import level_threshold
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
 from dpgram.sums import counts as exact_counts
-from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
-from dpgram.sums.levels import LevelsOf
+from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.levels import LevelsStatistic
 from dpgram.sums.zoom import ZOOM_STEPS, zoom_steps
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
@@ -488,9 +488,14 @@ def histograms(table: pa.Table) -> dict[str, Any]:
     names = ("x", "y")
     first = Pass(
         rules=row_rules(OPEN),
-        statistics=(RowsOf(names), OctavesOf(names), BinsOf(names, tuple(bounds.values())), LevelsOf(("g",))),
+        statistics=(
+            RowsStatistic(names),
+            OctavesStatistic(names),
+            BinsStatistic(names, tuple(bounds.values())),
+            LevelsStatistic(("g",)),
+        ),
     )
-    lengths = Pass(rules=row_rules(known), statistics=(LengthsOf(Encoder(known)),))
+    lengths = Pass(rules=row_rules(known), statistics=(LengthsStatistic(Encoder(known)),))
     rows, octaves, bins, levels = add_up(table, first, threads=1, progress=False)
     (long,) = add_up(table, lengths, threads=1, progress=False)
     found: dict[str, Any] = {"rows": rows, "octaves": octaves, "bins": bins, "lengths": long}
@@ -620,13 +625,13 @@ class TestAudit:
 
     def test_bounds_from_the_data_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[float] = []
-        honest = exact_counts.finest_places
+        honest = exact_counts.finest_bins
 
         def spying(values: Any, low: float, high: float) -> Any:
             seen[:] = [float(values.min()), float(values.max())]
             return honest(values, low, high)
 
-        monkeypatch.setattr(exact_counts, "finest_places", spying)
+        monkeypatch.setattr(exact_counts, "finest_bins", spying)
         monkeypatch.setattr(
             learning,
             "fine_bounds",
@@ -743,7 +748,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         if noise is not None:
             assert noise.law == law
             assert 0.0 < noise.scale < math.inf
-            price += price_of_counts(law, noise.scale, histograms=histograms, steps=steps)
+            price += price_of_counts(law, noise.scale, histograms=histograms, units_changed=steps)
     known = schema.with_bounds(dict.fromkeys(schema.unbounded, (0.0, 1.0)))
     known = known.with_levels(dict.fromkeys(schema.without_levels, ("a",)))
     learnt = Learnt(schema=known, clips=(None,), measured=((),), charge=None)
@@ -763,7 +768,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
         allowance.add(charge)
     for name, (noise, histograms) in drawn.items():
         if noise is not None:
-            allowance.use(count_event(noise, histograms=histograms, steps=steps))
+            allowance.use(count_event(noise, histograms=histograms, units_changed=steps))
             if name == "levels":
                 allowance.use(ApproximateEvent(epsilon=0.0, delta=plan.level_delta))
     allowance.use(terms.event)

@@ -33,8 +33,8 @@ from dpgram.release import Release
 from dpgram.rows.batch import CountedRows, Reader
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Numeric, Schema, categorical, numeric
-from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
-from dpgram.sums.levels import LevelsOf
+from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.levels import LevelsStatistic
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 
@@ -72,9 +72,14 @@ def histograms(table: pa.Table, unit: str | None = "id", **split: Any) -> dict[s
     names, coarse = ("x", "y"), ((64.0, 128.0), (128.0, 256.0))
     first = Pass(
         rules=row_rules(OPEN, unit=unit, **split),
-        statistics=(RowsOf(names), OctavesOf(names), BinsOf(names, coarse), LevelsOf(("g",))),
+        statistics=(
+            RowsStatistic(names),
+            OctavesStatistic(names),
+            BinsStatistic(names, coarse),
+            LevelsStatistic(("g",)),
+        ),
     )
-    last = Pass(rules=row_rules(known, unit=unit, **split), statistics=(LengthsOf(Encoder(known)),))
+    last = Pass(rules=row_rules(known, unit=unit, **split), statistics=(LengthsStatistic(Encoder(known)),))
     found: tuple[Any, ...] = (
         *add_up(table, first, threads=1, progress=False),
         *add_up(table, last, threads=1, progress=False),
@@ -178,14 +183,16 @@ class TestSensitivity:
         assert rows.numbers[chosen, :2].tolist() == [3.0, 4.0]
         assert rows.texts[0][chosen].as_py() == "b"
         nobody = person(gaps, like).set_column(3, "id", pa.nulls(4, pa.int64()))
-        for statistic in (RowsOf(("x", "y")), LevelsOf(("g",))):
+        for statistic in (RowsStatistic(("x", "y")), LevelsStatistic(("g",))):
             work = Pass(rules=rules, statistics=(statistic,))
             with pytest.warns(DpgramWarning, match="no row of the data was usable"):
                 (found,) = sums = add_up(nobody, work, threads=1, progress=False)
             assert (found.counts.rows_used, found.counts.rows_without_unit) == (0, 4)
             assert (work.rows_read(sums), work.units_read(sums)) == (4, 0)
 
-    @pytest.mark.parametrize("first", [RowsOf(("x",)), LevelsOf(("g",)), OctavesOf(("x",))])
+    @pytest.mark.parametrize(
+        "first", [RowsStatistic(("x",)), LevelsStatistic(("g",)), OctavesStatistic(("x",))]
+    )
     def test_whatever_is_counted_first_all_rows_and_persons_are_known(self, first: Any) -> None:
         """Under replace-one their number is public, and comes from the first sum of the first pass."""
         table = visits(50)

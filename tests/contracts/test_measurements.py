@@ -30,7 +30,7 @@ from dpgram.publishing import measurements
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.publication import drawn
 from dpgram.rows.rules import RowRules
-from dpgram.sums.packing import unpacked
+from dpgram.sums.from_bytes import sum_from_bytes
 
 from .measurement_cases import (
     CASES,
@@ -229,8 +229,8 @@ def test_sums_can_be_sent_as_bytes(case: Case) -> None:
     for sums in (exact(case.measurement(ADD_REMOVE), ordinary(200)), exact(case.measurement(ADD_REMOVE), [])):
         for found in sums:
             raw = found.to_bytes()
-            assert unpacked(raw) == found
-            assert type(unpacked(raw)) is type(found)
+            assert sum_from_bytes(raw) == found
+            assert type(sum_from_bytes(raw)) is type(found)
             for forged in (
                 raw[:-1],
                 raw[:50],
@@ -239,7 +239,7 @@ def test_sums_can_be_sent_as_bytes(case: Case) -> None:
                 b"",
             ):
                 with pytest.raises(DpgramError):
-                    unpacked(forged)
+                    sum_from_bytes(forged)
 
 
 @every_case

@@ -59,7 +59,7 @@ def deviation_of(law: Law, gram: Cells) -> float:
     if isinstance(law, NoisyInverse):
         return law.ridge**2 * law.sigma
     if isinstance(law, SampledLaw):
-        return law.near(
+        return law.stand_in(
             gram.astype(np.float64) + law.mean_diagonal * np.eye(len(gram)), simulation(1)
         ).diagonal_sd
     return law.diagonal_sd

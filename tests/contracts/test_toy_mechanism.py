@@ -67,7 +67,7 @@ class Cautious(Mechanism):
             return False
         if not (law.sigma > 0 and stated.plain_gram):
             return False
-        mu = math.sqrt(stated.adjacency.gram_trace_steps) * ROW_NORM_SQUARED / law.sigma
+        mu = math.sqrt(stated.adjacency.units_changed) * ROW_NORM_SQUARED / law.sigma
         return stated.curve_within(GaussianCurve(mu)) if stated.counted else stated.gaussian_within(mu)
 
 

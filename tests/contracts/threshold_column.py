@@ -11,18 +11,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.schema import SourceColumn
-from dpgram.schema._cells import read_numbers
 from dpgram.schema._new_values import numbers
+from dpgram.schema._read_cells import read_numbers
 from dpgram.schema.columns.base import (
-    TEXT_FORM,
+    TEXT_JSON_SCHEMA,
     CellKind,
-    Form,
+    FileForm,
     as_float,
     check_name,
     check_weight,
     weight_entry,
 )
-from dpgram.schema.encodings import SourceEncoding, TruthEncoding
+from dpgram.schema.encodings import BooleanEncoding, SourceEncoding
 
 
 @final
@@ -31,8 +31,10 @@ class Threshold(SourceColumn):
     """z = +1 where the number is at least `at`, −1 below."""
 
     kind: ClassVar[str] = "threshold"
-    form: ClassVar[Form] = Form(keys={"name": TEXT_FORM, "at": {"type": "number"}}, required=("name", "at"))
-    encoded_as: ClassVar[type[SourceEncoding]] = TruthEncoding
+    form: ClassVar[FileForm] = FileForm(
+        keys={"name": TEXT_JSON_SCHEMA, "at": {"type": "number"}}, required=("name", "at")
+    )
+    encoded_as: ClassVar[type[SourceEncoding]] = BooleanEncoding
     starters: ClassVar[Mapping[str, str]] = {"duration": "# at = \n"}
     name: str
     at: float
@@ -54,8 +56,8 @@ class Threshold(SourceColumn):
         return "threshold", f"{self.at:g} or more"
 
     @property
-    def encoding(self) -> TruthEncoding:
-        return TruthEncoding()
+    def encoding(self) -> BooleanEncoding:
+        return BooleanEncoding()
 
     @property
     def cell_kind(self) -> CellKind:

@@ -18,8 +18,8 @@ from dpgram import cli
 from dpgram.canonical_json import MOST_VALUES
 from dpgram.engines.federated import Partial
 from dpgram.errors import AnalysisError, DpgramError, MechanismError, ReleaseError, SchemaError
-from dpgram.privacy.counts import projected
-from dpgram.privacy.curves.spectral import temperatures
+from dpgram.privacy.count_noise import projected_counts
+from dpgram.privacy.curves.spectral import shared_inverse_temperatures
 from dpgram.privacy.sampling.bingham import draw_direction
 from dpgram.privacy.sampling.entropy import simulation
 from dpgram.release.release import LARGEST_FILE, Release
@@ -250,11 +250,13 @@ class TestArithmetic:
             draw_direction(np.diag([1.0, 2.0]), simulation(0))
 
     def test_counts_far_beyond_their_total(self) -> None:
-        assert projected(np.array([1e30, 0.0, -1e30]), 1.0).tolist() == [0.0, 0.0, 0.0]
+        assert projected_counts(np.array([1e30, 0.0, -1e30]), 1.0).tolist() == [0.0, 0.0, 0.0]
 
     @pytest.mark.parametrize("total", [1e-30, 1e-12, 1.0, 1e12])
     def test_temperatures_use_the_whole_budget_at_every_size(self, total: float) -> None:
-        found = temperatures(np.array([3e-6, 2e-6, 1e-6]), total, 1.0, split="forecast", norm=2, width=5)
+        found = shared_inverse_temperatures(
+            np.array([3e-6, 2e-6, 1e-6]), total, 1.0, split="forecast", norm=2, width=5
+        )
         assert np.linalg.norm(found) == pytest.approx(total, rel=1e-6)
 
 

@@ -112,8 +112,8 @@ def test_the_slow_reading_of_csv_differs_where_a_reader_errs(tmp_path: Path) -> 
 
 
 FLAWS = {
-    "a duration is a number": ("lists", "x", "dpgram.sources.cells._READERS", {"number": float}),
-    "a text must be UTF-8": ("arrow", "t", "dpgram.rows.level_buckets._text_of_bytes", bytes.decode),
+    "a duration is a number": ("lists", "x", "dpgram.sources.plain_columns._READERS", {"number": float}),
+    "a text must be UTF-8": ("arrow", "t", "dpgram.rows.learnt_levels._text_of_bytes", bytes.decode),
     "so must one of SQLite": (
         "sqlite",
         "t",
@@ -123,7 +123,7 @@ FLAWS = {
     "a text of Python must be Unicode": (
         "arrays of objects",
         "t",
-        "dpgram.sources.cells._decoded",
+        "dpgram.sources.plain_columns._decoded",
         lambda cell: cell,
     ),
 }

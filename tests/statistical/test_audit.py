@@ -302,7 +302,7 @@ def test_neighbours_are_neighbours_and_nearly_the_worst(relation: str, width: in
         assert np.linalg.norm(step) <= limit
         if width > 1 or relation == "add-remove":
             assert np.linalg.norm(step) > (1.0 - 1e-3) * limit
-        assert np.linalg.matrix_rank(step) <= where.adjacency.gram_trace_steps
+        assert np.linalg.matrix_rank(step) <= where.adjacency.units_changed
         assert len(pair.statistics) == len(set(pair.statistics))
 
 

@@ -37,10 +37,10 @@ def on_the_circle(rest: Floats, direction: Floats) -> tuple[float, float]:
     return (2.0 * angle + np.pi) % (2.0 * np.pi) - np.pi, 0.5 * (rising[1] - rising[0]) / ROW_NORM_SQUARED
 
 
-def von_mises(drawn: list[tuple[float, float]], temperature: float) -> bool:
+def von_mises(drawn: list[tuple[float, float]], inverse_temperature: float) -> bool:
     """Kolmogorov–Smirnov on the probabilities of a smaller angle to either side."""
     angles, spreads = np.array(drawn).T
-    below = stats.vonmises.cdf(np.abs(angles), temperature * spreads)
+    below = stats.vonmises.cdf(np.abs(angles), inverse_temperature * spreads)
     return bool(stats.kstest(2.0 * below - 1.0, stats.uniform.cdf).pvalue > ALPHA)
 
 
@@ -109,7 +109,7 @@ def test_the_second_direction_of_a_deflation_given_the_first() -> None:
         deflated = Deflated(gram, entropy.random_bytes)
         deflated.next(0.01)
         first = floats_of(deflated)
-        value = deflated.held() + 30 * ROW_NORM_SQUARED
+        value = deflated.value_held() + 30 * ROW_NORM_SQUARED
         deflated.values.append(value)
         deflated.reduce()
         deflated.next(0.08)

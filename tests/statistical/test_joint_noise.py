@@ -23,13 +23,13 @@ from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.target import MeasuredTarget, TargetedGaussian
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums.moments import ExactMoments
-from dpgram.sums.target import Reach
+from dpgram.sums.target import TargetBounds
 
 ALPHA = 1e-6
 LOOSE = Guarantee(8.0, 1e-4)
 """Little noise, so that few runs are enough: the code under test is the same at every ε."""
 WIDTH, SIDE = 2, 1 << 14
-REACH = Reach(target=WIDTH, features=(0, 1), x_squared=SIDE**2, y=SIDE, unit=1.0 / SIDE)
+REACH = TargetBounds(target=WIDTH, features=(0, 1), x_squared=SIDE**2, y=SIDE, unit=1.0 / SIDE)
 
 
 def law(relation: str, guarantee: Guarantee = LOOSE) -> TargetedGaussian:

@@ -16,7 +16,13 @@ from dpgram.document.fields import LearntLook
 from dpgram.document.measurements import crowded, latest
 from dpgram.document.octaves import OCTAVES, ZERO, octave_edges, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountLaw, CountNoise, price_of_counts, projected, scale_of_counts
+from dpgram.privacy.count_noise import (
+    CountLaw,
+    CountNoise,
+    price_of_counts,
+    projected_counts,
+    scale_of_counts,
+)
 from dpgram.publishing._bounds import (
     GREATEST_REACH,
     LEAST_REACH,
@@ -25,8 +31,8 @@ from dpgram.publishing._bounds import (
     reach_for,
     rows_needed,
 )
-from dpgram.sums.lengths import LENGTHS, chosen_radius, length_places
-from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_places, zoom_steps
+from dpgram.sums.row_lengths import LENGTH_BINS, chosen_radius, length_bins
+from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_bins, zoom_steps
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
 
@@ -41,11 +47,11 @@ def octave_counts(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def finest_counts(values: npt.NDArray[np.float64], low: float, high: float) -> npt.NDArray[np.int64]:
-    return counted(finest_places(values, low, high), FINEST)
+    return counted(finest_bins(values, low, high), FINEST)
 
 
 def length_counts(lines: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    return counted(length_places(lines), LENGTHS)
+    return counted(length_bins(lines), LENGTH_BINS)
 
 
 LAWS = ["discrete-gaussian", "discrete-laplace"]
@@ -170,7 +176,7 @@ class TestLooks:
         """k looks at a k-th of the price, averaged, have the variance of one look at the whole price."""
         law: CountLaw = "discrete-gaussian"
         looks = zoom_steps(law)
-        one, each = (scale_of_counts(law, 0.1, histograms=m, steps=1) for m in (3, 3 * looks))
+        one, each = (scale_of_counts(law, 0.1, histograms=m, units_changed=1) for m in (3, 3 * looks))
         assert each / math.sqrt(looks) == pytest.approx(one)
         assert zoom_steps("discrete-laplace") == 1
 
@@ -209,7 +215,7 @@ class TestDecoding:
 
     @given(st.lists(st.floats(-50, 500), min_size=2, max_size=40), st.floats(1, 1000))
     def test_the_projection_is_a_histogram_of_the_total(self, counts: list[float], total: float) -> None:
-        found = projected(np.array(counts), total)
+        found = projected_counts(np.array(counts), total)
         assert found.min() >= 0.0
         assert found.sum() == pytest.approx(total)
 
@@ -266,23 +272,23 @@ class TestRadius:
         assert counts.sum() == 3
 
     def test_many_rows_clip_few_and_few_rows_clip_more(self) -> None:
-        lengths = np.zeros(LENGTHS)
+        lengths = np.zeros(LENGTH_BINS)
         lengths[20:40] = 1.0 / 20
         radii = [
             chosen_radius(lengths * rows, max_norm_squared=10.0, width=10, noise_norm=20.0, rows=rows)
             for rows in (300.0, 3e3, 1e6)
         ]
         assert radii == sorted(radii)
-        assert radii[-1] ** 2 == pytest.approx(10.0 * 40 / LENGTHS, rel=0.03)
+        assert radii[-1] ** 2 == pytest.approx(10.0 * 40 / LENGTH_BINS, rel=0.03)
         assert radii[0] < radii[-1]
 
     @pytest.mark.parametrize("noise", [20.0, 2e3, 2e5])
     def test_rows_are_never_clipped_to_nothing(self, noise: float) -> None:
         """However much noise: beside it stands what the clip leaves, so that shorter rows gain nothing."""
-        lengths = np.zeros(LENGTHS)
+        lengths = np.zeros(LENGTH_BINS)
         lengths[20:40] = 50.0
         radius = chosen_radius(lengths, max_norm_squared=10.0, width=10, noise_norm=noise, rows=1_000.0)
-        assert radius**2 >= 10.0 * 20 / LENGTHS
+        assert radius**2 >= 10.0 * 20 / LENGTH_BINS
 
 
 class TestPrices:
@@ -291,8 +297,8 @@ class TestPrices:
     def test_a_scale_never_costs_more_than_its_price(
         self, law: CountLaw, price: float, histograms: int, steps: int
     ) -> None:
-        scale = scale_of_counts(law, price, histograms=histograms, steps=steps)
-        paid = price_of_counts(law, scale, histograms=histograms, steps=steps)
+        scale = scale_of_counts(law, price, histograms=histograms, units_changed=steps)
+        paid = price_of_counts(law, scale, histograms=histograms, units_changed=steps)
         assert Fraction(price) * Fraction(999_999_999, 10**9) < paid <= Fraction(price)
 
     @pytest.mark.parametrize("law", LAWS)
@@ -302,7 +308,7 @@ class TestPrices:
 
         noise = CountNoise(law=law, scale=30.0 * ROW_NORM_SQUARED)
         drawn = noise.draw(np.zeros(200_000, np.int64), SeededEntropy(3)).astype(float) / ROW_NORM_SQUARED
-        over = float((drawn >= noise.exceeded(tail)).mean())
+        over = float((drawn >= noise.upper_quantile(tail)).mean())
         # The Laplace bound is twice the tail; α = 10⁻⁶ on 200,000 draws.
         slack = 5.0 * math.sqrt(tail / len(drawn))
         assert over <= tail + slack

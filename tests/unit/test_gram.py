@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import EncodedRows, PolicyCounts
+from dpgram.rows.encoder import EncodedChunk, PolicyCounts
 from dpgram.sums.exact_gram import EXACT_ROWS, MAX_ROWS, ExactGram, GramSum
 
 WIDTH = 3
@@ -57,7 +57,7 @@ def test_the_running_sum_equals_the_monoid(pieces: list[np.ndarray]) -> None:
     for piece in pieces:
         counts = PolicyCounts(rows_read=len(piece) + 1, rows_used=len(piece), rows_dropped=1)
         padded = np.concatenate([piece.T, np.zeros((1, len(piece)))])  # as the encoder pads
-        total.add(EncodedRows(lines=padded, counts=counts))
+        total.add(EncodedChunk(lines=padded, counts=counts))
         expected = expected.update(piece, counts)
     assert total.result() == expected
     assert total.result() == expected  # asking again changes nothing
@@ -70,8 +70,8 @@ def test_float_sums_are_exact_up_to_the_flush() -> None:
     light = np.array([[1.0, 0.0]])
     total = GramSum(2)
     for _ in range(2 * EXACT_ROWS // len(heavy)):
-        total.add(EncodedRows(lines=heavy.T, counts=PolicyCounts(rows_used=len(heavy))))
-        total.add(EncodedRows(lines=light.T, counts=PolicyCounts(rows_used=1)))
+        total.add(EncodedChunk(lines=heavy.T, counts=PolicyCounts(rows_used=len(heavy))))
+        total.add(EncodedChunk(lines=light.T, counts=PolicyCounts(rows_used=1)))
     rounds = 2 * EXACT_ROWS // len(heavy)
     assert total.result().cells[0, 0] == rounds * (len(heavy) * 2**30 + 1)
 

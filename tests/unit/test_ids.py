@@ -37,9 +37,9 @@ from dpgram.rows.encoder import Encoder
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sources import delimited, open_source
-from dpgram.sums.counts import ExactCounts, OctavesOf
+from dpgram.sums.counts import ExactCounts, OctavesStatistic
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.levels import ExactLevels, LevelsOf
+from dpgram.sums.levels import ExactLevels, LevelsStatistic
 
 SCHEMA = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 RULE = UnitRule(counts="units", rows_at_most=1024)
@@ -511,7 +511,9 @@ def test_no_person_is_two_units(forms: tuple[Any, Any], tmp_path: Path) -> None:
 def test_learning_takes_one_row_of_each_person() -> None:
     schema = Schema(numeric("x"), categorical("c"))
     data = {"id": [7, 7.0, "7", b"\xfc", b"\xf6"], "x": [1.0] * 5, "c": ["7", "7.0", "a", "b", "c"]}
-    work = Pass(rules=row_rules(schema, unit="id"), statistics=(OctavesOf(("x",)), LevelsOf(("c",))))
+    work = Pass(
+        rules=row_rules(schema, unit="id"), statistics=(OctavesStatistic(("x",)), LevelsStatistic(("c",)))
+    )
     orders = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3]]
     taken = [
         add_up({name: [cells[i] for i in order] for name, cells in data.items()}, work, progress=False)

@@ -176,7 +176,7 @@ def test_hashes_of_rows(width: int) -> None:
 
 
 def test_cells_of_all_tables_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "_CELLS", kernel._Cells())
+    monkeypatch.setattr(kernel, "_CELLS", kernel._CellCounter())
     monkeypatch.setattr(kernel, "COMPILE_AFTER", 1_000)
     assert [kernel.kernel(400) for _ in range(4)] == [_vectorised] * 3 + [_compiled]
 

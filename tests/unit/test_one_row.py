@@ -23,9 +23,9 @@ from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.rows.level_buckets import level_texts
+from dpgram.rows.learnt_levels import level_texts
 from dpgram.schema import Schema, categorical, numeric
-from dpgram.sources import Kind, open_source
+from dpgram.sources import DeclaredKind, open_source
 from dpgram.testing import gram_by
 
 STRAY = b"M\xfcller"
@@ -86,7 +86,7 @@ HOLDERS: dict[str, Callable[[list[object]], Any]] = {
 @pytest.mark.parametrize("kind", ["number", "text", "boolean", "date", "id"])
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_no_object_stops_the_reading(holder: str, odd: str, kind: Kind) -> None:
+def test_no_object_stops_the_reading(holder: str, odd: str, kind: DeclaredKind) -> None:
     ordinary = {"number": 1, "text": "a", "boolean": True, "date": dt.date(2000, 1, 1), "id": "a"}[kind]
     data = HOLDERS[holder]([ordinary, ODD[odd], ordinary])
     (batch,) = open_source(data, ["c"], kinds={"c": kind}).batches()

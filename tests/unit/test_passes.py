@@ -36,13 +36,13 @@ from dpgram.lattice import LARGEST_UNIT_LIMIT, ROW_NORM_SQUARED, UNIT_ROWS_AT_MO
 from dpgram.rows.batch import RowBatch
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
-from dpgram.rows.units import chosen, id_hashes, unit_ids
+from dpgram.rows.units import id_hashes, rows_that_count, unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, product
 from dpgram.schema.columns import Categorical
-from dpgram.sums.counts import BinsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.grams import GramOf
-from dpgram.sums.levels import LevelsOf
+from dpgram.sums.grams import GramStatistic
+from dpgram.sums.levels import LevelsStatistic
 
 from . import slow_encoder
 from .tables import CLIPS, Table, tables
@@ -375,7 +375,7 @@ class TestChoice:
     def test_keeps_the_limit_and_whole_small_units(self) -> None:
         rng = np.random.default_rng(0)
         units = rng.integers(0, 50, 1_000)
-        kept = chosen(units, units.astype(np.uint64), rng.normal(size=(1_000, 2)), 15)
+        kept = rows_that_count(units, units.astype(np.uint64), rng.normal(size=(1_000, 2)), 15)
         sizes = np.bincount(units)
         assert np.bincount(units[kept]).tolist() == np.minimum(sizes, 15).tolist()
 
@@ -386,7 +386,7 @@ class TestChoice:
         contents = np.tile(np.array([1.0] + [0.0] * 9), 2_000)[:, None]
         seeds = id_hashes(pa.array([str(u) for u in units], pa.large_string()))
         for limit, share in ((1, 0.1), (5, 0.5)):
-            kept = chosen(units, seeds, contents, limit)
+            kept = rows_that_count(units, seeds, contents, limit)
             found = contents[kept].sum() / 2_000
             assert abs(found - share) < 4 * math.sqrt(share * (1 - share) / 2_000)
 
@@ -394,8 +394,8 @@ class TestChoice:
         rng = np.random.default_rng(3)
         units, rows = np.repeat(np.arange(40), 20), rng.normal(size=(800, 2))
         seeds = units.astype(np.uint64)
-        all_of_them = chosen(units, seeds, rows, 5)
-        assert (chosen(units[20:] - 1, seeds[20:], rows[20:], 5) == all_of_them[20:]).all()
+        all_of_them = rows_that_count(units, seeds, rows, 5)
+        assert (rows_that_count(units[20:] - 1, seeds[20:], rows[20:], 5) == all_of_them[20:]).all()
 
 
 class TestGroupsBlocksWeights:
@@ -468,12 +468,17 @@ def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
     rules = RowRules(
         schema=Schema(numeric("x"), categorical("s")),
         unit=unit,
-        rule=rule,
+        unit_rule=rule,
         weight=SurveyWeight(column="w", at_most=4.0),
     )
     encoder = Encoder(Schema(numeric("x", 0, 5)))
-    statistics = (LevelsOf(("s",)), RowsOf(("x",)), OctavesOf(("x",)), BinsOf(("x",), ((0.0, 5.0),)))
-    for statistic in (*statistics, LengthsOf(encoder), GramOf(encoder)):
+    statistics = (
+        LevelsStatistic(("s",)),
+        RowsStatistic(("x",)),
+        OctavesStatistic(("x",)),
+        BinsStatistic(("x",), ((0.0, 5.0),)),
+    )
+    for statistic in (*statistics, LengthsStatistic(encoder), GramStatistic(encoder)):
         (found,) = add_up(table, Pass(rules=rules, statistics=(statistic,)))
         assert found.counts.rows_read == 5, statistic
         assert found.counts.units_read == (0 if unit is None else 3), statistic
@@ -487,11 +492,16 @@ def test_a_weighted_row_adds_at_most_one_row_to_one_cell(at_most: float) -> None
     rules = RowRules(
         schema=Schema(numeric("x"), categorical("s")), weight=SurveyWeight(column="w", at_most=at_most)
     )
-    statistics = (LevelsOf(("s",)), RowsOf(("x",)), OctavesOf(("x",)), BinsOf(("x",), ((0.0, 1.0),)))
+    statistics = (
+        LevelsStatistic(("s",)),
+        RowsStatistic(("x",)),
+        OctavesStatistic(("x",)),
+        BinsStatistic(("x",), ((0.0, 1.0),)),
+    )
     encoder = Encoder(Schema(numeric("x", 0, 1)))
     for weight in weights:
         row = pa.table({"x": [0.3], "s": ["a"], "w": pa.array([weight], pa.float64())})
-        levels, *others = add_up(row, Pass(rules=rules, statistics=(*statistics, LengthsOf(encoder))))
+        levels, *others = add_up(row, Pass(rules=rules, statistics=(*statistics, LengthsStatistic(encoder))))
         (text,) = levels.found
         for cells in ([text.get("a", 0)], *(each.cells.ravel().tolist() for each in others)):
             assert sum(cell != 0 for cell in cells) <= 1
@@ -531,7 +541,7 @@ class TestTemporaryFiles:
             whole=Encoder(NUMBERS, strict=True),
             blocks=(Encoder(NUMBERS, strict=True),),
             unit="id",
-            rule=task.rules.rule,
+            rule=task.rules.unit_rule,
         )
         with pytest.raises(DataError, match="at row"):
             add_up(table, strict, threads=2)

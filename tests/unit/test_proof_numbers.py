@@ -17,7 +17,7 @@ from dpgram.mechanisms._wishart_family import ratio_of, ridge_for
 from dpgram.mechanisms.base import PublicFacts
 from dpgram.mechanisms.laplace import DIAGONAL_WEIGHT, CalibratedLaplace, Laplace
 from dpgram.privacy.adjacency import adjacency
-from dpgram.privacy.curves.inverse import GRID_BITS, inverse_exponent, inverse_sensitivity
+from dpgram.privacy.curves.inverse_gram import GRID_BITS, inverse_exponent, inverse_sensitivity
 from dpgram.privacy.curves.spectral import on_grid, rounding_slack
 from dpgram.privacy.guarantee import Guarantee
 

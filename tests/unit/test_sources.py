@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.sources import Kind, open_source
+from dpgram.sources import DeclaredKind, open_source
 
 ROWS = 1_003
 COLUMNS = ["smoker", "age", "visits"]
-KINDS: dict[str, Kind] = {"smoker": "text", "age": "number", "visits": "number", "year": "number"}
+KINDS: dict[str, DeclaredKind] = {"smoker": "text", "age": "number", "visits": "number", "year": "number"}
 
 
 def table() -> pa.Table:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, legendre, numeric, product
-from dpgram.sources import Kind, declared_kinds, open_source
+from dpgram.sources import DeclaredKind, declared_kinds, open_source
 
 moment = datetime.fromisoformat
 
@@ -30,8 +30,8 @@ WORDS = [
 ]
 
 
-def read(data: object, kind: Kind | None, column: str = "x") -> list[object]:
-    kinds: dict[str, Kind] = {} if kind is None else {column: kind}
+def read(data: object, kind: DeclaredKind | None, column: str = "x") -> list[object]:
+    kinds: dict[str, DeclaredKind] = {} if kind is None else {column: kind}
     batches = list(open_source(data, [column], kinds=kinds).batches())
     return [None if cell != cell else cell for batch in batches for cell in batch.column(0).to_pylist()]
 
@@ -112,7 +112,7 @@ def test_every_form_reads_the_same_dates_from_text(form: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("form", UNTYPED)
 @pytest.mark.parametrize("kind", ["text", None])
-def test_text_stays_as_it_is(form: str, kind: Kind | None, tmp_path: Path) -> None:
+def test_text_stays_as_it_is(form: str, kind: DeclaredKind | None, tmp_path: Path) -> None:
     words = ["plain", " padded ", "1.50", 'quote " and, comma', "naïve", "NA"]
     assert read(UNTYPED[form](words, tmp_path), kind) == words
 
@@ -187,7 +187,7 @@ NO = [None] * len(OBJECTS)
     ],
 )
 def test_mixed_objects_never_fail(
-    wrap: Callable[[list[object]], object], kind: Kind, expected: list[object]
+    wrap: Callable[[list[object]], object], kind: DeclaredKind, expected: list[object]
 ) -> None:
     assert read(wrap(OBJECTS), kind) == expected
 
@@ -197,7 +197,7 @@ def test_mixed_objects_never_fail(
 )
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("kind", ["number", "text", "boolean", "date"])
-def test_one_cell_never_changes_how_another_is_read(kind: Kind, cells: list[object]) -> None:
+def test_one_cell_never_changes_how_another_is_read(kind: DeclaredKind, cells: list[object]) -> None:
     together = read({"x": [*cells, "1", 2.5]}, kind)
     alone = [cell for each in [*cells, "1", 2.5] for cell in read({"x": [each]}, kind)]
     assert together == alone
@@ -222,7 +222,7 @@ def test_one_cell_never_changes_how_another_is_read(kind: Kind, cells: list[obje
     ],
     ids=lambda cell: type(cell).__name__,
 )
-def test_hostile_objects_never_fail(cell: object, kind: Kind) -> None:
+def test_hostile_objects_never_fail(cell: object, kind: DeclaredKind) -> None:
     (first, second) = read({"x": [cell, 1 if kind != "date" else date(2020, 1, 1)]}, kind)
     assert first is None or kind == "text" or (kind == "number" and first == float("inf"))
     assert second is not None
@@ -240,7 +240,7 @@ def unchecked(cells: list[bytes], form: pa.DataType) -> pa.Array:
     [("number", b"2.5", 2.5), ("boolean", b"Yes", True), ("date", b"2020-01-31", moment("2020-01-31"))],
 )
 def test_bytes_that_are_no_text_never_fail(
-    kind: Kind, good: bytes, expected: object, form: pa.DataType, tmp_path: Path
+    kind: DeclaredKind, good: bytes, expected: object, form: pa.DataType, tmp_path: Path
 ) -> None:
     table = pa.table({"x": unchecked([good, b"\xff", good, b"\xf0\x9f"], form)})
     pq.write_table(table, tmp_path / "x.parquet")
@@ -267,7 +267,7 @@ def test_typed_columns_keep_their_types() -> None:
             "storage": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8())),
         }
     )
-    kinds: dict[str, Kind] = {"int": "number", "levels": "text", "date": "date", "nothing": "number"}
+    kinds: dict[str, DeclaredKind] = {"int": "number", "levels": "text", "date": "date", "nothing": "number"}
     (batch,) = open_source(data, data.column_names, kinds=kinds).batches()
     levels = pa.dictionary(pa.int32(), pa.string())
     assert batch.schema.types[:2] == [pa.int16(), pa.decimal128(2, 1)]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dpgram.errors import SourceError
-from dpgram.sources import Kind, open_source
+from dpgram.sources import DeclaredKind, open_source
 
 QUERY = "SELECT x FROM t"
 
 
-def read(connection: sqlite3.Connection, kind: Kind = "number") -> list[object]:
+def read(connection: sqlite3.Connection, kind: DeclaredKind = "number") -> list[object]:
     batches = open_source((connection, QUERY), ["x"], kinds={"x": kind}).batches()
     return [cell for batch in batches for cell in batch.column(0).to_pylist()]
 
@@ -90,7 +90,9 @@ def test_a_row_factory_of_the_owner_does_not_matter(connection: sqlite3.Connecti
 
 
 @pytest.mark.parametrize("kind", ["text", "number"])
-def test_text_that_is_not_utf8_does_not_stop_the_reading(connection: sqlite3.Connection, kind: Kind) -> None:
+def test_text_that_is_not_utf8_does_not_stop_the_reading(
+    connection: sqlite3.Connection, kind: DeclaredKind
+) -> None:
     connection.execute("INSERT INTO t VALUES (CAST(x'4dfc6c6c6572' AS TEXT))")
     connection.commit()
     cells = read(connection, kind)

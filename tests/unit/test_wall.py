@@ -29,8 +29,8 @@ HEAVY = (
 ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "schema")
 ALLOWED_UPSTREAM = {
     "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
-    "privacy.adjacency", "privacy.counts", "privacy.curves.spectral", "privacy.events", "privacy.receipt",
-    "privacy.sampling.entropy",
+    "privacy.adjacency", "privacy.count_noise", "privacy.curves.spectral", "privacy.events",
+    "privacy.receipt", "privacy.sampling.entropy",
     "release.report",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram beside its own folders, even inside functions."""

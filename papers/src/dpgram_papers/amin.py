@@ -116,7 +116,7 @@ class PrintedDeflation(Variant):
         return sample_deflation(
             gram,
             value_scale=2.0 / step,
-            temperature=0.25 * step,
+            inverse_temperature=0.25 * step,
             rank=width,
             value_noise=lambda scale, count: generator.laplace(0.0, scale, count),
             generator=generator,

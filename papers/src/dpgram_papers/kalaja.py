@@ -81,7 +81,7 @@ class SufficientStatistics(Variant):
     def joint_mu(self) -> float:
         """√(Σ (Δ_i/σ)²): XᵀX and Xᵀy move together, and λ_min by at most 1 under both relations."""
         precision = self.sigma**-2
-        moments = self.adjacency.stacked(1.0, 1.0, (precision, precision, _NOT_RELEASED))
+        moments = self.adjacency.stacked_mu(1.0, 1.0, (precision, precision, _NOT_RELEASED))
         return math.sqrt(moments**2 + (precision if self.algorithm == "adassp" else 0.0))
 
     @property

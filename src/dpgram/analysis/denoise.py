@@ -21,7 +21,7 @@ from dpgram.analysis.normal_equations import complement_of, too_noisy
 from dpgram.errors import AnalysisError
 from dpgram.noise import EigenvectorSampling, SymmetricGaussian
 from dpgram.noise.sampled import StandIn
-from dpgram.noise.shrinkage import attracted, shrunken, within_trace
+from dpgram.noise.shrinkage import shrunken, within_trace, without_repulsion
 
 Matrix = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ def denoised(gram: Matrix, noise: EncodedNoise, largest: float = math.inf) -> Ma
     if width and deviation > 0.0:
         # Noise with a longer edge than Gaussian noise looks like signal out there: more is taken away.
         edge = noise.expected_norm(width) / SymmetricGaussian(sigma=deviation).expected_norm(width)
-        values = attracted(values, (edge * deviation) ** 2, REACH * deviation)
+        values = without_repulsion(values, (edge * deviation) ** 2, REACH * deviation)
         values = shrunken(values, deviation**2)
     return _symmetric((vectors * within_trace(values, largest)) @ vectors.T)
 

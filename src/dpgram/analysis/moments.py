@@ -191,7 +191,7 @@ class Moments:
         size = float(np.abs(gram).max())
         _refuse_beyond_floats(unit, size)
         # A law that depends on the matrix is looked at from the published one, always with the same seed.
-        seen = law.near(gram / unit, simulation(0)) if isinstance(law, SampledLaw) else law
+        seen = law.stand_in(gram / unit, simulation(0)) if isinstance(law, SampledLaw) else law
         noise = EncodedNoise.of(seen, unit)
         _refuse_beyond_floats(noise.diagonal_sd, noise.offdiagonal_sd, noise.mean_diagonal)
         if size > CLEAREST * noise.diagonal_sd:

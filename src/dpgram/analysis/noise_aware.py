@@ -23,7 +23,7 @@ from typing import Final, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.noise.shrinkage import attracted
+from dpgram.noise.shrinkage import without_repulsion
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -130,7 +130,7 @@ def denoised(values: Vector, noise: Noise) -> Vector:
     sigma, off = noise.diagonal_sd, noise.offdiagonal_sd
     if sigma == 0.0:
         return np.maximum(values, 0.0)
-    together = attracted(values, 2.0 * off**2, sigma)
+    together = without_repulsion(values, 2.0 * off**2, sigma)
     return smooth_positive(together, FLOOR * noise.expected_norm(len(values)) ** 2 / 4.0)
 
 

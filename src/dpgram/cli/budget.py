@@ -20,7 +20,7 @@ from dpgram.cli.console import (
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
-    from dpgram.privacy.ledger.left import Left
+    from dpgram.privacy.ledger.remaining import Left
 
 app = typer.Typer(help="Budgets: what a data set may spend and has spent.", rich_markup_mode=None)
 

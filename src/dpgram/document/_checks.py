@@ -69,7 +69,7 @@ def _stated(release: Document) -> StatedNoise:
         mu=told.mu,
         rho=told.rho,
         counted=bool(release.measured),
-        before=float(measured_price(release, relation.gram_trace_steps)),
+        counts_cost=float(measured_price(release, relation.units_changed)),
         leak=measured_delta(release),
     )
 

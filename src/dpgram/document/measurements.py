@@ -27,7 +27,7 @@ from dpgram.document.fields import (
 )
 from dpgram.document.octaves import OCTAVES, Coarse
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountNoise, price_of_counts, projected
+from dpgram.privacy.count_noise import CountNoise, price_of_counts, projected_counts
 from dpgram.schema.columns import Column
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-LENGTHS: Final = 64
+LENGTH_BINS: Final = 64
 """Bins of the squared length, from 0 to the largest the schema allows."""
 FIRST_EDITION_COUNT: Final = 0.05
 """The share of what was learnt that paid for the number of rows in releases of the first edition."""
@@ -53,10 +53,10 @@ def histograms(measured: Measured) -> int:
             return 1
 
 
-def measured_price(release: Document, steps: int) -> Fraction:
+def measured_price(release: Document, units_changed: int) -> Fraction:
     """μ² or ε of everything but the matrix."""
     prices = [
-        price_of_counts(each.law, each.scale, histograms=histograms(each), steps=steps)
+        price_of_counts(each.law, each.scale, histograms=histograms(each), units_changed=units_changed)
         for each in release.measured
     ]
     return sum(prices, Fraction(0))
@@ -116,12 +116,12 @@ def crowded(looks: Sequence[LearntLook], rows: float, noise: CountNoise) -> int 
     ones is no such case: the ones stand out, and the bounds are right.
     """
     counts, averaged = latest(looks)
-    likely = projected(counts, rows)
+    likely = projected_counts(counts, rows)
     pairs = likely[:-1] + likely[1:]
     fullest = int(np.argmax(pairs))
     others = np.delete(counts, [fullest, fullest + 1])
     left = CountNoise(law=noise.law, scale=noise.scale / math.sqrt(averaged))
-    hidden = float(np.max(others)) <= left.exceeded(STANDS_OUT / len(counts))
+    hidden = float(np.max(others)) <= left.upper_quantile(STANDS_OUT / len(counts))
     return fullest if hidden and float(pairs[fullest]) >= CROWDED * rows else None
 
 
@@ -166,7 +166,7 @@ def _agrees(measured: Measured, release: Document) -> bool:
                 return False
             return all(map(_bounds_agree, octaves.columns, measured.columns, [release] * len(names)))
         case MeasuredLengths(cells=cells):
-            return len(cells) == LENGTHS
+            return len(cells) == LENGTH_BINS
         case _:
             return True
 

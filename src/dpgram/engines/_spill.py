@@ -22,7 +22,7 @@ MEMORY_BYTES: Final = 1 << 28
 
 @final
 class Spill:
-    """Numbered heaps of record batches of one schema. Adding is for any thread, taking after that."""
+    """Numbered buckets of record batches of one schema. Adding is for any thread, taking after that."""
 
     def __init__(self, buckets: int, *, memory: int = MEMORY_BYTES) -> None:
         self._memory, self._held = memory, 0

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, final
 
-from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, finished, merge, numbered
+from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, merge, numbered, sums_or_raise
 from dpgram.engines.threads import Progress, display
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 
@@ -59,7 +59,7 @@ class DaskEngine:
         shared = delayed(work, traverse=False)
         parts = _parts(data, work)
         if not parts:
-            return finished(work.zero(), work)
+            return sums_or_raise(work.zero(), work)
         if work.by_unit:
             buckets = self.buckets or min(len(parts), MOST_BUCKETS)
             cut = [delayed(_split)(shared, buckets, number, *part) for number, part in enumerate(parts)]
@@ -71,7 +71,7 @@ class DaskEngine:
             outcomes = [delayed(_sums)(shared, number, *part) for number, part in enumerate(parts)]
         with display(progress, None) as show:
             outcome = runner(outcomes, _tree(outcomes, delayed), shared, work, show)
-        return finished(outcome, work)
+        return sums_or_raise(outcome, work)
 
 
 def is_collection(data: object) -> bool:
@@ -91,7 +91,7 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
         request = Request(columns=work.columns, kinds={}, batch_rows=1)
         request.check([name for name in data.columns if isinstance(name, str)], "the Dask frame")
         return [(None, None, part) for part in data[list(work.columns)].to_delayed()]
-    found = work.open(data).pieces()
+    found = work.open(data).sendable_pieces()
     if found is None:
         raise SourceError(
             "only this process can read this data, so Dask cannot distribute it",
@@ -120,7 +120,7 @@ def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:
 
 def _batches(work: Pass, read: Callable[[Any], Any] | None, start: int | None, part: Any) -> Iterator[Any]:
     """The batches of a part: a generator, so that opening it fails where the work looks for errors."""
-    yield from numbered(work.open(part).in_turn() if read is None else read(part), start or 0)
+    yield from numbered(work.open(part).batches_in_this_thread() if read is None else read(part), start or 0)
 
 
 def _sums(work: Pass, number: int, read: Any, start: int | None, part: Any) -> Outcome:

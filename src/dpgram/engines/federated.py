@@ -31,7 +31,7 @@ from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram
-from dpgram.sums.grams import GramOf
+from dpgram.sums.grams import GramStatistic
 
 _MAGIC: Final = b"dpgram partial gram, NOT PRIVATE, version "
 VERSION: Final = 1
@@ -49,7 +49,7 @@ def row_terms(work: Pass) -> dict[str, Any]:
     """Everything that decides how rows are counted: two sums may be added where this is equal."""
     rules, encoders = work.rules, _encoders(work)
     whole = Encoder(rules.schema, clip=encoders[0].clip, missing=rules.missing, strict=rules.strict)
-    rule, by, weight = rules.rule, rules.by, rules.weight
+    rule, by, weight = rules.unit_rule, rules.by, rules.weight
     return {
         "schema": rules.schema.to_dict(),
         "blocks": [{"schema": one.schema.to_dict(), "radius": one.radius} for one in encoders],
@@ -64,7 +64,7 @@ def row_terms(work: Pass) -> dict[str, Any]:
 
 
 def _encoders(work: Pass) -> list[Encoder]:
-    found = [each.encoder for each in work.statistics if isinstance(each, GramOf)]
+    found = [each.encoder for each in work.statistics if isinstance(each, GramStatistic)]
     if len(found) < len(work.statistics):
         raise DpgramError(
             "partial sums of sites hold Gram matrices and nothing else",
@@ -163,7 +163,7 @@ def partial_gram(
     chosen = find_engine(engine, data, threads=threads)
     rules = row_rules(schema, rows)
     encoder = Encoder(rules.schema, clip=rows.radius, missing=rows.missing, strict=rows.strict)
-    work = Pass(rules=rules, statistics=(GramOf(encoder),))
+    work = Pass(rules=rules, statistics=(GramStatistic(encoder),))
     return Partial.new(work, _grams(chosen.add_up(data, work, progress=progress)), site=site)
 
 

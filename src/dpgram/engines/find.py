@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from dpgram.engines.base import Engine
 from dpgram.errors import DpgramError, require_publish
 
-GROUP: Final = "dpgram.engines"
+ENTRY_POINT_GROUP: Final = "dpgram.engines"
 """Entry points in this group name engines of other packages: what is called without arguments to get one."""
 
 ENGINES: Final[Mapping[str, tuple[str, str]]] = {
@@ -73,7 +73,8 @@ def _named(name: str) -> Engine:
             "there is no such engine",
             got=repr(name),
             limit=f"'auto', {', '.join(map(repr, [*ENGINES, *sorted(others)]))}",
-            remedy=f"Check the name, or install the package that brings it (entry point group {GROUP!r})",
+            remedy="Check the name, or install the package that brings it "
+            f"(entry point group {ENTRY_POINT_GROUP!r})",
         )
     engine: Engine = others[name].load()()
     return engine
@@ -86,4 +87,4 @@ def _class(name: str) -> Any:
 
 def _others() -> dict[str, EntryPoint]:
     """Engines of other packages; none can take the name of one of ours."""
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in ENGINES}
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in ENGINES}

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.engines.passes import BATCH_CHUNKS, Pass, Sums, finished, gram_pass, merge
+from dpgram.engines.passes import BATCH_CHUNKS, Pass, Sums, gram_pass, merge, sums_or_raise
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import EncodedRows, Encoder, Missing
+from dpgram.rows.encoder import EncodedChunk, Encoder, Missing
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram, GramSum
 
@@ -59,16 +59,16 @@ def add_up(data: object, work: Pass, *, threads: int | None = None, progress: Pr
     """
     workers = _workers(threads)
     if work.by_unit:
-        return finished(_by_unit(work.open(data), work, workers, progress), work)
+        return sums_or_raise(_by_unit(work.open(data), work, workers, progress), work)
     if (encoder := work.plain_encoder) is None:
         source = work.open(data)
         run: Run[Sums] = Run(feeds=source.feeds(workers), start=lambda: _Adding(work), total=source.rows)
-        return finished(merge(run.finish(progress)), work)
+        return sums_or_raise(merge(run.finish(progress)), work)
     if _is_plain_array(data, encoder.schema):
         plain = _over_array(np.asarray(data), encoder, workers)
     else:
         plain = _over_source(work.open(data), encoder, workers)
-    return finished((reduce(or_, plain.finish(progress)),), work)
+    return sums_or_raise((reduce(or_, plain.finish(progress)),), work)
 
 
 @final
@@ -205,7 +205,7 @@ class _Summing:
     """Encodes pieces and adds them up."""
 
     def __init__(
-        self, encoder: Encoder, encode: Callable[[BatchEncoder, int, Any], Iterator[EncodedRows]]
+        self, encoder: Encoder, encode: Callable[[BatchEncoder, int, Any], Iterator[EncodedChunk]]
     ) -> None:
         self._encode, self._encoder = encode, encoder.batch_encoder()
         self._total = GramSum(encoder.schema.width)

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, final
 
-from dpgram.engines.passes import Pass, Sums, finished
+from dpgram.engines.passes import Pass, Sums, sums_or_raise
 from dpgram.errors import SourceError
 
 if TYPE_CHECKING:
@@ -37,4 +37,4 @@ def _merged(data: object, work: Pass) -> Sums:
 
     if not isinstance(data, Partials):
         raise SourceError("this engine reads partial sums only", got=type(data).__name__, limit="Partials")
-    return finished(data.merged(work), work)
+    return sums_or_raise(data.merged(work), work)

@@ -21,14 +21,14 @@ from dpgram.rows.encoder import CHUNK_ROWS, Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.sums.base import Accumulator, Statistic, Sum
 from dpgram.sums.exact_gram import ExactGram, GramSum
-from dpgram.sums.grams import GramOf
+from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpgram.rows.batch import Reader, RowBatch
     from dpgram.schema.columns import Categorical
-    from dpgram.sources import Kind, Source
+    from dpgram.sources import DeclaredKind, Source
 
 Numbered: TypeAlias = "tuple[int, pa.RecordBatch]"
 """A batch with the number of its first row."""
@@ -70,7 +70,7 @@ def _fact(value: object) -> str | int | None:
 
 
 Sums: TypeAlias = tuple[Sum, ...]
-"""What a pass gives: for each statistic its sum, or one for each group; `Pass.parts` tells them apart."""
+"""What a pass gives: for each statistic its sum, or one for each group; see `Pass.by_statistic`."""
 Outcome: TypeAlias = Sums | Failed
 
 BATCH_CELLS: Final = 1 << 21
@@ -101,13 +101,13 @@ class Pass:
     def plain_encoder(self) -> Encoder | None:
         """The encoder of a single matrix in which every row counts alike: there is a shorter way for it."""
         (first, *others) = self.statistics
-        short = isinstance(first, GramOf) and not others and self.rules.plain
-        return first.encoder if short and isinstance(first, GramOf) else None
+        short = isinstance(first, GramStatistic) and not others and self.rules.plain
+        return first.encoder if short and isinstance(first, GramStatistic) else None
 
     @property
     def by_unit(self) -> bool:
         """Whether all rows of a unit must come together before any of them is counted."""
-        return self.rules.rule is not None
+        return self.rules.unit_rule is not None
 
     @property
     def strict(self) -> bool:
@@ -120,7 +120,7 @@ class Pass:
         return self.rules.columns
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self) -> dict[str, DeclaredKind]:
         """How cells without a type of their own are read."""
         from dpgram.rows.batch import kinds_of
 
@@ -129,7 +129,7 @@ class Pass:
     @property
     def batch_rows(self) -> int:
         """Rows of a batch: whole chunks of the encoders, in memory that does not depend on the table."""
-        encoders = [each.encoder for each in self.statistics if isinstance(each, GramOf)]
+        encoders = [each.encoder for each in self.statistics if isinstance(each, GramStatistic)]
         rows = min((encoder.chunk_rows for encoder in encoders), default=CHUNK_ROWS)
         return rows * min(BATCH_CHUNKS, max(1, BATCH_CELLS // (rows * len(self.columns))))
 
@@ -152,7 +152,7 @@ class Pass:
     def zero(self) -> Sums:
         return tuple(found for each in self.statistics for found in each.zero(self.rules))
 
-    def parts(self, sums: Sums) -> tuple[Sums, ...]:
+    def by_statistic(self, sums: Sums) -> tuple[Sums, ...]:
         left = iter(sums)
         return tuple(tuple(islice(left, each.count(self.rules))) for each in self.statistics)
 
@@ -173,11 +173,11 @@ class Pass:
         if isinstance(outcome, Failed):
             return 0
         # Every statistic sees every row, so the first one tells.
-        return sum(found.counts.rows_read for found in self.parts(outcome)[0])
+        return sum(found.counts.rows_read for found in self.by_statistic(outcome)[0])
 
     def units_read(self, sums: Sums) -> int:
         """How many units these sums have seen."""
-        return sum(found.counts.units_read for found in self.parts(sums)[0])
+        return sum(found.counts.units_read for found in self.by_statistic(sums)[0])
 
     def rows(self, batches: Iterable[Numbered], part: int | None = None) -> Iterator[RowBatch | Failed]:
         """The rows of one part of the table with their units; an error of the data comes last."""
@@ -257,11 +257,11 @@ def gram_pass(
         missing=whole.missing,
         strict=whole.strict,
         unit=unit,
-        rule=rule,
+        unit_rule=rule,
         by=by,
         weight=weight,
     )
-    return Pass(rules=rules, statistics=tuple(map(GramOf, blocks or (whole,))))
+    return Pass(rules=rules, statistics=tuple(map(GramStatistic, blocks or (whole,))))
 
 
 def gram_of(encoder: Encoder, batches: Iterable[Numbered]) -> ExactGram:
@@ -292,7 +292,7 @@ def _merged(left: Outcome, right: Outcome) -> Outcome:
     return tuple(a | b for a, b in zip(left, right, strict=True))
 
 
-def finished(outcome: Outcome, work: Pass) -> Sums:
+def sums_or_raise(outcome: Outcome, work: Pass) -> Sums:
     """The sums that came out, or the error of the first part that failed.
 
     Warns the curator loudly (in strict mode: stops) where no row was usable. A warning and not an error:

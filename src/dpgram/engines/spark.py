@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
-from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, finished, merge, numbered
+from dpgram.engines.passes import Bucket, Failed, Outcome, Pass, Sums, merge, numbered, sums_or_raise
 from dpgram.engines.threads import Progress, display
 from dpgram.errors import DpgramError, MissingExtra, SourceError
-from dpgram.sums.packing import unpacked
+from dpgram.sums.from_bytes import sum_from_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpgram.rows.batch import RowBatch
-    from dpgram.sources.base import Pieces
+    from dpgram.sources.base import SendablePieces
 
 __all__ = ["SparkEngine"]
 
@@ -67,7 +67,7 @@ class SparkEngine:
             pieces = _pieces(data, work)
             tasks = len(pieces.pieces)
             if tasks == 0:
-                return finished(work.zero(), work)
+                return sums_or_raise(work.zero(), work)
             rows, read = self._session().range(0, tasks, 1, tasks), partial(_piece_batches, pieces)
         if work.by_unit:
             read_rows = rows.mapInArrow(partial(_read_rows, work, read), _ROWS)
@@ -82,7 +82,7 @@ class SparkEngine:
             outcome = merge([work.zero(), *map(_outcome, _collected(sums))])
             if show is not None:
                 show(work.rows_read(outcome))
-        return finished(outcome, work)
+        return sums_or_raise(outcome, work)
 
     def _session(self) -> Any:
         if self.session is not None:
@@ -104,8 +104,8 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _pieces(data: object, work: Pass) -> Pieces:
-    found = work.open(data).pieces()
+def _pieces(data: object, work: Pass) -> SendablePieces:
+    found = work.open(data).sendable_pieces()
     if found is None:
         raise SourceError(
             "only this process can read this data, so Spark cannot distribute it",
@@ -143,14 +143,14 @@ Read = Callable[[Pass, Iterator[Any]], Iterator[tuple[int, Any]]]
 
 def _frame_batches(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """What Spark sends of its own partition, made plain as every source makes it."""
-    from dpgram.sources.cells import plain
+    from dpgram.sources.plain_columns import plain_columns
 
     kinds = work.kinds
-    yield from numbered(plain(batch, kinds) for batch in batches)
+    yield from numbered(plain_columns(batch, kinds) for batch in batches)
 
 
 def _piece_batches(
-    pieces: Pieces, _work: Pass, batches: Iterator[pa.RecordBatch]
+    pieces: SendablePieces, _work: Pass, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The row groups whose numbers Spark sends."""
     for batch in batches:
@@ -298,4 +298,4 @@ def _failure(text: str) -> Failed:
 
 
 def _unpacked(sums: Iterable[bytes]) -> Sums:
-    return tuple(unpacked(bytes(found)) for found in sums)
+    return tuple(sum_from_bytes(bytes(found)) for found in sums)

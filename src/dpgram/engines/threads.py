@@ -13,7 +13,7 @@ from dpgram.rows.kernel import compiling
 
 Progress = Literal[False] | Callable[[int], None] | None
 """None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
-that called `gram`, with the number of rows read so far."""
+that called the engine, with the number of rows read so far."""
 
 HEARTBEAT: Final = 0.1
 """Seconds between two looks at the workers."""
@@ -102,14 +102,14 @@ def display(progress: Progress, total: int | None) -> Iterator[Callable[[int], N
     from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (RenderableColumn(_Doing()), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (RenderableColumn(_BarLabel()), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda rows: bar.update(task, completed=rows)
 
 
 @final
-class _Doing:
+class _BarLabel:
     """The word before the bar, asked for anew whenever it is drawn."""
 
     def __rich__(self) -> str:

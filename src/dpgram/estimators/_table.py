@@ -100,7 +100,7 @@ def readable(X: Any) -> Any:
 
 def numbers(cells: Any) -> Vector:
     """Cells of any type as floats; NaN where one is no number."""
-    from dpgram.sources.cells import from_objects
+    from dpgram.sources.plain_columns import from_objects
 
     return np.asarray(from_objects(cells, "number").to_numpy(zero_copy_only=False), np.float64)
 

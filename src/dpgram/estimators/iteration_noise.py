@@ -77,7 +77,7 @@ class IterationSettings:
 
 def first_l2(adjacency: Adjacency) -> float:
     """|Δ Σ q t| in lattice units: one row, or one there and another back."""
-    return float(adjacency.gram_trace_steps * ROW_NORM_SQUARED)
+    return float(adjacency.units_changed * ROW_NORM_SQUARED)
 
 
 def first_l1(adjacency: Adjacency, width: int) -> float:

@@ -56,7 +56,7 @@ class NoisySums:
     @property
     def square_sd(self) -> float:
         """The deviation of yᵀy's noise in the moments' units: the one cell with a law of its own."""
-        return self.law.sigma_yy * (self.law.reach.unit * self.target_scale) ** 2
+        return self.law.sigma_yy * (self.law.row_bounds.unit * self.target_scale) ** 2
 
     def moments(
         self, schema: Schema, target: str, *, public_rows: int | None, complete_groups: bool
@@ -65,20 +65,20 @@ class NoisySums:
 
         Every cell but yᵀy then has the law of the symmetric Gaussian with σ_xx, exactly.
         """
-        reach, scale = self.law.reach, self.target_scale
-        features, last = list(reach.features), reach.target
+        row_bounds, scale = self.law.row_bounds, self.target_scale
+        features, last = list(row_bounds.features), row_bounds.target
         gram = np.empty((schema.width, schema.width))
         gram[np.ix_(features, features)] = self.xx.astype(np.float64)
         gram[features, last] = gram[last, features] = self.xy.astype(np.float64) * scale
         gram[last, last] = float(self.yy) * scale**2
         weighted = reweighted(schema, target, scale)
-        # Weights are rounded to lattice units, so that the reach alone would make every table look clipped.
-        longest = math.hypot(reach.x_encoded, weighted.column(target).weight)
+        # Weights are rounded to lattice units, so that the bounds alone would make every table look clipped.
+        longest = math.hypot(row_bounds.x_encoded, weighted.column(target).weight)
         return Moments(
-            gram=gram * reach.unit**2,
+            gram=gram * row_bounds.unit**2,
             schema=weighted,
-            noise=EncodedNoise.of(SymmetricGaussian(sigma=self.law.sigma_xx), reach.unit**2),
-            radius=longest if reach.clipped else math.sqrt(weighted.max_norm_squared),
+            noise=EncodedNoise.of(SymmetricGaussian(sigma=self.law.sigma_xx), row_bounds.unit**2),
+            radius=longest if row_bounds.clipped else math.sqrt(weighted.max_norm_squared),
             complete_groups=complete_groups,
             public_rows=public_rows,
         )

@@ -27,7 +27,7 @@ from dpgram.publishing.publication import Program, Stage
 from dpgram.rows.encoder import LEAST_RADIUS
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
-from dpgram.sums.moments import Floats, MomentsOf, Reweighting
+from dpgram.sums.moments import Floats, MomentsStatistic, Reweighting
 
 TARGET: Final = "y"
 
@@ -63,9 +63,9 @@ class FitParameters:
             width=width,
         )
 
-    def rows(self, reweighting: Reweighting | None = None) -> MomentsOf:
+    def rows(self, reweighting: Reweighting | None = None) -> MomentsStatistic:
         """The moments of the rows, weighted by what is published already."""
-        return MomentsOf(
+        return MomentsStatistic(
             columns=self._names,
             target=TARGET,
             x_norm=self.x_norm,

@@ -33,7 +33,7 @@ from dpgram.publishing.publication import Program, Stage
 from dpgram.rows.encoder import LEAST_RADIUS
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
-from dpgram.sums.column_moments import ColumnMomentsOf
+from dpgram.sums.column_moments import ColumnMomentsStatistic
 from dpgram.sums.moments import Floats, clipped
 
 Parameter: TypeAlias = float | npt.ArrayLike | None
@@ -206,7 +206,9 @@ class MomentTransformer(BudgetedTransformer, ABC):
         asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
         relation = adjacency_named(self.adjacency)
         names = tuple(f"x{place}" for place in range(X.shape[1]))
-        rows = ColumnMomentsOf(columns=names, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)))
+        rows = ColumnMomentsStatistic(
+            columns=names, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True))
+        )
         measurement = ColumnMoments.calibrated(rows, asked, relation)
         source = copy.deepcopy(checked_entropy(self.entropy))
         found = paid(

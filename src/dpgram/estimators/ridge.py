@@ -31,7 +31,7 @@ from dpgram.publishing.request import open_ledger
 from dpgram.release import Release
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
-from dpgram.sums.target import Reach
+from dpgram.sums.target import TargetBounds
 
 JOINT: Final = "joint-gaussian"
 
@@ -67,15 +67,15 @@ class PrivateRidge(RegressionEstimator):
         self.sums_, self.release_ = None, None
         if table.schema.unbounded:
             return self._take(self._from_learnt(table), table)
-        reach = Reach.of(table.schema, str(table.target), self.radius)
+        row_bounds = TargetBounds.of(table.schema, str(table.target), self.radius)
         asked = Guarantee.checked(self.epsilon, self.delta)
-        chosen = self._chosen(asked, reach)
+        chosen = self._chosen(asked, row_bounds)
         if chosen == JOINT:
             self.mechanism_ = JOINT
-            return self._take(self._from_joint(table, reach, asked), table)
-        return self._take(self._from_release(table, reach, chosen), table)
+            return self._take(self._from_joint(table, row_bounds, asked), table)
+        return self._take(self._from_release(table, row_bounds, chosen), table)
 
-    def _chosen(self, asked: Guarantee, reach: Reach) -> MechanismLike:
+    def _chosen(self, asked: Guarantee, row_bounds: TargetBounds) -> MechanismLike:
         """By public facts alone."""
         if self.mechanism not in (Auto.name, Auto()):
             return self.mechanism
@@ -84,24 +84,24 @@ class PrivateRidge(RegressionEstimator):
             return MatrixLaplace.name
         if book is not None:
             return JOINT
-        joint = TargetedGaussian.calibrated(asked, reach, adjacency_named(self.adjacency))
-        return MatrixLaplace.name if self._laplace_forecast(asked, reach) < joint.forecast else JOINT
+        joint = TargetedGaussian.calibrated(asked, row_bounds, adjacency_named(self.adjacency))
+        return MatrixLaplace.name if self._laplace_forecast(asked, row_bounds) < joint.forecast else JOINT
 
-    def _laplace_forecast(self, asked: Guarantee, reach: Reach) -> float:
+    def _laplace_forecast(self, asked: Guarantee, row_bounds: TargetBounds) -> float:
         """E|n − Nβ|² of matrix Laplace noise, the target at its best length: against the joint `forecast`."""
-        width = len(reach.features)
+        width = len(row_bounds.features)
         facts = PublicFacts(width=width + 1, adjacency=adjacency_named(self.adjacency))
         # The law is for rows of full lattice length; here that length covers features and target.
-        unit = (1.0 + TARGET_LENGTH**2) * reach.x_encoded**2 / 2.0**30
+        unit = (1.0 + TARGET_LENGTH**2) * row_bounds.x_encoded**2 / 2.0**30
         off = MatrixLaplace().calibrated(Guarantee(asked.epsilon), facts).law(width + 1).offdiagonal_sd * unit
-        stretch = TARGET_LENGTH * reach.x / reach.y
-        slope = SLOPE * reach.y / reach.x
+        stretch = TARGET_LENGTH * row_bounds.x / row_bounds.y
+        slope = SLOPE * row_bounds.y / row_bounds.x
         return off**2 * (width / stretch**2 + (width + 1.0) * slope**2)
 
-    def _from_joint(self, table: Table, reach: Reach, asked: Guarantee) -> Regression:
+    def _from_joint(self, table: Table, row_bounds: TargetBounds, asked: Guarantee) -> Regression:
         target = str(table.target)
         relation = adjacency_named(self.adjacency)
-        law = TargetedGaussian.calibrated(asked, reach, relation)
+        law = TargetedGaussian.calibrated(asked, row_bounds, relation)
         source = self._noise_source()
         found = paid(
             self._program(table, law, source.label),
@@ -145,20 +145,20 @@ class PrivateRidge(RegressionEstimator):
         )
         return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 
-    def _from_release(self, table: Table, reach: Reach, mechanism: MechanismLike) -> Regression:
+    def _from_release(self, table: Table, row_bounds: TargetBounds, mechanism: MechanismLike) -> Regression:
         """Another mechanism: one symmetric noise, the target at the length that serves it best."""
         target = str(table.target)
         old = table.schema.column(target).weight
-        length = TARGET_LENGTH * reach.x_encoded
+        length = TARGET_LENGTH * row_bounds.x_encoded
         schema = reweighted(table.schema, target, length / old)
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
-        radius = None if self.radius is None else math.hypot(reach.x_encoded, length)
+        radius = None if self.radius is None else math.hypot(row_bounds.x_encoded, length)
         self.release_ = self._published(weighted, mechanism=mechanism, radius=radius)
         self.mechanism_ = self.release_.mechanism.name
         return self._regressed(self.release_, target)
 
     def _from_learnt(self, table: Table) -> Regression:
-        """Bounds learnt on the way: the reach of a row is not known beforehand, so no joint release."""
+        """Bounds learnt on the way: the bounds of a row are not known beforehand, so no joint release."""
         if self.mechanism == JOINT:
             raise MechanismError(
                 "the joint release needs bounds that are known beforehand",
@@ -181,7 +181,7 @@ class PrivateRidge(RegressionEstimator):
         """
         if self.sums_ is not None:
             self.conf_int_cautions_ = ()
-            if self.sums_.law.reach.clipped:
+            if self.sums_.law.row_bounds.clipped:
                 return None, (
                     "the clip scales the features of long rows down and leaves their target, which no "
                     "interval allows for: use mechanism='gaussian', which scales whole rows, or no radius"

@@ -34,7 +34,7 @@ class StatedNoise:
     rho: float | None
     counted: bool
     """Whether noisy counts were measured before the matrix, inside the same promise."""
-    before: float
+    counts_cost: float
     """What these cost: μ² where they are Gaussian, else ε."""
     leak: float
     """The part of δ that paid for learnt levels."""
@@ -47,7 +47,7 @@ class StatedNoise:
     @property
     def matrix_epsilon(self) -> float:
         """ε left for the matrix beside pure counts, which compose with it by adding ε and δ."""
-        return self.epsilon - self.before if self.counted else self.epsilon
+        return self.epsilon - self.counts_cost if self.counted else self.epsilon
 
     @property
     def matrix_delta(self) -> float:

@@ -52,7 +52,7 @@ class WishartFamily(Mechanism):
         return self.degrees
 
 
-class CalibratedFamily(CalibratedMechanism):
+class CalibratedWishartFamily(CalibratedMechanism):
     """Known to be (ε, δ)-DP and no more; drawn exactly, by Bartlett's decomposition (proofs/entropy.md)."""
 
     epsilon: float

@@ -1,4 +1,7 @@
-"""Rank-one subtraction (Kapralov and Talwar 2013), Amin et al.'s baseline KT."""
+"""Directions drawn one by one, each subtracted before the next (Kapralov and Talwar 2013).
+
+It is the baseline KT of Amin et al.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,12 @@ import numpy.typing as npt
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import CalibratedMechanism, Drawn, Mechanism, PublicFacts
-from dpgram.mechanisms.eigenvectors import KEPT, SpectralMechanism, bounded, directions_stated
+from dpgram.mechanisms.eigenvectors import (
+    KEPT_SHARE,
+    SpectralMechanism,
+    bounded_inverse_temperature,
+    valid_directions,
+)
 from dpgram.noise import Deflation as DeflationLaw
 from dpgram.privacy.curves.base import PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import up
@@ -52,8 +60,8 @@ class Deflation(SpectralMechanism):
         law = stated.law
         if not isinstance(law, DeflationLaw) or not (law.value_scale > 0 and law.temperature >= 0):
             return False
-        step = 1.0 / law.value_scale + stated.adjacency.utility_range(1.0) * law.temperature / KEPT
-        own = stated.has_own_epsilon() and directions_stated(stated, law)
+        step = 1.0 / law.value_scale + stated.adjacency.utility_range(1.0) * law.temperature / KEPT_SHARE
+        own = stated.has_own_epsilon() and valid_directions(stated, law)
         return own and stated.pure_within(law.rank * step)
 
 
@@ -73,7 +81,7 @@ class CalibratedDeflation(CalibratedMechanism):
         share = 0.5 * self.epsilon / self.rank
         return DeflationLaw(
             value_scale=up(1.0 / share),
-            temperature=bounded(share * (1.0 - 1e-6) / self.range_per_unit, MOST_ROWS),
+            temperature=bounded_inverse_temperature(share * (1.0 - 1e-6) / self.range_per_unit, MOST_ROWS),
             rank=self.rank,
         )
 

@@ -32,7 +32,7 @@ from dpgram.privacy.curves.spectral import (
     adaptive_floor,
     eigenvalue_sensitivity,
     falling,
-    temperatures,
+    shared_inverse_temperatures,
 )
 from dpgram.privacy.events import Event, PureEvent, ZcdpEvent
 from dpgram.privacy.guarantee import Guarantee, rho_at_most
@@ -46,7 +46,7 @@ more in the directions; a tenth is up to 4% better where signal is strong and wo
 the reverse (benchmarks/eigenvectors.py)."""
 
 
-KEPT: Final = 1.0 - 1e-6
+KEPT_SHARE: Final = 1.0 - 1e-6
 """Inverse temperatures stay a millionth below their budget: proofs/eigenvectors.md#eigenvectors-floats."""
 _PARAMETERS: Final = frozenset({"epsilon", "rho", "rank", "range_per_unit", "value_sensitivity", "split"})
 
@@ -108,9 +108,11 @@ class _CalibratedSpectral(CalibratedMechanism):
         noisy = [float(round(value) + one) for value, one in zip(exact.tolist(), noise, strict=True)]
         values = falling(np.array(noisy) / ROW_NORM_SQUARED)
         floor = adaptive_floor(law.value_scale, width)
-        coldness = temperatures(values, law.total, floor, split=law.split, norm=law.norm, width=width)
+        inverse_temperatures = shared_inverse_temperatures(
+            values, law.total, floor, split=law.split, norm=law.norm, width=width
+        )
         whole = [round(value) for value in (values * ROW_NORM_SQUARED).tolist()]
-        return Drawn(cells=frame_matrix(gram, coldness, whole, entropy.random_bytes), noise=law)
+        return Drawn(cells=frame_matrix(gram, inverse_temperatures, whole, entropy.random_bytes), noise=law)
 
 
 @final
@@ -164,7 +166,7 @@ class CalibratedEigenvectors(_CalibratedSpectral):
     def _law(self) -> EigenvectorSampling:
         return EigenvectorSampling(
             value_scale=up(self.value_sensitivity / (VALUE_SHARE * self.epsilon)),
-            total=bounded(
+            total=bounded_inverse_temperature(
                 (1.0 - VALUE_SHARE) * self.epsilon * (1.0 - 1e-6) / self.range_per_unit, ROWS_AT_MOST
             ),
             rank=self.rank,
@@ -237,7 +239,7 @@ class CalibratedEigenvectorsZcdp(_CalibratedSpectral):
         vectors = math.sqrt(8.0 * (1.0 - VALUE_SHARE) * self.rho)
         return EigenvectorSampling(
             value_scale=up(self.value_sensitivity / value_epsilon),
-            total=bounded(vectors * (1.0 - 1e-6) / self.range_per_unit, ROWS_AT_MOST),
+            total=bounded_inverse_temperature(vectors * (1.0 - 1e-6) / self.range_per_unit, ROWS_AT_MOST),
             rank=self.rank,
             split=self.split,
             norm=2,
@@ -254,25 +256,25 @@ class CalibratedEigenvectorsZcdp(_CalibratedSpectral):
         return ZcdpEvent(rho=self.rho)
 
 
-def bounded(temperature: float, rows: int) -> float:
+def bounded_inverse_temperature(inverse_temperature: float, rows: int) -> float:
     """min(c, 2^40/n): c·λ(G) stays where floats find good candidates. Only an absurd ε allows more.
 
     Proof: proofs/eigenvectors.md#eigenvectors-sampler.
     """
-    return min(temperature, LARGEST_EXPONENT / rows)
+    return min(inverse_temperature, LARGEST_EXPONENT / rows)
 
 
 def _prices(law: EigenvectorSampling, adjacency: Adjacency, width: int) -> tuple[float, float]:
     """What the eigenvalues cost in ε, and the directions in bounded range."""
     values = eigenvalue_sensitivity(adjacency, width) / law.value_scale
-    return values, adjacency.utility_range(1.0) * law.total / KEPT
+    return values, adjacency.utility_range(1.0) * law.total / KEPT_SHARE
 
 
 def _possible(stated: StatedNoise, law: EigenvectorSampling) -> bool:
-    return law.value_scale > 0 and law.total >= 0 and directions_stated(stated, law)
+    return law.value_scale > 0 and law.total >= 0 and valid_directions(stated, law)
 
 
-def directions_stated(stated: StatedNoise, law: EigenvectorSampling | Deflation) -> bool:
+def valid_directions(stated: StatedNoise, law: EigenvectorSampling | Deflation) -> bool:
     """Whether the parameters are those of a mechanism that draws directions, and the rank is possible."""
     return (
         set(stated.parameters) <= _PARAMETERS

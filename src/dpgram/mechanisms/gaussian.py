@@ -22,7 +22,7 @@ from dpgram.mechanisms.base import (
     symmetric,
 )
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.counts import scale_of_counts
+from dpgram.privacy.count_noise import scale_of_counts
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.curves.rounding import up
@@ -57,9 +57,9 @@ class Gaussian(Mechanism):
 
     def of_mu_squared(self, mu_squared: float, facts: PublicFacts) -> CalibratedGaussian:
         """One row moves the matrix by no more than it moves one histogram."""
-        steps = facts.adjacency.gram_trace_steps
+        units_changed = facts.adjacency.units_changed
         return CalibratedGaussian(
-            sigma=scale_of_counts("discrete-gaussian", mu_squared, histograms=1, steps=steps)
+            sigma=scale_of_counts("discrete-gaussian", mu_squared, histograms=1, units_changed=units_changed)
         )
 
     @classmethod
@@ -70,8 +70,8 @@ class Gaussian(Mechanism):
             return False
         if not law.sigma > 0 or stated.delta == 0 or not stated.plain_gram:
             return False
-        own = stated.adjacency.gram_trace_steps * (ROW_NORM_SQUARED / law.sigma) ** 2
-        return stated.gaussian_within(math.sqrt(own + stated.before))
+        own = stated.adjacency.units_changed * (ROW_NORM_SQUARED / law.sigma) ** 2
+        return stated.gaussian_within(math.sqrt(own + stated.counts_cost))
 
 
 @final

@@ -29,7 +29,7 @@ from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import NoisyInverse
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
-from dpgram.privacy.curves.inverse import inverse_exponent, inverse_sensitivity
+from dpgram.privacy.curves.inverse_gram import inverse_exponent, inverse_sensitivity
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.spectral import ROWS_AT_MOST
 from dpgram.privacy.events import Event, GaussianEvent

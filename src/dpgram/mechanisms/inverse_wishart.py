@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from dpgram.errors import MechanismError
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms._wishart_family import (
-    CalibratedFamily,
+    CalibratedWishartFamily,
     WishartFamily,
     expected_bound,
     noisy_least_eigenvalue,
@@ -99,7 +99,7 @@ class InverseWishart(_Posterior):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedInverseWishart(CalibratedFamily):
+class CalibratedInverseWishart(CalibratedWishartFamily):
     """(ν − d − 1)·Σ with its ψ and ν. proofs/inverse-wishart.md#inverse-wishart-claim"""
 
     kind: ClassVar[type[Mechanism]] = InverseWishart
@@ -174,7 +174,7 @@ class InverseWishartAdaptive(_Posterior):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedInverseWishartAdaptive(CalibratedFamily):
+class CalibratedInverseWishartAdaptive(CalibratedWishartFamily):
     """The look and then the draw, with their μ, β, T and ν.
 
     proofs/inverse-wishart.md#inverse-wishart-adaptive

@@ -63,8 +63,8 @@ class MatrixLaplace(Mechanism):
         whole = law.width == stated.width and stated.delta == stated.leak
         if not law.theta > 0 or not whole or not stated.plain_gram:
             return False
-        own = stated.adjacency.gram_trace_steps * ROW_NORM_SQUARED * law.theta
-        return stated.epsilon >= (own + stated.before) * (1 - ROUNDING)
+        own = stated.adjacency.units_changed * ROW_NORM_SQUARED * law.theta
+        return stated.epsilon >= (own + stated.counts_cost) * (1 - ROUNDING)
 
 
 @final
@@ -117,4 +117,4 @@ def _trace(facts: PublicFacts) -> int:
 
     Proof: proofs/adjacency.md#adjacency-trace.
     """
-    return facts.adjacency.gram_trace_steps * ROW_NORM_SQUARED
+    return facts.adjacency.units_changed * ROW_NORM_SQUARED

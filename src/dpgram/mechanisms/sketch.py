@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms._wishart_family import (
-    CalibratedFamily,
+    CalibratedWishartFamily,
     WishartFamily,
     expected_bound,
     forecast_degrees,
@@ -76,7 +76,7 @@ class Sketch(WishartFamily):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedSketch(CalibratedFamily):
+class CalibratedSketch(CalibratedWishartFamily):
     """Wishart_d(G + w²I, r)/r with its w² and r. proofs/sketch.md#sketch-added"""
 
     kind: ClassVar[type[Mechanism]] = Sketch
@@ -147,7 +147,7 @@ class SketchAdaptive(WishartFamily):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedSketchAdaptive(CalibratedFamily):
+class CalibratedSketchAdaptive(CalibratedWishartFamily):
     """The look and then the sketch, with their μ, β, T and r. proofs/sketch.md#sketch-adaptive"""
 
     kind: ClassVar[type[Mechanism]] = SketchAdaptive

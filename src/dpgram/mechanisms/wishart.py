@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms._stated import StatedNoise
-from dpgram.mechanisms._wishart_family import CalibratedFamily, WishartFamily
+from dpgram.mechanisms._wishart_family import CalibratedWishartFamily, WishartFamily
 from dpgram.mechanisms.base import Drawn, Mechanism, PublicFacts, refuse_pure
 from dpgram.noise import AdditiveWishart
 from dpgram.privacy.adjacency import AddRemove, Adjacency
@@ -72,7 +72,7 @@ class Wishart(WishartFamily):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedWishart(CalibratedFamily):
+class CalibratedWishart(CalibratedWishartFamily):
     """G + W with its s² and k. proofs/additive-wishart.md#additive-wishart-added"""
 
     kind: ClassVar[type[Mechanism]] = Wishart

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 SampledLaw: TypeAlias = WishartSketch | InverseWishart | NoisyInverse | EigenvectorSampling | Deflation
-"""Releases drawn around the exact matrix; `near` gives an additive law that stands in for one."""
+"""Releases drawn around the exact matrix; `stand_in` gives an additive law that stands in for one."""
 NoiseLaw: TypeAlias = SymmetricGaussian | MatrixLaplace | EntrywiseLaplace | AdditiveWishart
 """Noise that was added to the exact matrix."""
 Law: TypeAlias = NoiseLaw | SampledLaw

@@ -48,7 +48,7 @@ class SymmetricGaussian(msgspec.Struct, frozen=True, tag="symmetric-gaussian", f
         """E‖N‖ of the noise on `width` columns: the semicircle ends at σ√(2k), finite k earlier."""
         if width == 1:
             return self.sigma * math.sqrt(2.0 / math.pi)
-        return self.sigma * math.sqrt(2.0 * width) * _within_edge(width, 0.0)
+        return self.sigma * math.sqrt(2.0 * width) * _finite_width_factor(width, 0.0)
 
     def sample(self, width: int, generator: np.random.Generator) -> Matrix:
         """σ(Z + Zᵀ)/2 with Z of independent standard normals; in floats, for simulation only."""
@@ -105,7 +105,7 @@ class MatrixLaplace(msgspec.Struct, frozen=True, tag="matrix-laplace", forbid_un
         z_squared = (math.sqrt(c * c + 4.0 * c) - c - 1.0) / (2.0 * c - 1.0)
         z = math.sqrt(z_squared)
         edge = 2.0 * c * z / (1.0 - z_squared) + 1.0 / z
-        return edge * 0.5 * width / self.theta * _within_edge(width, 1.0 / c)
+        return edge * 0.5 * width / self.theta * _finite_width_factor(width, 1.0 / c)
 
     def sample(self, width: int, generator: np.random.Generator) -> Matrix:
         """(Z₁ᵀZ₁ − Z₂ᵀZ₂)/(2θ), Z₁ and Z₂ of d+1 rows of standard normals; in floats, for simulation only."""
@@ -148,7 +148,7 @@ class EntrywiseLaplace(msgspec.Struct, frozen=True, tag="entrywise-laplace", for
         """E‖N‖ on `width` columns, by the semicircle law with the off-diagonal variance 2b²."""
         if width == 1:
             return self.diagonal_scale
-        return 2.0 * self.offdiagonal_sd * math.sqrt(width) * _within_edge(width, 0.0)
+        return 2.0 * self.offdiagonal_sd * math.sqrt(width) * _finite_width_factor(width, 0.0)
 
     def sample(self, width: int, generator: np.random.Generator) -> Matrix:
         """Continuous Laplace cells; in floats, for simulation only."""
@@ -198,7 +198,11 @@ class AdditiveWishart(msgspec.Struct, frozen=True, tag="additive-wishart", forbi
     def expected_norm(self, width: int) -> float:
         """E‖N − E N‖ on `width` columns: the farther edge of the Marchenko–Pastur law, s²(d + 2√(kd))."""
         edge = self.scale * (width + 2.0 * math.sqrt(self.degrees * width))
-        return self.diagonal_sd * math.sqrt(2.0 / math.pi) if width == 1 else edge * _within_edge(width, 0.0)
+        return (
+            self.diagonal_sd * math.sqrt(2.0 / math.pi)
+            if width == 1
+            else edge * _finite_width_factor(width, 0.0)
+        )
 
     def sample(self, width: int, generator: np.random.Generator) -> Matrix:
         """s² TTᵀ by Bartlett's decomposition."""
@@ -234,7 +238,7 @@ _SHORTFALL = ((0.2198, 0.1450, -0.0628), (0.3911, 0.7027, -0.1434), (-0.1474, -0
 """Fitted by benchmarks/noise_norms.py to simulations for k = 2…500; within 0.3% of every one of them."""
 
 
-def _within_edge(width: int, inverse_ratio: float) -> float:
+def _finite_width_factor(width: int, inverse_ratio: float) -> float:
     """E‖N‖ over the limiting edge: 1 − k^(−2/3)·Σ b_ij k^(−i/3) c^(−j), with 1/c = k/(degrees of freedom)."""
     root: float = width ** (-1.0 / 3.0)
     shortfall = 0.0

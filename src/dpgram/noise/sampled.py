@@ -1,8 +1,8 @@
 """Laws of releases that are drawn around the exact matrix instead of having noise added to it.
 
 How far such a release is off depends on the matrix itself, so no one number describes it. `redraw` does, and
-`near` turns it into the symmetric Gaussian law with the same mean-square error at a given matrix, which is
-what a fit needs. In lattice units, as everywhere; a row's trace is at most `ROW_NORM_SQUARED`.
+`stand_in` gives the symmetric Gaussian law with the same mean-square error at a given matrix, which is what a
+fit needs. In lattice units, as everywhere; a row's trace is at most `ROW_NORM_SQUARED`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dpgram.noise.additive import (
 from dpgram.noise.shrinkage import shrunken
 
 REDRAWS = 24
-"""Redraws behind `near`: its σ is then good to about 5% for ten columns, and better for more."""
+"""Redraws behind `stand_in`: its σ is then good to about 5% for ten columns, and better for more."""
 
 
-class SampledLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SampledLawBase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A release drawn around the exact matrix. Every law below says how, in `redraw`."""
 
     @property
@@ -48,7 +48,7 @@ class SampledLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise TypeError(f"{type(self).__name__} forecasts no error for {len(values)} eigenvalues")
 
     @final
-    def near(self, published: Matrix, generator: np.random.Generator) -> StandIn:
+    def stand_in(self, published: Matrix, generator: np.random.Generator) -> StandIn:
         """The stand-in with the same E|M − c·I − G|²_F, at the G that `published` tells of."""
         width = len(published)
         shift = self.mean_diagonal * np.eye(width)
@@ -64,7 +64,7 @@ class SampledLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StandIn:
     """A sampled law seen from one matrix: sized as a symmetric Gaussian, redrawn as it really is."""
 
-    law: SampledLaw
+    law: SampledLawBase
     additive: SymmetricGaussian
 
     @property
@@ -97,7 +97,7 @@ class StandIn:
 
 
 @final
-class WishartSketch(SampledLaw, frozen=True, tag="wishart-sketch", forbid_unknown_fields=True):
+class WishartSketch(SampledLawBase, frozen=True, tag="wishart-sketch", forbid_unknown_fields=True):
     """M ~ Wishart_d(G + w²I, r)/r: r random combinations of the rows and of w times the unit vectors."""
 
     ridge: Ridge
@@ -120,7 +120,7 @@ class WishartSketch(SampledLaw, frozen=True, tag="wishart-sketch", forbid_unknow
 
 
 @final
-class InverseWishart(SampledLaw, frozen=True, tag="inverse-wishart", forbid_unknown_fields=True):
+class InverseWishart(SampledLawBase, frozen=True, tag="inverse-wishart", forbid_unknown_fields=True):
     """M = (ν − d − 1)·Σ, Σ ~ InvWishart_d(G + ψI, ν): a draw of the posterior, with mean G + ψI."""
 
     prior: Ridge
@@ -143,7 +143,7 @@ class InverseWishart(SampledLaw, frozen=True, tag="inverse-wishart", forbid_unkn
 
 
 @final
-class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_fields=True):
+class NoisyInverse(SampledLawBase, frozen=True, tag="noisy-inverse", forbid_unknown_fields=True):
     """(G + L·I)⁻¹ + N with N symmetric Gaussian of scale σ: the inverse is what was published."""
 
     ridge: Scale
@@ -164,7 +164,9 @@ class NoisyInverse(SampledLaw, frozen=True, tag="noisy-inverse", forbid_unknown_
 
 
 @final
-class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", forbid_unknown_fields=True):
+class EigenvectorSampling(
+    SampledLawBase, frozen=True, tag="eigenvector-sampling", forbid_unknown_fields=True
+):
     """Σ λ̂_i θ_i θ_iᵀ: Laplace noise on eigenvalues, directions ∝ exp(c_i uᵀGu); see curves/spectral.py."""
 
     value_scale: Scale
@@ -182,9 +184,9 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
         order = np.argsort(values)[::-1]
         largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
-        coldness = self._coldness(largest[: self.rank], len(largest))
-        found = tilt_variances(largest, coldness, self.value_scale, self.rank)
-        return _back(found * float(ROW_NORM_SQUARED) ** 2, order)
+        inverse_temperatures = self._inverse_temperatures(largest[: self.rank], len(largest))
+        found = tilt_variances(largest, inverse_temperatures, self.value_scale, self.rank)
+        return _unsorted(found * float(ROW_NORM_SQUARED) ** 2, order)
 
     def denoised(self, published: Matrix) -> Matrix:
         """Σ ν_i θ_i θ_iᵀ, ν_i the share of G that direction θ_i is expected to hold, given λ̂.
@@ -197,15 +199,17 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
         noisy = rising[::-1][: self.rank] / ROW_NORM_SQUARED
         shrunk = shrunken(noisy[::-1], 2.0 * self.value_scale**2)[::-1]
         spectrum = np.append(shrunk, np.zeros(len(rising) - self.rank))
-        held = alignments(spectrum, self._coldness(noisy, len(rising)))[::-1] * ROW_NORM_SQUARED
+        held = alignments(spectrum, self._inverse_temperatures(noisy, len(rising)))[::-1] * ROW_NORM_SQUARED
         return np.asarray((vectors * held) @ vectors.T)
 
-    def _coldness(self, values: Vector, width: int) -> Vector:
+    def _inverse_temperatures(self, values: Vector, width: int) -> Vector:
         """c_1 … c_k for these eigenvalues, largest first, in units of one row's trace."""
-        from dpgram.privacy.curves.spectral import adaptive_floor, temperatures
+        from dpgram.privacy.curves.spectral import adaptive_floor, shared_inverse_temperatures
 
         floor = adaptive_floor(self.value_scale, width)
-        return temperatures(values, self.total, floor, split=self.split, norm=self.norm, width=width)
+        return shared_inverse_temperatures(
+            values, self.total, floor, split=self.split, norm=self.norm, width=width
+        )
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
@@ -225,21 +229,22 @@ class EigenvectorSampling(SampledLaw, frozen=True, tag="eigenvector-sampling", f
 
 
 @final
-class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=True):
+class Deflation(SampledLawBase, frozen=True, tag="deflation", forbid_unknown_fields=True):
     """Σ λ̂_i θ_i θ_iᵀ with each λ̂_iθ_iθ_iᵀ subtracted before the next is drawn; see curves/spectral.py."""
 
     value_scale: Scale
     temperature: Scale
+    """c, in fact the inverse temperature; the name is that of the file."""
     rank: Whole
 
     def cell_variances(self, values: Vector) -> Matrix:
-        """Of tilted directions, all at one temperature, each found again by the later ones."""
+        """Of tilted directions, all at one inverse temperature, each found again by the later ones."""
         from dpgram.privacy.curves.spectral import deflation_variances
 
         order = np.argsort(values)[::-1]
         largest = np.maximum(np.asarray(values)[order], 0.0) / ROW_NORM_SQUARED
         found = deflation_variances(largest, self.temperature, self.value_scale, self.rank)
-        return _back(found * float(ROW_NORM_SQUARED) ** 2, order)
+        return _unsorted(found * float(ROW_NORM_SQUARED) ** 2, order)
 
     def redraw(self, gram: Matrix, generator: np.random.Generator) -> Matrix:
         """The mechanism itself, with simulated noise."""
@@ -248,7 +253,7 @@ class Deflation(SampledLaw, frozen=True, tag="deflation", forbid_unknown_fields=
         drawn = sample_deflation(
             gram / ROW_NORM_SQUARED,
             value_scale=self.value_scale,
-            temperature=self.temperature,
+            inverse_temperature=self.temperature,
             rank=self.rank,
             value_noise=lambda scale, count: generator.laplace(0.0, scale, count),
             generator=generator,
@@ -263,7 +268,7 @@ def _of_products(sizes: Vector, factor: float) -> Matrix:
     return variances
 
 
-def _back(sorted_cells: Matrix, order: npt.NDArray[np.intp]) -> Matrix:
+def _unsorted(sorted_cells: Matrix, order: npt.NDArray[np.intp]) -> Matrix:
     """Undo the sorting of eigenvalues."""
     cells = np.empty_like(sorted_cells)
     cells[np.ix_(order, order)] = sorted_cells

@@ -32,7 +32,7 @@ def shrunken(rising: Vector, variance: float) -> Vector:
     return np.asarray(positive * (1.0 - variance / squares))
 
 
-def attracted(values: Vector, strength: float, reach: float) -> Vector:
+def without_repulsion(values: Vector, strength: float, reach: float) -> Vector:
     """x_i = w_i − k Σ_j (w_i − w_j)/((w_i − w_j)² + r²): how far noise drove them apart, taken away.
 
     To second order w_i exceeds the quadratic form of its own eigenvector in the exact matrix, which is the

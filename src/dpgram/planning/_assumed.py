@@ -21,7 +21,7 @@ from scipy.special import roots_jacobi
 from dpgram.errors import AnalysisError
 from dpgram.schema import Column, Schema, SourceColumn
 from dpgram.schema.columns import MAX_DEGREE
-from dpgram.schema.encodings import LegendreEncoding, LevelsEncoding, ProductEncoding, TruthEncoding
+from dpgram.schema.encodings import BooleanEncoding, LegendreEncoding, LevelsEncoding, ProductEncoding
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -148,7 +148,7 @@ class Assumption:
         if asked is not None and not isinstance(asked, int | float):
             raise AnalysisError(f"the spread of {column.name!r} must be one number", got=repr(asked))
         mean = (self.mean or {}).get(column.name)
-        if column.encoded_as is TruthEncoding:
+        if column.encoded_as is BooleanEncoding:
             spread = math.sqrt(1.0 - (mean or 0.0) ** 2) if asked is None else float(asked)
             mean = math.sqrt(max(1.0 - spread**2, 0.0)) if mean is None else mean
         else:

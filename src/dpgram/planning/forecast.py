@@ -145,7 +145,7 @@ class Setting:
             tick()
         exact = gram * unit
         if isinstance(law, NoisyInverse):
-            even = EncodedNoise.of(law.near(gram, simulation(0)), unit)
+            even = EncodedNoise.of(law.stand_in(gram, simulation(0)), unit)
             none = EncodedNoise.of(SymmetricGaussian(sigma=0.0))
             truth = question.estimated([exact], none, self.radius)
             errors = (question.estimated(drawn, even, self.radius) - truth) * self.rows

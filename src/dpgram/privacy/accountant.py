@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias, assert_never, final
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve, PureCurve
-from dpgram.privacy.curves.loss_distribution import LeakyCurve, SideBySideCurve
+from dpgram.privacy.curves.loss_distribution import ComposedCurve, LeakyCurve
 from dpgram.privacy.events import (
     ApproximateEvent,
     ComposedEvent,
@@ -30,6 +30,7 @@ from dpgram.privacy.events import (
     encode_event,
     parts_of,
 )
+from dpgram.privacy.exact_sums import UNITS, float_down, float_up, root_up, units_down, units_up
 from dpgram.privacy.guarantee import (
     Guarantee,
     check_delta,
@@ -38,7 +39,6 @@ from dpgram.privacy.guarantee import (
     pure_rho_at_least,
     rho_at_most,
 )
-from dpgram.privacy.sampling.exact import UNITS, float_down, float_up, root_up, units_down, units_up
 
 __all__ = [
     "CURRENCIES",
@@ -181,8 +181,8 @@ def delta_of(event: Event, epsilon: float) -> float:
     if not (math.isfinite(epsilon) and epsilon >= 0.0):
         raise GuaranteeError("epsilon must be a number", got=epsilon, limit="0 ≤ epsilon < inf")
     parts = parts_of(event)
-    reach = _reach(parts)
-    if reach is not None and Fraction(epsilon) >= reach:
+    epsilon_total = _epsilon_total(parts)
+    if epsilon_total is not None and Fraction(epsilon) >= epsilon_total:
         return float_up(_leak(parts))
     return curve_of(event).delta(epsilon)
 
@@ -191,17 +191,17 @@ def guarantee_of(event: Event, delta: float) -> Guarantee:
     """The strongest (ε, delta)-DP `event` has by itself, ε rounded up."""
     check_delta(delta)
     parts = parts_of(event)
-    leak, reach = _leak(parts), _reach(parts)
+    leak, epsilon_total = _leak(parts), _epsilon_total(parts)
     epsilon = math.inf
-    if reach is not None and Fraction(delta) >= leak:
-        epsilon = float_up(reach)
+    if epsilon_total is not None and Fraction(delta) >= leak:
+        epsilon = float_up(epsilon_total)
     if Fraction(delta) > leak:
         epsilon = min(epsilon, curve_of(event).epsilon(delta))
     if math.isinf(epsilon):
         raise GuaranteeError(
             f"this event ({describe(event)}) has no finite epsilon at this delta",
             got=f"delta = {delta:g}",
-            limit=f"delta {'at least' if reach is not None else 'above'} {float(leak):g}",
+            limit=f"delta {'at least' if epsilon_total is not None else 'above'} {float(leak):g}",
             remedy="Ask for a larger delta",
         )
     # ε = 0 is a true answer for an event weaker than δ, but a guarantee speaks of positive ε.
@@ -237,7 +237,7 @@ def _without_leak(parts: tuple[Part, ...]) -> PrivacyCurve:
         return GaussianCurve(mu)
     if len(responses) == 1 and not mu:
         return PureCurve(responses[0])
-    return SideBySideCurve.of(responses, mu)
+    return ComposedCurve.of(responses, mu)
 
 
 def _leak(parts: tuple[Part, ...]) -> Fraction:
@@ -252,7 +252,7 @@ def _leak(parts: tuple[Part, ...]) -> Fraction:
     return 1 - safe
 
 
-def _reach(parts: tuple[Part, ...]) -> Fraction | None:
+def _epsilon_total(parts: tuple[Part, ...]) -> Fraction | None:
     """The sum of all εs where every loss is bounded, leaks aside; None where one is not."""
     total = Fraction(0)
     for part in parts:
@@ -271,7 +271,7 @@ def _mu_squared(part: Part) -> Fraction:
         case GaussianEvent():
             return Fraction(part.mu) ** 2
         case PureEvent() | ApproximateEvent():
-            return _response(part.epsilon, lambda epsilon: Fraction(pure_mu_at_least(epsilon)) ** 2)
+            return _cost_of_pure(part.epsilon, lambda epsilon: Fraction(pure_mu_at_least(epsilon)) ** 2)
         case ZcdpEvent():
             raise _refusal(
                 part, "mu2", "ρ-zCDP alone gives no bound on μ", 'Create the ledger with currency="rho"'
@@ -288,12 +288,12 @@ def _rho(part: Part) -> Fraction:
         case ZcdpEvent():
             return Fraction(part.rho)
         case PureEvent() | ApproximateEvent():
-            return _response(part.epsilon, lambda epsilon: Fraction(pure_rho_at_least(epsilon)))
+            return _cost_of_pure(part.epsilon, lambda epsilon: Fraction(pure_rho_at_least(epsilon)))
         case _:
             assert_never(part)
 
 
-def _response(epsilon: float, cost: Callable[[float], Fraction]) -> Fraction:
+def _cost_of_pure(epsilon: float, cost: Callable[[float], Fraction]) -> Fraction:
     """The cost of a part that is ε-DP: nothing at ε = 0, and at least one unit where a product underflows."""
     return max(cost(epsilon), Fraction(1, UNITS)) if epsilon else Fraction(0)
 

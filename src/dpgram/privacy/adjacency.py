@@ -22,8 +22,8 @@ class Adjacency(ABC):
     __slots__ = ()
 
     name: ClassVar[Literal["add-remove", "replace-one"]]
-    gram_trace_steps: ClassVar[Literal[1, 2]]
-    """Semidefinite steps of trace ≤ s on the way to a neighbour (matrix Laplace: θ = ε/(steps·s))."""
+    units_changed: ClassVar[Literal[1, 2]]
+    """Units added and removed to reach a neighbour, each of trace ≤ s (matrix Laplace: θ = ε/(units·s))."""
 
     @abstractmethod
     def gram_frobenius(self, s: float) -> float:
@@ -49,7 +49,7 @@ class Adjacency(ABC):
         """max |(G + L·I)⁻¹ − (G' + L·I)⁻¹|_F for a public ridge L; a unit has at most `rank` rows."""
 
     @abstractmethod
-    def stacked(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
+    def stacked_mu(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
         """max of √(p₁|Δxxᵀ|_F² + p₂|Δxy|² + p₃|Δy²|²) over |x| ≤ x_norm, |y| ≤ y_bound, with pᵢ = 1/σᵢ².
 
         It is the μ of releasing all three at once with Gaussian noise of those precisions.
@@ -70,7 +70,7 @@ class AddRemove(Adjacency):
     """Neighbours differ by one row (or unit) that is present or absent; the number of rows is private too."""
 
     name = "add-remove"
-    gram_trace_steps = 1
+    units_changed = 1
 
     def gram_frobenius(self, s: float) -> float:
         """|V|_F ≤ trace V ≤ s, attained by one full-length row.
@@ -114,7 +114,7 @@ class AddRemove(Adjacency):
             return up(0.5 * math.sqrt(s / ridge) / ridge)
         return up(math.sqrt(rank) * share / (ridge * (ridge + share)))
 
-    def stacked(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
+    def stacked_mu(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
         """√(p₁Bx⁴ + p₂Bx²By² + p₃By⁴), attained by one full-length row.
 
         Proof: proofs/adjacency.md#adjacency-stacked.
@@ -130,7 +130,7 @@ class ReplaceOne(Adjacency):
     """Neighbours have the same, public number of rows (or units) and differ in the content of one."""
 
     name = "replace-one"
-    gram_trace_steps = 2
+    units_changed = 2
 
     def gram_frobenius(self, s: float) -> float:
         """√2·s, attained by two orthogonal full-length rows.
@@ -178,7 +178,7 @@ class ReplaceOne(Adjacency):
         """
         return up(math.sqrt(2.0) * AddRemove().inverse_frobenius(s, ridge, rank=rank))
 
-    def stacked(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
+    def stacked_mu(self, x_norm: float, y_bound: float, precisions: tuple[float, float, float]) -> float:
         """The largest over 0 ≤ b ≤ By of p₁(2Bx⁴ − 2u²) + p₂(Bx²(By² + b²) + 2By·b·u) + p₃(By² − b²)².
 
         Here u = min(p₂By·b/(2p₁), Bx²). It is convex in b² up to the point where u is capped, and beyond has

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.octaves import LEAST_EXPONENT, OCTAVES, ZERO, Coarse
-from dpgram.privacy.counts import CountNoise, projected
+from dpgram.privacy.count_noise import CountNoise, projected_counts
 from dpgram.sums.zoom import BINS
 
 Floats = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | 
 def _alarm(noise: CountNoise, columns: int, *, usual: bool) -> float:
     """A count, in rows, that noise alone reaches in no octave of this group but with a small chance."""
     cells = 2 * (2 * USUAL + 1) + 1 if usual else OCTAVES
-    return noise.exceeded(0.5 * _FALSE_ALARM / (cells * columns))
+    return noise.upper_quantile(0.5 * _FALSE_ALARM / (cells * columns))
 
 
 def _extended(octaves: Floats, end: int, step: int, deviation: float) -> int:
@@ -93,7 +93,7 @@ def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: fl
     The scale is √(π/2)·E|x − location|, a normal column's deviation: noise far out inflates squares far more.
     Proof: proofs/bounds.md#bounds-after.
     """
-    shares = projected(bins, rows) / rows
+    shares = projected_counts(bins, rows) / rows
     middles = (np.arange(BINS) + 0.5) / BINS
     location = float(shares @ middles)
     # The values of a bin are not all in its middle.

@@ -47,11 +47,11 @@ from dpgram.privacy.accountant import (
     composed,
     describe,
 )
-from dpgram.privacy.counts import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
+from dpgram.privacy.count_noise import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
+from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.privacy.sampling.entropy import LARGEST_SCALE
-from dpgram.privacy.sampling.exact import float_up, root_up
 from dpgram.publishing._blocks import gaussian_shares, pure_shares
 from dpgram.publishing._bounds import fine_bounds, reach_for, rows_needed
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
@@ -61,7 +61,7 @@ from dpgram.publishing.request import Request
 from dpgram.publishing.split import Parts
 from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.lengths import chosen_radius
+from dpgram.sums.row_lengths import chosen_radius
 from dpgram.sums.zoom import zoom_steps
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class LearningCalibration:
         return composed(self.charges)
 
     @property
-    def steps(self) -> int:
+    def units_changed(self) -> int:
         """1 under add/remove, 2 under replace-one."""
-        return self.request.adjacency.gram_trace_steps
+        return self.request.adjacency.units_changed
 
     def norm_of(self, width: int) -> float:
         """E‖N‖ of noise on `width` columns, for rows of length 1, in rows: a forecast, to choose by."""
@@ -122,7 +122,9 @@ class LearningCalibration:
             square = self.rest
             if self.family == "approximate":
                 square = discrete_mu_at_most(self.rest, self.request.guarantee.delta) ** 2
-            scale = scale_of_counts("discrete-gaussian", square, histograms=1, steps=self.steps)
+            scale = scale_of_counts(
+                "discrete-gaussian", square, histograms=1, units_changed=self.units_changed
+            )
             law = CalibratedGaussian(sigma=scale).law(width)
         return float(law.expected_norm(width)) / ROW_NORM_SQUARED
 
@@ -150,12 +152,15 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         "bins": columns * zoom_steps(law),
         "lengths": blocks,
     }
-    steps = request.adjacency.gram_trace_steps
-    noises = {part: _noise(law, getattr(shares, part) * whole, count, steps) for part, count in drawn.items()}
+    units_changed = request.adjacency.units_changed
+    noises = {
+        part: _noise(law, getattr(shares, part) * whole, count, units_changed)
+        for part, count in drawn.items()
+    }
 
     def price(*parts: str) -> Fraction:
         found = [
-            price_of_counts(law, noise.scale, histograms=drawn[part], steps=steps)
+            price_of_counts(law, noise.scale, histograms=drawn[part], units_changed=units_changed)
             for part in parts
             if (noise := noises[part]) is not None
         ]
@@ -199,10 +204,10 @@ def _family(request: Request, currency: Currency | None) -> tuple[Family, Mechan
     return ("pure" if asked.pure else "approximate"), asked
 
 
-def _noise(law: CountLaw, price: float, histograms: int, steps: int) -> CountNoise | None:
+def _noise(law: CountLaw, price: float, histograms: int, units_changed: int) -> CountNoise | None:
     if price == 0.0 or histograms == 0:
         return None
-    scale = scale_of_counts(law, price, histograms=histograms, steps=steps)
+    scale = scale_of_counts(law, price, histograms=histograms, units_changed=units_changed)
     if not 0.0 < scale <= LARGEST_SCALE:
         raise _too_little(price)
     if law == "discrete-gaussian" and scale < DISCRETE_SIGMA_AT_LEAST:
@@ -352,7 +357,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         bins = Bins(
             noise=calibration.bins,
             share=calibration.shares.bins,
-            steps=calibration.steps,
+            units_changed=calibration.units_changed,
             columns=tuple(bounds),
             bounds=tuple(bounds.values()),
             rows=max(rows, 1.0),
@@ -368,7 +373,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
             Lengths(
                 noise=calibration.lengths,
                 share=calibration.shares.lengths / len(clips),
-                steps=calibration.steps,
+                units_changed=calibration.units_changed,
                 encoder=one,
             )
             for one in encoders
@@ -391,19 +396,25 @@ def _first_measurements(calibration: LearningCalibration) -> Iterator[Measuremen
     schema, shares = calibration.request.rules.schema, calibration.shares
     if calibration.count is not None:
         yield RowCount(
-            noise=calibration.count, share=shares.count, steps=calibration.steps, columns=schema.unbounded
+            noise=calibration.count,
+            share=shares.count,
+            units_changed=calibration.units_changed,
+            columns=schema.unbounded,
         )
     if calibration.levels is not None:
         yield Levels(
             noise=calibration.levels,
             share=shares.levels,
-            steps=calibration.steps,
+            units_changed=calibration.units_changed,
             delta=calibration.level_delta,
             columns=schema.without_levels,
         )
     if calibration.octaves is not None:
         yield Octaves(
-            noise=calibration.octaves, share=shares.octaves, steps=calibration.steps, columns=schema.unbounded
+            noise=calibration.octaves,
+            share=shares.octaves,
+            units_changed=calibration.units_changed,
+            columns=schema.unbounded,
         )
 
 
@@ -529,7 +540,10 @@ def _blocks(
         found = []
         for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
             scale = scale_of_counts(
-                calibration.law, calibration.rest * share, histograms=1, steps=calibration.steps
+                calibration.law,
+                calibration.rest * share,
+                histograms=1,
+                units_changed=calibration.units_changed,
             )
             reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
             mechanism = CalibratedGaussian(sigma=scale)

@@ -15,7 +15,7 @@ from dpgram.publishing.request import Asked, Request, check_rows, check_schema, 
 from dpgram.publishing.terms import matrix_terms
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, RowRules, row_rules
-from dpgram.sums.grams import GramOf
+from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -133,7 +133,7 @@ def _counted(
 ) -> dict[str, PolicyCounts]:
     from dpgram.engines.passes import Pass
 
-    work = Pass(rules=rules, statistics=tuple(GramOf(encoder) for encoder in encoders))
+    work = Pass(rules=rules, statistics=tuple(GramStatistic(encoder) for encoder in encoders))
     sums = engine.add_up(data, work, progress=progress)
     if len(encoders) > 1:
         names = [f"block {number}" for number in range(1, len(encoders) + 1)]

@@ -214,7 +214,7 @@ class _Run:
             self.allowance.use(measurement.event)
         published = tuple(
             measurement.draw(exact, self.entropy)
-            for measurement, exact in zip(stage.measurements, stage.work.parts(sums), strict=True)
+            for measurement, exact in zip(stage.measurements, stage.work.by_statistic(sums), strict=True)
         )
         if self.journal is not None:
             plain = [m.to_json(each) for m, each in zip(stage.measurements, published, strict=True)]

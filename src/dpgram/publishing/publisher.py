@@ -355,7 +355,7 @@ class _Order:
                         published=found.matrix,
                         receipt=receipts[-1] if receipts else None,
                         first_receipt=receipts[0] if len(receipts) > 1 else None,
-                        unit_rule=rules.rule,
+                        unit_rule=rules.unit_rule,
                         group=_group(rules.by, level),
                         block=one.block,
                         survey_weight=rules.weight,

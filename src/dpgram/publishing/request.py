@@ -128,7 +128,7 @@ class Request:
             "missing": rules.missing,
             "strict": rules.strict,
             "unit": rules.unit,
-            "rule": None if rules.rule is None else msgspec.to_builtins(rules.rule),
+            "rule": None if rules.unit_rule is None else msgspec.to_builtins(rules.unit_rule),
             "by": None if rules.by is None else rules.by.to_dict(),
             "weight": None if rules.weight is None else msgspec.to_builtins(rules.weight),
             "radius": self.radius,

@@ -18,6 +18,7 @@ from numba.core import event
 
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
+    BOOLEAN,
     CENTRE,
     CLAMPED,
     CLIPPED,
@@ -27,8 +28,9 @@ from dpgram.rows.kernel import (
     FNV_START,
     GOLDEN,
     HIGH,
-    INVERSE,
+    INVERSE_HALF_WIDTH,
     KIND,
+    LATTICE_SCALE,
     LEFT,
     LOW,
     MISSING,
@@ -38,9 +40,7 @@ from dpgram.rows.kernel import (
     RESULT,
     RIGHT,
     SIZE,
-    STEP,
     TARGET,
-    TRUTH,
     UNKNOWN,
     Bytes,
     Floats,
@@ -113,7 +113,13 @@ def _set(line: Floats, value: float) -> None:
 @compiled
 def _numbers(x: Floats, scale: Floats, missing: Bytes, counts: Integers, a: Floats) -> None:
     """a = step · (clamp(x) − centre) / half_width; 0 where x is not finite."""
-    low, high, centre, inverse, step = scale[LOW], scale[HIGH], scale[CENTRE], scale[INVERSE], scale[STEP]
+    low, high, centre, inverse, step = (
+        scale[LOW],
+        scale[HIGH],
+        scale[CENTRE],
+        scale[INVERSE_HALF_WIDTH],
+        scale[LATTICE_SCALE],
+    )
     moved = 0
     for i in range(x.shape[0]):
         y = max(low, x[i])  # a NaN fails every comparison, so it is moved too
@@ -381,10 +387,10 @@ def _fill(
         kind, target, size = sources[KIND, s], sources[TARGET, s], sources[SIZE, s]
         if kind == NUMBER:
             _numbers(x, scales[s], missing, counts, out[target, first:last])
-        elif kind == TRUTH:
-            _truths(x, scales[s, STEP], missing, counts, out[target, first:last])
+        elif kind == BOOLEAN:
+            _truths(x, scales[s, LATTICE_SCALE], missing, counts, out[target, first:last])
         else:
-            _levels(x, scales[s, STEP], missing, counts, out, target, size, first)
+            _levels(x, scales[s, LATTICE_SCALE], missing, counts, out, target, size, first)
         for j in range(target, target + size):
             _note(out[j, first:last], quick, norms)
 
@@ -410,12 +416,12 @@ def _derive(
     """Products and polynomials of lines that are filled; squares are added after those of all other lines."""
     for k in range(derived.shape[1]):
         left, right = derived[LEFT, k], derived[RIGHT, k]
-        z_left, unit_left = out[sources[TARGET, left], first:last], 1.0 / scales[left, STEP]
+        z_left, unit_left = out[sources[TARGET, left], first:last], 1.0 / scales[left, LATTICE_SCALE]
         a = out[derived[RESULT, k], first:last]
         if right < 0:
             _legendre(z_left, unit_left, derived[DEGREE, k], steps[k], a)
         else:
-            z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, STEP]
+            z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, LATTICE_SCALE]
             _product(z_left, z_right, unit_left, unit_right, steps[k], a)
         _add_squares(a, norms)
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
+    BOOLEAN,
     CENTRE,
     CLAMPED,
     CLIPPED,
@@ -24,8 +25,9 @@ from dpgram.rows.kernel import (
     FNV_START,
     GOLDEN,
     HIGH,
-    INVERSE,
+    INVERSE_HALF_WIDTH,
     KIND,
+    LATTICE_SCALE,
     LEFT,
     LOW,
     MISSING,
@@ -35,9 +37,7 @@ from dpgram.rows.kernel import (
     RESULT,
     RIGHT,
     SIZE,
-    STEP,
     TARGET,
-    TRUTH,
     UNKNOWN,
     Bytes,
     Floats,
@@ -59,7 +59,7 @@ def _numbers(x: Floats, scale: Floats, missing: Mask, counts: Integers, a: Float
     y = np.where(x > low, x, low)
     y = np.where(y < high, y, high)
     moved = np.count_nonzero(y != x)
-    np.multiply((y - scale[CENTRE]) * scale[INVERSE], scale[STEP], out=a)
+    np.multiply((y - scale[CENTRE]) * scale[INVERSE_HALF_WIDTH], scale[LATTICE_SCALE], out=a)
     if moved == 0:
         return
     lost = ~np.isfinite(x)
@@ -143,10 +143,10 @@ def _fill(
     ):
         if kind == NUMBER:
             _numbers(x, scale, missing, counts, out[target])
-        elif kind == TRUTH:
-            _truths(x, scale[STEP], missing, counts, out[target])
+        elif kind == BOOLEAN:
+            _truths(x, scale[LATTICE_SCALE], missing, counts, out[target])
         else:
-            _levels(x, scale[STEP], missing, counts, out[target : target + size])
+            _levels(x, scale[LATTICE_SCALE], missing, counts, out[target : target + size])
         yield from range(target, target + size)
 
 
@@ -157,11 +157,11 @@ def _derive(
     for (left, right, degree, result), step in zip(
         derived[[LEFT, RIGHT, DEGREE, RESULT]].T.tolist(), steps, strict=True
     ):
-        z_left, unit_left = out[sources[TARGET, left]], 1.0 / scales[left, STEP]
+        z_left, unit_left = out[sources[TARGET, left]], 1.0 / scales[left, LATTICE_SCALE]
         if right < 0:
             _legendre(z_left, unit_left, degree, step, out[result])
         else:
-            z_right, unit_right = out[sources[TARGET, right]], 1.0 / scales[right, STEP]
+            z_right, unit_right = out[sources[TARGET, right]], 1.0 / scales[right, LATTICE_SCALE]
             _product(z_left, z_right, unit_left, unit_right, step, out[result])
         yield result
 

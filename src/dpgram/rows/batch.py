@@ -17,24 +17,24 @@ import pyarrow as pa
 
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.batch_encoder import read_lines, refuse_breaches
-from dpgram.rows.level_buckets import level_texts
+from dpgram.rows.batch_encoder import declared_cells, refuse_breaches
+from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 from dpgram.schema import Schema
 from dpgram.schema.encodings import UNKNOWN_CODE
-from dpgram.sources import Kind, declared_kinds
-from dpgram.sources.cells import plain
+from dpgram.sources import DeclaredKind, declared_kinds
+from dpgram.sources.plain_columns import plain_columns
 
 _UNIT, _NUMBERS = "unit", "numbers"
 _HASH_BITS: Final = 52
 """As many bits of a hash as a float keeps exactly."""
 
 
-def kinds_of(rules: RowRules) -> dict[str, Kind]:
+def kinds_of(rules: RowRules) -> dict[str, DeclaredKind]:
     """How cells without a type of their own are read."""
     extra = declared_kinds(Schema(*rules.extra)) if rules.extra else {}
-    unit: dict[str, Kind] = {} if rules.unit is None else {rules.unit: "id"}
+    unit: dict[str, DeclaredKind] = {} if rules.unit is None else {rules.unit: "id"}
     return {**unit, **extra, **declared_kinds(rules.schema)}
 
 
@@ -121,7 +121,7 @@ class Reader:
         rules = self._rules
         texts: list[pa.LargeStringArray] = []
         lines = []
-        for cells, column in read_lines(batch, self._declared, self._kinds):
+        for cells, column in declared_cells(batch, self._declared, self._kinds):
             if column.open_levels:
                 texts.append(level_texts(cells, column.name))
                 lines.append(_text_numbers(texts[-1]))
@@ -130,7 +130,7 @@ class Reader:
         if rules.strict:
             refuse_breaches(np.stack(lines), self._declared, first_row)
         if rules.extra:
-            mended = plain(batch.select([column.name for column in rules.extra]), self._kinds)
+            mended = plain_columns(batch.select([column.name for column in rules.extra]), self._kinds)
             lines += [column.read(cells) for cells, column in zip(mended.columns, rules.extra, strict=True)]
         numbers = np.empty((batch.num_rows, len(lines)))
         for place, line in enumerate(lines):
@@ -173,7 +173,7 @@ class CountedRows:
         self.weighted = weighted
         self.placed: Mask = (self.groups >= 0) & weighted
         """Rows that have a group and a weight, where these are asked for."""
-        self.units, self.seeds = _numbered(rows)
+        self.units, self.unit_hashes = _numbered(rows)
 
     @property
     def unit_count(self) -> int:
@@ -194,7 +194,7 @@ class CountedRows:
         if self.rows.ids is None or len(placed) == 0:
             return placed
         numbers = np.ascontiguousarray(self.rows.numbers[placed])
-        first, second = content_hashes(self.seeds[placed], numbers)
+        first, second = content_hashes(self.unit_hashes[placed], numbers)
         owners = self.units[placed]
         order = np.lexsort((second, first, self._gaps(numbers), owners))
         best = np.ones(len(order), np.bool_)

@@ -12,20 +12,20 @@ import pyarrow as pa
 from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.lattice import ROW_NORM
 from dpgram.rows import kernel
-from dpgram.rows.encoder import LINE_GROUP, EncodedRows, Encoder, PolicyCounts
+from dpgram.rows.encoder import LINE_GROUP, EncodedChunk, Encoder, PolicyCounts
 from dpgram.rows.kernel import Floats, Integers
 from dpgram.schema import Schema
 from dpgram.schema.columns import SourceColumn
 from dpgram.schema.encodings import (
+    BooleanEncoding,
     LegendreEncoding,
     LevelsEncoding,
     NumberEncoding,
     ProductEncoding,
     SourceEncoding,
-    TruthEncoding,
 )
-from dpgram.sources import Kind, declared_kinds
-from dpgram.sources.cells import plain
+from dpgram.sources import DeclaredKind, declared_kinds
+from dpgram.sources.plain_columns import plain_columns
 
 
 @final
@@ -46,7 +46,7 @@ class BatchEncoder:
 
     def encode(
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
-    ) -> Iterator[EncodedRows]:
+    ) -> Iterator[EncodedChunk]:
         """The rows of a record batch, chunk by chunk; each chunk is overwritten by the next."""
         lines = self.read(batch)
         units = _checked_units(unit_rows, batch.num_rows)
@@ -64,7 +64,7 @@ class BatchEncoder:
         first_row: int = 0,
         unit_rows: npt.NDArray[np.integer[Any]] | None = None,
         weights: Floats | None = None,
-    ) -> Iterator[EncodedRows]:
+    ) -> Iterator[EncodedChunk]:
         """The same for a writable C-contiguous float64 array of the source columns, as `read` gives them.
 
         `weights` are factors in [0, 1], one for each row.
@@ -78,7 +78,7 @@ class BatchEncoder:
 
     def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
         """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
-        return [column.read(cells) for cells, column in read_lines(batch, self._declared, self._kinds)]
+        return [column.read(cells) for cells, column in declared_cells(batch, self._declared, self._kinds)]
 
     def usable(self, raw: Floats) -> Mask:
         """Which rows of these lines the policy keeps."""
@@ -90,7 +90,7 @@ class BatchEncoder:
 
     def _encode(
         self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats
-    ) -> EncodedRows:
+    ) -> EncodedChunk:
         """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
         arrays = self._arrays
         counts = np.zeros(4, np.int64)
@@ -113,7 +113,7 @@ class BatchEncoder:
         clamped, missing, unknown, clipped = counts.tolist()
         if self._encoder.strict and clamped + missing + unknown:
             refuse_breaches(rows.T if len(rows) else self._raw[:, :size], self._declared, first_row)
-        return EncodedRows(
+        return EncodedChunk(
             lines=self._out[:, :kept],
             counts=PolicyCounts(
                 rows_read=size,
@@ -137,8 +137,8 @@ _BREACHES: Final[tuple[tuple[str, Callable[[Floats, SourceColumn], Mask]], ...]]
 )
 
 
-def read_lines(
-    batch: pa.RecordBatch, declared: Sequence[SourceColumn], kinds: Mapping[str, Kind]
+def declared_cells(
+    batch: pa.RecordBatch, declared: Sequence[SourceColumn], kinds: Mapping[str, DeclaredKind]
 ) -> Iterator[tuple[pa.Array, SourceColumn]]:
     """The cells of each declared column, made plain as every source makes them."""
     absent = [column.name for column in declared if batch.schema.get_field_index(column.name) < 0]
@@ -147,7 +147,7 @@ def read_lines(
             f"the data has no column {absent[0]!r}, or several of that name",
             remedy="Name the columns of the schema as the data does",
         )
-    mended = plain(batch.select([column.name for column in declared]), kinds)
+    mended = plain_columns(batch.select([column.name for column in declared]), kinds)
     return zip(mended.columns, declared, strict=True)
 
 
@@ -211,12 +211,12 @@ class _KernelArrays:
             targets = schema.indices(column.name)
             self.sources[kernel.TARGET, position] = targets[0]
             self.sources[kernel.SIZE, position] = len(targets)
-            self.scales[position, kernel.STEP] = column.weight * unit
+            self.scales[position, kernel.LATTICE_SCALE] = column.weight * unit
             encoding = column.encoding
             self.sources[kernel.KIND, position] = _KERNEL_KINDS[type(encoding)]
             if isinstance(encoding, NumberEncoding):
                 numbers = encoding.low, encoding.high, encoding.centre, 1 / encoding.half_width
-                self.scales[position, : kernel.STEP] = numbers
+                self.scales[position, : kernel.LATTICE_SCALE] = numbers
         self.derived = np.zeros((4, len(derived)), np.int64)
         self.steps = np.array([column.weight * unit for column in derived])
         for position, computed in enumerate(derived):
@@ -234,6 +234,6 @@ class _KernelArrays:
 
 _KERNEL_KINDS: Final[Mapping[type[SourceEncoding], int]] = {
     NumberEncoding: kernel.NUMBER,
-    TruthEncoding: kernel.TRUTH,
+    BooleanEncoding: kernel.BOOLEAN,
     LevelsEncoding: kernel.LEVELS,
 }

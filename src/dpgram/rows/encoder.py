@@ -1,9 +1,10 @@
-"""x ↦ q ∈ ℤ^d with |q|² ≤ 2^30: public bounds, whole-row clip to radius R, lattice of step R / 2^15.
+"""`Encoder`: rows of a table → integer rows q with |q|² ≤ 2^30, by public bounds and a clip to radius R.
 
-The encoded row a is scaled as a whole by min(1, R/|a|), multiplied by 2^15/R and rounded to the nearest
-integers; a row whose integer squared norm would pass 2^30 is truncated towards zero instead. So the
-sensitivity is a fact about integers. Whether encoding succeeds depends on declared types only, never on a
-value: missing cells and unknown levels follow a declared policy, values outside the bounds are clamped.
+The lattice has step R / 2^15. The encoded row a is scaled as a whole by min(1, R/|a|), multiplied by 2^15/R
+and rounded to the nearest integers; a row whose integer squared norm would pass 2^30 is truncated towards
+zero instead. So the sensitivity is a fact about integers. Whether encoding succeeds depends on declared types
+only, never on a value: missing cells and unknown levels follow a declared policy, values outside the bounds
+are clamped.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class PolicyCounts:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Encoded:
+class EncodedBatch:
     """Lattice rows (k × d integers held as float64) of a batch, and what the policies did to it."""
 
     rows: npt.NDArray[np.float64]
@@ -74,8 +75,8 @@ class Encoded:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedRows:
-    """Lattice rows held by columns: `lines` has one line for each column, then lines of zeros.
+class EncodedChunk:
+    """A chunk of lattice rows, held by columns: `lines` has one line for each column, then lines of zeros.
 
     The zeros fill up to a multiple of `LINE_GROUP` lines: the matrix product of 24 columns takes three
     quarters of the time of 23.
@@ -144,7 +145,7 @@ class Encoder:
 
     def encode(
         self, batch: Any, *, first_row: int = 0, unit_rows: npt.NDArray[np.integer[Any]] | None = None
-    ) -> Encoded:
+    ) -> EncodedBatch:
         """All rows of a record batch that has the schema's source columns (others are ignored).
 
         `first_row` is the number of the batch's first row, for messages. `unit_rows` says, for each row, of
@@ -155,7 +156,7 @@ class Encoder:
         for chunk in self.batch_encoder().encode(batch, first_row=first_row, unit_rows=unit_rows):
             counts += chunk.counts
             rows.append(chunk.lines[: self.schema.width].T.copy())  # the next chunk overwrites this one
-        return Encoded(rows=np.ascontiguousarray(np.concatenate(rows)), counts=counts)
+        return EncodedBatch(rows=np.ascontiguousarray(np.concatenate(rows)), counts=counts)
 
 
 def _radius(max_norm_squared: float, clip: object) -> float:

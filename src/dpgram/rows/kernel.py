@@ -20,13 +20,13 @@ Hashes = npt.NDArray[np.uint64]
 
 # Kinds of source column, as the loops know them.
 NUMBER: Final = 0
-TRUTH: Final = 1
+BOOLEAN: Final = 1
 LEVELS: Final = 2
 
 # Facts of a source column: its kind, the first encoded column it fills, how many it fills.
 KIND, TARGET, SIZE = range(3)
 # Its numbers: bounds, centre, 1/half_width, and weight · 2^15 / R.
-LOW, HIGH, CENTRE, INVERSE, STEP = range(5)
+LOW, HIGH, CENTRE, INVERSE_HALF_WIDTH, LATTICE_SCALE = range(5)
 # Facts of a derived column: two factors (the second is −1 for a polynomial), the degree, the column it fills.
 LEFT, RIGHT, DEGREE, RESULT = range(4)
 # Entries of the counts: cells clamped, missing and unknown, and rows clipped.
@@ -108,8 +108,8 @@ def compiling() -> str | None:
 
 
 @final
-class _Cells:
-    """How many cells this process has taken."""
+class _CellCounter:
+    """How many cells this process has encoded."""
 
     def __init__(self) -> None:
         self._taken, self._lock = 0, threading.Lock()
@@ -122,7 +122,7 @@ class _Cells:
         return before
 
 
-_CELLS: Final = _Cells()
+_CELLS: Final = _CellCounter()
 
 
 def kernel(cells: int) -> Kernel:

@@ -60,19 +60,19 @@ class RowRules:
     missing: Missing = "drop"
     strict: bool = False
     unit: str | None = None
-    rule: UnitRule | None = None
+    unit_rule: UnitRule | None = None
     by: Categorical | None = None
     weight: SurveyWeight | None = None
 
     @property
     def plain(self) -> bool:
         """Whether every row counts alike and by itself, in one matrix."""
-        return self.rule is None and self.by is None and self.weight is None
+        return self.unit_rule is None and self.by is None and self.weight is None
 
     @property
     def unit_rows(self) -> int:
         """Most rows of a unit: the largest rank of what one unit contributes."""
-        return 1 if self.rule is None else self.rule.rows_at_most
+        return 1 if self.unit_rule is None else self.unit_rule.rows_at_most
 
     @property
     def groups(self) -> tuple[str | None, ...]:
@@ -99,7 +99,7 @@ def row_rules(schema: Schema, rows: Rows = EVERY_ROW) -> RowRules:
     rule = _rule(unit, rows.unit_rows)
     levels, survey = _by(schema, rows.by), _weight(schema, rows.weight)
     helpers = {column for column in (rows.by, rows.weight) if isinstance(column, str)}
-    rest = without(schema, helpers)
+    rest = without_columns(schema, helpers)
     extra = [None if levels is None else levels.name, None if survey is None else survey.column]
     named = [name for name in (unit, *extra) if name is not None]
     if len(set(named)) < len(named):
@@ -115,13 +115,13 @@ def row_rules(schema: Schema, rows: Rows = EVERY_ROW) -> RowRules:
         missing=rows.missing,
         strict=rows.strict,
         unit=unit,
-        rule=rule,
+        unit_rule=rule,
         by=levels,
         weight=survey,
     )
 
 
-def without(schema: Schema, names: Iterable[str]) -> Schema:
+def without_columns(schema: Schema, names: Iterable[str]) -> Schema:
     """The schema without these columns; nothing else may be made from them."""
     gone = set(names)
     for column in schema.columns:

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
 from dpgram.rows.kernel import GOLDEN, kernel
-from dpgram.sources.cells import plain
 from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, escaped, float_id, text_id
+from dpgram.sources.plain_columns import plain_columns
 
 Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
 def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
     if getattr(cells.type, "extension_name", "") == "arrow.uuid":
         return _uuids(cells.storage)
-    (cells,) = plain(pa.record_batch([cells], names=[column]), {}).columns
+    (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
     if pa.types.is_dictionary(cells.type):
         indices = cells.indices.cast(pa.int64())
         return _read(cells.dictionary, column, texts).take(indices)
@@ -126,7 +126,7 @@ def _each(texts: pa.LargeStringArray, write: Callable[[bytes], str | None]) -> p
     return pa.array([None if cell is None else write(cell) for cell in cells], pa.large_string())
 
 
-def _words(cells: pa.Array) -> pa.LargeStringArray:
+def _cast_to_text(cells: pa.Array) -> pa.LargeStringArray:
     return cells.cast(pa.large_string())
 
 
@@ -169,7 +169,7 @@ def _decimals(cells: pa.Array) -> pa.LargeStringArray:
     )
 
 
-def _moments(cells: pa.Array) -> pa.LargeStringArray:
+def _timestamps(cells: pa.Array) -> pa.LargeStringArray:
     """The same text for every unit of time; a midnight is written as its day, a time zone as Z."""
     naive = cells.cast(pa.timestamp("ms")) if pa.types.is_date64(cells.type) else cells
     unit = naive.type.unit
@@ -185,13 +185,13 @@ def _moments(cells: pa.Array) -> pa.LargeStringArray:
 Reader = Callable[[pa.Array], pa.LargeStringArray]
 
 _READERS: Final[Mapping[Callable[[pa.DataType], bool], Reader]] = {
-    pa.types.is_integer: _words,
-    pa.types.is_boolean: _words,
-    pa.types.is_date32: _words,
+    pa.types.is_integer: _cast_to_text,
+    pa.types.is_boolean: _cast_to_text,
+    pa.types.is_date32: _cast_to_text,
     pa.types.is_floating: _floats,
     pa.types.is_decimal: _decimals,
-    pa.types.is_date64: _moments,
-    pa.types.is_timestamp: _moments,
+    pa.types.is_date64: _timestamps,
+    pa.types.is_timestamp: _timestamps,
     pa.types.is_binary: _bytes,
     pa.types.is_large_binary: _bytes,
     pa.types.is_fixed_size_binary: _bytes,
@@ -209,11 +209,11 @@ def id_hashes(ids: pa.LargeStringArray) -> Hashes:
     return kernel(int(places[-1] - places[0])).text_hashes(places, letters)
 
 
-def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mask:
+def rows_that_count(units: Integers, unit_hashes: Hashes, numbers: Floats, at_most: int) -> Mask:
     """Which rows count: all of a unit with up to `at_most`, else those with the least priorities.
 
-    `units` numbers the units from 0, `seeds` is the hash of each row's id, `numbers` holds the rows' content
-    with one form of zero and of NaN. All rows of every unit must be there.
+    `units` numbers the units from 0, `unit_hashes` is the hash of each row's id, `numbers` holds the rows'
+    content with one form of zero and of NaN. All rows of every unit must be there.
 
     Proof: proofs/units.md#units-claim.
     """
@@ -222,7 +222,7 @@ def chosen(units: Integers, seeds: Hashes, numbers: Floats, at_most: int) -> Mas
     if len(rows) == 0:
         return kept
     owners = units[rows]
-    first, second = content_hashes(seeds[rows], np.ascontiguousarray(numbers[rows]))
+    first, second = content_hashes(unit_hashes[rows], np.ascontiguousarray(numbers[rows]))
     order = np.lexsort((second, first, owners))
     copies = np.empty(len(rows), np.int64)
     copies[order] = _places(owners[order], first[order], second[order])
@@ -243,6 +243,6 @@ def _places(*keys: npt.NDArray[Any]) -> Integers:
     return index - np.maximum.accumulate(np.where(starts, index, 0))
 
 
-def content_hashes(seeds: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
+def content_hashes(unit_hashes: Hashes, numbers: Floats) -> tuple[Hashes, Hashes]:
     """128 bits of each row: rows that differ in content differ here, as far as anybody will ever see."""
-    return kernel(numbers.size).row_hashes(seeds, numbers.view(np.uint64))
+    return kernel(numbers.size).row_hashes(unit_hashes, numbers.view(np.uint64))

@@ -1,4 +1,4 @@
-"""What an analyst gives to predict from → numbers in original units, or the texts of levels."""
+"""Values of new rows, given by an analyst to predict from → numbers in original units, or texts of levels."""
 
 from __future__ import annotations
 

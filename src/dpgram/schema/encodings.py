@@ -100,7 +100,7 @@ class NumberEncoding(SourceEncoding):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TruthEncoding(SourceEncoding):
+class BooleanEncoding(SourceEncoding):
     """z = +1 for 1, −1 for 0; any other number is unknown."""
 
     def encoded(self, name: str, weight: float) -> tuple[EncodedColumn, ...]:

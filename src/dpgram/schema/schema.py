@@ -1,6 +1,6 @@
-"""The public row contract: x ↦ a(x) with |a(x)|² ≤ Σ weight², made of public facts only.
+"""`Schema`: which columns are read, and how each becomes numbers in [-1, 1]. Public facts only.
 
-A schema says which columns are read and how each becomes numbers in [-1, 1]. It never looks at data: bounds
+A row x becomes a(x) with |a(x)|² ≤ Σ weight². A schema never looks at data: bounds
 and levels come from a codebook, a law of nature or common sense, not from the table they describe. The same
 facts are kept as TOML (for people) and as JSON (inside a release).
 """
@@ -171,7 +171,7 @@ class Schema:
         ()
         """
         columns: list[Column] = []
-        for column in self._named(bounds):
+        for column in self._columns_including(bounds):
             if column.name in bounds:
                 columns.append(column.with_bounds(*bounds[column.name]).reweighted(weight))
             elif bounds.keys().isdisjoint(column.factors):
@@ -189,7 +189,7 @@ class Schema:
         """
         columns = [
             column.with_levels(levels[column.name]) if column.name in levels else column
-            for column in self._named(levels)
+            for column in self._columns_including(levels)
         ]
         return Schema(*columns, constant=self.constant, blocks=self.blocks)
 
@@ -221,7 +221,7 @@ class Schema:
             if len(known) < len(names):
                 raise SchemaError("a block names a column twice", got=", ".join(map(repr, names)))
 
-    def _named(self, names: Iterable[str]) -> tuple[Column, ...]:
+    def _columns_including(self, names: Iterable[str]) -> tuple[Column, ...]:
         """All columns, once it is sure that these are among them."""
         for name in names:
             self.column(name)
@@ -373,7 +373,7 @@ def _check_derived(columns: Iterable[Column]) -> None:
 
 
 def _may_be_factor(kind: type[Column], derived: DerivedColumn) -> bool:
-    return issubclass(kind, SourceColumn) and kind.encoded_as in derived.made_from
+    return issubclass(kind, SourceColumn) and kind.encoded_as in derived.factor_encodings
 
 
 def _column_from_dict(entry: object) -> Column:

@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from dpgram.schema import Schema
 from dpgram.sources import _arrow as arrow
-from dpgram.sources import _lazy as lazy
+from dpgram.sources import _polars_query as polars_query
 from dpgram.sources import database, delimited, files, memory, parquet, remote, sql
-from dpgram.sources.base import Kind, Partition, Pieces, Request, Source
+from dpgram.sources.base import DeclaredKind, Partition, Request, SendablePieces, Source
 
 __all__ = [
-    "Kind",
+    "DeclaredKind",
     "Partition",
-    "Pieces",
+    "SendablePieces",
     "Source",
     "column_types",
     "declared_kinds",
@@ -38,7 +38,7 @@ def open_source(
     data: object,
     columns: Sequence[str],
     *,
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, DeclaredKind] | None = None,
     batch_rows: int = 65536,
 ) -> Source:
     """Open `data` for reading `columns`, in that order and no others. Nothing but metadata is read yet.
@@ -74,7 +74,7 @@ def column_types(data: object) -> dict[str, str]:
     return _form(data).types(data)
 
 
-def declared_kinds(schema: Schema) -> dict[str, Kind]:
+def declared_kinds(schema: Schema) -> dict[str, DeclaredKind]:
     """How the schema means the cells of each column that is read: what `open_source` takes as `kinds`."""
     return {column.name: column.cell_kind for column in schema.columns_read}
 
@@ -143,7 +143,7 @@ _FORMS: tuple[_Form, ...] = (
     _Form(_is(str, Path, list), _open_files, _file_types),
     _Form(_loaded("pandas", "DataFrame"), memory.pandas_source, memory.pandas_types),
     _Form(_loaded("polars", "DataFrame"), memory.polars_source, memory.polars_types),
-    _Form(_loaded("polars", "LazyFrame"), lazy.lazy_source, lazy.lazy_types),
+    _Form(_loaded("polars", "LazyFrame"), polars_query.polars_query_source, polars_query.polars_query_types),
     _Form(_loaded("pyarrow.dataset", "Dataset"), arrow.dataset_source, arrow.schema_types),
     _Form(_loaded("duckdb", "DuckDBPyRelation"), database.relation_source, database.relation_types),
     _Form(sql.is_query, sql.query_source, sql.query_types),

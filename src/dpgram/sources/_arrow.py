@@ -15,17 +15,17 @@ from dpgram.errors import SourceError
 from dpgram.sources.base import (
     Batches,
     Partition,
-    Pieces,
     Request,
+    SendablePieces,
     Source,
+    at_least_one_batch,
     attempt,
     guarded,
     sliced,
     type_names,
-    with_types,
 )
-from dpgram.sources.cells import plain
 from dpgram.sources.memory import MemorySource, joined
+from dpgram.sources.plain_columns import plain_columns
 
 FAILURES = (pa.ArrowException, OSError, ValueError, TypeError, RuntimeError)
 
@@ -60,7 +60,7 @@ class StreamSource(Source):
     explain: Callable[[BaseException], SourceError]
     failures: tuple[type[BaseException], ...] = FAILURES
     known_rows: int | None = None
-    shared: Callable[[], Pieces | None] = _unshared
+    shared: Callable[[], SendablePieces | None] = _unshared
 
     @property
     def rows(self) -> int | None:
@@ -74,7 +74,7 @@ class StreamSource(Source):
         """The stream as a whole: it can only be read from its beginning."""
         return (Partition(first_row=0, read=self._read),)
 
-    def pieces(self) -> Pieces | None:
+    def sendable_pieces(self) -> SendablePieces | None:
         """What other machines can read, where the stream comes from such."""
         return self.shared()
 
@@ -82,7 +82,7 @@ class StreamSource(Source):
         stream = attempt(self.start, self.failures, self.explain)
         for batch in guarded(stream, self.failures, self.explain):
             for piece in sliced(batch.select(list(self.columns)), self.request.batch_rows):
-                yield plain(piece, self.request.kinds)
+                yield plain_columns(piece, self.request.kinds)
 
 
 @final
@@ -103,21 +103,21 @@ class Once:
                     remedy="Open it again, or give a table, a file or a dataset.",
                 )
             self.spent = True
-        return with_types(self.reader.schema, iter(self.reader))
+        return at_least_one_batch(self.reader.schema, iter(self.reader))
 
 
 def reader_source(data: pa.RecordBatchReader, request: Request, label: str = "an Arrow stream") -> Source:
     """A stream of record batches, readable once."""
     request.check(data.schema.names, "the Arrow stream")
     return StreamSource(
-        request=request, label=label, start=Once(data).open, explain=broken("the Arrow stream")
+        request=request, label=label, start=Once(data).open, explain=unreadable_stream("the Arrow stream")
     )
 
 
 def capsule_source(data: Any, request: Request) -> Source:
     """Any object with the Arrow PyCapsule stream interface."""
     where = f"the object of type {type(data).__name__!r}"
-    reader = attempt(lambda: pa.RecordBatchReader.from_stream(data), FAILURES, broken(where))
+    reader = attempt(lambda: pa.RecordBatchReader.from_stream(data), FAILURES, unreadable_stream(where))
     return reader_source(reader, request, f"an Arrow stream of {type(data).__name__!r}")
 
 
@@ -129,7 +129,9 @@ def schema_types(data: Any) -> dict[str, str]:
 def capsule_types(data: Any) -> dict[str, str]:
     """Names and types by the stream's own schema; no batch is taken from it."""
     where = f"the object of type {type(data).__name__!r}"
-    with attempt(lambda: pa.RecordBatchReader.from_stream(data), FAILURES, broken(where)) as reader:
+    with attempt(
+        lambda: pa.RecordBatchReader.from_stream(data), FAILURES, unreadable_stream(where)
+    ) as reader:
         return type_names(reader.schema)
 
 
@@ -150,27 +152,29 @@ def dataset_source(data: Any, request: Request) -> Source:
             fragment_scan_options=options if parquet else None,
         )
         reader = scanner.to_reader()
-        return with_types(reader.schema, iter(reader))
+        return at_least_one_batch(reader.schema, iter(reader))
 
     return StreamSource(
         request=request,
         label="an Arrow dataset",
         start=start,
-        explain=broken("the Arrow dataset"),
+        explain=unreadable_stream("the Arrow dataset"),
         shared=lambda: _fragments(data, request) if parquet else None,
     )
 
 
-def _fragments(data: Any, request: Request) -> Pieces:
+def _fragments(data: Any, request: Request) -> SendablePieces:
     """The row groups of the files of a Parquet dataset."""
 
     def split() -> list[Any]:
         return [group for fragment in data.get_fragments() for group in fragment.split_by_row_group()]
 
-    groups = attempt(split, FAILURES, broken("the Arrow dataset"))
+    groups = attempt(split, FAILURES, unreadable_stream("the Arrow dataset"))
     sizes = [sum(group.num_rows for group in found.row_groups) for found in groups]
     starts = tuple(accumulate(sizes, initial=0))[:-1]
-    return Pieces(read=partial(_read_fragment, request, data.schema), starts=starts, pieces=tuple(groups))
+    return SendablePieces(
+        read=partial(_read_fragment, request, data.schema), starts=starts, pieces=tuple(groups)
+    )
 
 
 def _read_fragment(request: Request, schema: pa.Schema, fragment: Any) -> Batches:
@@ -179,11 +183,11 @@ def _read_fragment(request: Request, schema: pa.Schema, fragment: Any) -> Batche
             schema=schema, columns=list(request.columns), batch_size=request.batch_rows, use_threads=False
         )
 
-    for batch in guarded(start(), FAILURES, broken("the Arrow dataset")):
-        yield plain(batch.select(list(request.columns)), request.kinds)
+    for batch in guarded(start(), FAILURES, unreadable_stream("the Arrow dataset")):
+        yield plain_columns(batch.select(list(request.columns)), request.kinds)
 
 
-def broken(where: str) -> Callable[[BaseException], SourceError]:
+def unreadable_stream(where: str) -> Callable[[BaseException], SourceError]:
     """An error for a stream that fails; the reader's own words are left out, since they may quote a value."""
 
     def explain(failure: BaseException) -> SourceError:

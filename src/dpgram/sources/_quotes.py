@@ -35,8 +35,8 @@ def check_quotes(path: Path, separator: str) -> None:
     after a separator, the end of a line or a quote; one of odd number closes a cell or is the first of a
     pair, so one of these follows it. The two conditions together with an even total are also sufficient.
     """
-    before = _table(separator, "\n")
-    after = _table(separator, "\r\n")
+    before = _allowed_bytes(separator, "\n")
+    after = _allowed_bytes(separator, "\r\n")
     inside = 0  # the number of quotes so far, modulo 2
     with open_bytes(path) as file:
         for start, last, block, following in _windows(file):
@@ -60,7 +60,7 @@ def check_quotes(path: Path, separator: str) -> None:
         )
 
 
-def _table(*characters: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _allowed_bytes(*characters: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     table = np.zeros(256, np.bool_)
     table[list("".join(characters).encode() + QUOTE)] = True
     return table

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError
 
-Kind = Literal["number", "text", "boolean", "date", "id"]
+DeclaredKind = Literal["number", "text", "boolean", "date", "id"]
 """What the schema says a column holds. It decides how cells that carry no type of their own are read.
 
 An id says whose row it is: `sources.ids` keeps distinct ones apart."""
@@ -34,7 +34,7 @@ class Request:
     """What is wanted of the data: these columns in this order, of these kinds, in batches of this size."""
 
     columns: tuple[str, ...]
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, DeclaredKind]
     batch_rows: int
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Partition:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class SendablePieces:
     """A table in pieces that any machine can read by itself: `read` is sent once, a piece with each task."""
 
     read: Callable[[Any], Batches]
@@ -85,7 +85,7 @@ class Source(ABC):
       untouched partition is left it helps with those of the others, so no worker idles and a source with a
       single partition is shared fairly. Order between feeds is arbitrary; an integer sum does not mind.
     * `partitions()`: the pieces themselves, for this process.
-    * `pieces()`: pieces that can be sent to other machines, where the source has such.
+    * `sendable_pieces()`: pieces that can be sent to other machines, where the source has such.
     """
 
     @property
@@ -111,15 +111,15 @@ class Source(ABC):
     def partitions(self) -> Sequence[Partition]:
         """The pieces of the table in row order; each can be read by itself, in any thread."""
 
-    def pieces(self) -> Pieces | None:
+    def sendable_pieces(self) -> SendablePieces | None:
         """The pieces of the table that other machines can read; None where only this process can."""
         return None
 
     def batches(self) -> Batches:
         """Every row once, in order, in batches of the asked columns; read ahead by a background thread."""
-        return read_ahead(self.in_turn)
+        return read_ahead(self.batches_in_this_thread)
 
-    def in_turn(self) -> Batches:
+    def batches_in_this_thread(self) -> Batches:
         """The same batches, read by the thread that asks: for workers that share the cores."""
         return (batch for part in self.partitions() for batch in part.read())
 
@@ -131,12 +131,12 @@ class Source(ABC):
         """
         if workers == 1:  # nobody else can decode meanwhile, so a background thread does
             return (_numbered(self.batches()),)
-        pool = _Pool(self.partitions())
+        pool = _PartitionPool(self.partitions())
         return tuple(pool.feed() for _ in range(workers))
 
 
 @final
-class _Shared:
+class _OpenPartition:
     """A partition being read: any worker may take its next batch."""
 
     def __init__(self, partition: Partition) -> None:
@@ -155,7 +155,7 @@ class _Shared:
 
 
 @final
-class _Pool:
+class _PartitionPool:
     """The partitions not yet begun and those under way, shared by all feeds of one pass.
 
     A forgotten feed is ended by the garbage collector, which may run in any thread and at any place, also
@@ -166,10 +166,10 @@ class _Pool:
     def __init__(self, partitions: Sequence[Partition]) -> None:
         self._lock = threading.RLock()
         self._waiting = iter(partitions)
-        self._active: list[_Shared] = []
+        self._active: list[_OpenPartition] = []
         self._failed = False
 
-    def _next(self) -> _Shared | None:
+    def _next(self) -> _OpenPartition | None:
         """An untouched partition if there is one, else one under way, else nothing."""
         with self._lock:
             if self._failed:
@@ -177,11 +177,11 @@ class _Pool:
             partition = next(self._waiting, None)
             if partition is None:
                 return next(reversed(self._active), None)
-            shared = _Shared(partition)
+            shared = _OpenPartition(partition)
             self._active.append(shared)
             return shared
 
-    def _drop(self, shared: _Shared, *, failed: bool) -> None:
+    def _drop(self, shared: _OpenPartition, *, failed: bool) -> None:
         with self._lock:
             self._failed = self._failed or failed
             self._active = [] if self._failed else [other for other in self._active if other is not shared]
@@ -284,7 +284,7 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def with_types(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Batches:
+def at_least_one_batch(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Batches:
     """The batches; where none has a row, one that is empty: its types must be refused all the same."""
     empty = True
     for batch in batches:

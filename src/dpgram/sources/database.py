@@ -10,7 +10,7 @@ from typing import Any
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
-from dpgram.sources.base import Batches, Request, Source, attempt, type_names, with_types
+from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
 
 IN_MEMORY = ":memory:"
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
@@ -70,7 +70,7 @@ def _read(relation: Any, request: Request) -> Batches:
     _refuse_lossy_ids(relation, request)
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in request.columns)
     with relation.project(quoted).to_arrow_reader(request.batch_rows) as reader:
-        yield from with_types(reader.schema, iter(reader))
+        yield from at_least_one_batch(reader.schema, iter(reader))
 
 
 def _refuse_lossy_ids(relation: Any, request: Request) -> None:

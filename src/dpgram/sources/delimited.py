@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError, require_publish
 from dpgram.sources._arrow import StreamSource
-from dpgram.sources._lazy import polars_failures, stream
+from dpgram.sources._polars_query import polars_failures, stream_polars_query
 from dpgram.sources._quotes import BLOCK, BYTE_ORDER_MARK, QUOTE, check_quotes, open_bytes
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
@@ -61,7 +61,7 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
     check_quotes(path, separator)
     ids = [name for name in request.columns if request.kinds.get(name) == "id"]
     if not ids or _is_utf8(path):
-        yield from stream(_scan(path, separator, request), request)
+        yield from stream_polars_query(_scan(path, separator, request), request)
         return
     for header, records in _chunks(path):
         frame = _scan(header + records, separator, request).collect()

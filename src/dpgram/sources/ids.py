@@ -104,7 +104,7 @@ def id_text(cell: Any) -> str | None:
     if isinstance(cell, datetime):
         return _datetime_id(cell)
     if isinstance(cell, date):
-        return _moment(_days(cell.year, cell.month, cell.day) * _DAY)
+        return _iso_text(_days(cell.year, cell.month, cell.day) * _DAY)
     return _datetime64_id(cell) if isinstance(cell, np.datetime64) else None
 
 
@@ -188,8 +188,8 @@ def _datetime_id(cell: datetime) -> str | None:
     time = seconds * 10**18 + cell.microsecond * 10**12 + getattr(cell, "nanosecond", 0) * 10**9
     offset = cell.utcoffset()
     if offset is None:
-        return _moment(day + time)
-    return _moment(day + time - offset // timedelta(microseconds=1) * 10**12) + "Z"
+        return _iso_text(day + time)
+    return _iso_text(day + time - offset // timedelta(microseconds=1) * 10**12) + "Z"
 
 
 def attoseconds(cell: np.datetime64) -> int | None:
@@ -206,10 +206,10 @@ def attoseconds(cell: np.datetime64) -> int | None:
 
 def _datetime64_id(cell: np.datetime64) -> str | None:
     ticks = attoseconds(cell)
-    return None if ticks is None else _moment(ticks)
+    return None if ticks is None else _iso_text(ticks)
 
 
-def _moment(ticks: int) -> str:
+def _iso_text(ticks: int) -> str:
     """ISO text of so many attoseconds since 1970, in any year; a midnight is written as its day."""
     days, rest = divmod(ticks, _DAY)
     year, month, day = _date(days)

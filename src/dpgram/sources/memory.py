@@ -14,7 +14,7 @@ import pyarrow as pa
 from dpgram.errors import SourceError
 from dpgram.sources.base import (
     Batches,
-    Kind,
+    DeclaredKind,
     Partition,
     Request,
     Source,
@@ -22,7 +22,7 @@ from dpgram.sources.base import (
     refuse_repeated,
     type_names,
 )
-from dpgram.sources.cells import from_objects, plain
+from dpgram.sources.plain_columns import from_objects, plain_columns
 
 SLICE_BATCHES = 16  # batches in a partition: small enough that workers end together, large enough to be cheap
 
@@ -60,7 +60,9 @@ class MemorySource(Source):
 
     def _read(self, start: int, stop: int) -> Batches:
         for first in range(start, max(stop, start + 1), self.request.batch_rows):
-            yield plain(self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds)
+            yield plain_columns(
+                self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds
+            )
 
 
 def numpy_source(data: npt.NDArray[Any], request: Request) -> Source:
@@ -197,7 +199,7 @@ def _batch(columns: Mapping[str, Any], request: Request) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _array(name: str, column: Any, kind: Kind | None) -> pa.Array:
+def _array(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     if isinstance(column, pa.ChunkedArray):
@@ -225,7 +227,7 @@ def joined(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
-def _from_numpy(column: npt.NDArray[Any], kind: Kind | None) -> pa.Array:
+def _from_numpy(column: npt.NDArray[Any], kind: DeclaredKind | None) -> pa.Array:
     mask = np.ma.getmaskarray(column) if np.ma.isMaskedArray(column) else None
     values = np.ma.getdata(column)
     if values.dtype.kind in "OSU":
@@ -281,7 +283,7 @@ def _numbers(column: Any) -> Any:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf" else column
 
 
-def _from_pandas(name: str, column: Any, kind: Kind | None) -> pa.Array:
+def _from_pandas(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
     levels = getattr(getattr(column, "cat", None), "categories", column)
     # Python's texts may hold half a surrogate pair, which Arrow would refuse with all others.
     if levels.dtype == object or getattr(levels.dtype, "storage", None) == "python":
@@ -341,7 +343,7 @@ def _polars_type(column: Any) -> str:
     return type_names(pa.schema([("", _from_polars(column.name, column, None).type)]))[""]
 
 
-def _from_polars(name: str, column: Any, kind: Kind | None) -> pa.Array:
+def _from_polars(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
     if str(column.dtype) == "Object":
         return from_objects(column.to_list(), kind)
     return attempt(

@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 from dpgram.errors import SourceError
 from dpgram.sources.base import (
     Batches,
-    Kind,
+    DeclaredKind,
     Partition,
-    Pieces,
     Request,
+    SendablePieces,
     Source,
+    at_least_one_batch,
     attempt,
     guarded,
     type_names,
-    with_types,
 )
-from dpgram.sources.cells import from_objects, plain
 from dpgram.sources.files import unreadable
+from dpgram.sources.plain_columns import from_objects, plain_columns
 from dpgram.sources.remote import RemoteFile
 
 FAILURES = (pa.ArrowException, OSError, ValueError, EOFError)
@@ -73,10 +73,10 @@ class ParquetSource(Source):
             for run in self.runs
         )
 
-    def pieces(self) -> Pieces:
+    def sendable_pieces(self) -> SendablePieces:
         """Runs of row groups, for machines that see the same files under the same names."""
         starts = tuple(run.first_row for run in self.runs)
-        return Pieces(read=partial(_read, self.request), starts=starts, pieces=self.runs)
+        return SendablePieces(read=partial(_read, self.request), starts=starts, pieces=self.runs)
 
 
 def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
@@ -85,13 +85,15 @@ def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
     def start() -> Batches:
         with _file(run.path, buffer_size=PAGE_BUFFER) as file:
             if not run.groups:
-                yield from with_types(pa.schema([file.schema_arrow.field(name) for name in inside]), iter(()))
+                yield from at_least_one_batch(
+                    pa.schema([file.schema_arrow.field(name) for name in inside]), iter(())
+                )
             yield from file.iter_batches(
                 request.batch_rows, row_groups=run.groups, columns=inside, use_threads=threads
             )
 
     for batch in guarded(start(), FAILURES, _explain(run.path)):
-        yield plain(_ordered(batch, run.keys, request), request.kinds)
+        yield plain_columns(_ordered(batch, run.keys, request), request.kinds)
 
 
 def _file(path: Path | RemoteFile, buffer_size: int = 0) -> pq.ParquetFile:
@@ -176,5 +178,5 @@ def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Req
     return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
 
 
-def _constant(value: str | None, kind: Kind | None, rows: int) -> pa.Array:
+def _constant(value: str | None, kind: DeclaredKind | None, rows: int) -> pa.Array:
     return from_objects([value], kind).take(pa.array(np.zeros(rows, np.int64)))

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
-from dpgram.sources.base import Batches, Request, Source, attempt, type_names, with_types
-from dpgram.sources.cells import from_objects
+from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
+from dpgram.sources.plain_columns import from_objects
 
 Pair = tuple[Any, str]
 SCHEMES: Final = ("postgresql://", "postgres://")
@@ -95,7 +95,7 @@ def _rows(connection: Any, query: str, request: Request) -> Iterator[pa.RecordBa
         cursor.execute(_around(quoted, query))
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
             reader = cursor.fetch_record_batch()
-            yield from with_types(reader.schema, iter(reader))
+            yield from at_least_one_batch(reader.schema, iter(reader))
             return
         while rows := cursor.fetchmany(request.batch_rows):
             cells = [

@@ -8,46 +8,55 @@ from dpgram import _when_used
 
 if TYPE_CHECKING:
     from dpgram.sums.base import Accumulator, Statistic, Sum
-    from dpgram.sums.column_moments import ColumnMomentsOf, ExactColumnMoments
-    from dpgram.sums.counts import BinsOf, CountsOf, ExactCounts, LengthsOf, OctavesOf, RowsOf
+    from dpgram.sums.column_moments import ColumnMomentsStatistic, ExactColumnMoments
+    from dpgram.sums.counts import (
+        BinsStatistic,
+        CountsStatistic,
+        ExactCounts,
+        LengthsStatistic,
+        OctavesStatistic,
+        RowsStatistic,
+    )
     from dpgram.sums.exact_gram import ExactGram, GramSum
-    from dpgram.sums.grams import GramOf
-    from dpgram.sums.levels import ExactLevels, LevelsOf
-    from dpgram.sums.moments import ExactMoments, MomentsOf
-    from dpgram.sums.target import TargetOf
+    from dpgram.sums.grams import GramStatistic
+    from dpgram.sums.levels import ExactLevels, LevelsStatistic
+    from dpgram.sums.moments import ExactMoments, MomentsStatistic
+    from dpgram.sums.target import TargetStatistic
 
 __all__ = [
     "Accumulator",
-    "BinsOf",
-    "ColumnMomentsOf",
-    "CountsOf",
+    "BinsStatistic",
+    "ColumnMomentsStatistic",
+    "CountsStatistic",
     "ExactColumnMoments",
     "ExactCounts",
     "ExactGram",
     "ExactLevels",
     "ExactMoments",
-    "GramOf",
+    "GramStatistic",
     "GramSum",
-    "LengthsOf",
-    "LevelsOf",
-    "MomentsOf",
-    "OctavesOf",
-    "RowsOf",
+    "LengthsStatistic",
+    "LevelsStatistic",
+    "MomentsStatistic",
+    "OctavesStatistic",
+    "RowsStatistic",
     "Statistic",
     "Sum",
-    "TargetOf",
+    "TargetStatistic",
 ]
 
 __getattr__, __dir__ = _when_used(
     __name__,
     {
         "dpgram.sums.base": "Accumulator Statistic Sum",
-        "dpgram.sums.column_moments": "ColumnMomentsOf ExactColumnMoments",
-        "dpgram.sums.counts": "BinsOf CountsOf ExactCounts LengthsOf OctavesOf RowsOf",
+        "dpgram.sums.column_moments": "ColumnMomentsStatistic ExactColumnMoments",
+        "dpgram.sums.counts": (
+            "BinsStatistic CountsStatistic ExactCounts LengthsStatistic OctavesStatistic RowsStatistic"
+        ),
         "dpgram.sums.exact_gram": "ExactGram GramSum",
-        "dpgram.sums.grams": "GramOf",
-        "dpgram.sums.levels": "ExactLevels LevelsOf",
-        "dpgram.sums.moments": "ExactMoments MomentsOf",
-        "dpgram.sums.target": "TargetOf",
+        "dpgram.sums.grams": "GramStatistic",
+        "dpgram.sums.levels": "ExactLevels LevelsStatistic",
+        "dpgram.sums.moments": "ExactMoments MomentsStatistic",
+        "dpgram.sums.target": "TargetStatistic",
     },
 )

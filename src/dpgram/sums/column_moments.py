@@ -15,10 +15,10 @@ import numpy.typing as npt
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.sums._cells import ExactCells
+from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
-from dpgram.sums.grams import outside
-from dpgram.sums.moments import refuse_split
+from dpgram.sums.grams import uncounted_rows
+from dpgram.sums.moments import refuse_groups_and_weights
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -39,7 +39,7 @@ class ExactColumnMoments(ExactCells):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnMomentsOf(Statistic):
+class ColumnMomentsStatistic(Statistic):
     """The moments of these columns, each by itself; a cell that is missing or not finite counts nowhere."""
 
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class ColumnMomentsOf(Statistic):
         return ColumnMomentsAccumulator(self, rules)
 
     def zero(self, rules: RowRules) -> tuple[ExactColumnMoments, ...]:
-        refuse_split(rules)
+        refuse_groups_and_weights(rules)
         return (ExactColumnMoments(np.zeros((3, len(self.columns)), np.int64), PolicyCounts()),)
 
 
@@ -58,8 +58,8 @@ class ColumnMomentsOf(Statistic):
 class ColumnMomentsAccumulator:
     """Puts cells on the lattice and adds up their powers."""
 
-    def __init__(self, statistic: ColumnMomentsOf, rules: RowRules) -> None:
-        refuse_split(rules)
+    def __init__(self, statistic: ColumnMomentsStatistic, rules: RowRules) -> None:
+        refuse_groups_and_weights(rules)
         source = rules.schema.source_columns
         self._bounds = statistic.bounds
         self._places = [source.index(name) for name in statistic.columns]
@@ -70,7 +70,7 @@ class ColumnMomentsAccumulator:
         """Add up the cells that are there; with units, those of one row of each."""
         chosen = rows.one_row_per_unit
         read = int(rows.placed.sum())
-        self._counts += outside(rows) + PolicyCounts(
+        self._counts += uncounted_rows(rows) + PolicyCounts(
             rows_read=read, rows_used=len(chosen), rows_dropped=read - len(chosen)
         )
         for column, (place, ends) in enumerate(zip(self._places, self._bounds, strict=True)):

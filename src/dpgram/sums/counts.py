@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.measurements import LENGTHS
+from dpgram.document.measurements import LENGTH_BINS
 from dpgram.document.octaves import OCTAVES, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.encoder import Encoder, PolicyCounts
-from dpgram.sums._cells import ExactCells
+from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import outside
-from dpgram.sums.lengths import length_places
-from dpgram.sums.zoom import FINEST, finest_places
+from dpgram.sums.grams import uncounted_rows
+from dpgram.sums.row_lengths import length_bins
+from dpgram.sums.zoom import FINEST, finest_bins
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -40,7 +40,7 @@ class ExactCounts(ExactCells):
     MAGIC: ClassVar[bytes] = b"dpgram exact counts, not private, 1\n"
 
 
-class CountsOf(Statistic):
+class CountsStatistic(Statistic):
     """Histograms of one row of each unit, or of every row."""
 
     __slots__ = ()
@@ -75,7 +75,7 @@ class CountsAccumulator:
     Proof: proofs/measurements.md#measurements-sensitivity.
     """
 
-    def __init__(self, statistic: CountsOf, rules: RowRules) -> None:
+    def __init__(self, statistic: CountsStatistic, rules: RowRules) -> None:
         self._statistic, self._rules = statistic, rules
         self._cells = np.zeros(statistic.shape, np.int64)
         self._counts = PolicyCounts()
@@ -84,7 +84,9 @@ class CountsAccumulator:
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # Every row that is placed is read; of those, one of each unit is used.
-        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
+        self._counts += uncounted_rows(rows) + PolicyCounts(
+            rows_read=read, rows_used=used, rows_dropped=read - used
+        )
         # So few rows at a time that a float adds 2^30 for each of them exactly.
         for start in range(0, len(chosen), EXACT_ROWS):
             self._add(rows, chosen[start : start + EXACT_ROWS])
@@ -111,7 +113,7 @@ def _lines(rows: CountedRows, chosen: Integers, columns: tuple[str, ...], rules:
 
 @final
 @dataclass(frozen=True, slots=True)
-class RowsOf(CountsOf):
+class RowsStatistic(CountsStatistic):
     """The number of rows in which all of these columns are there."""
 
     columns: tuple[str, ...]
@@ -130,7 +132,7 @@ class RowsOf(CountsOf):
 
 @final
 @dataclass(frozen=True, slots=True)
-class OctavesOf(CountsOf):
+class OctavesStatistic(CountsStatistic):
     """Signed powers of two of numeric columns: wide enough for every float.
 
     Proof: proofs/bounds.md#bounds-parts.
@@ -148,7 +150,7 @@ class OctavesOf(CountsOf):
 
 @final
 @dataclass(frozen=True, slots=True)
-class BinsOf(CountsOf):
+class BinsStatistic(CountsStatistic):
     """Equal bins of numeric columns between public or published bounds; beyond them, the bin at the end.
 
     Proof: proofs/bounds.md#bounds-parts.
@@ -164,12 +166,12 @@ class BinsOf(CountsOf):
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         lines = _lines(rows, chosen, self.columns, rules)
-        return np.stack([finest_places(line, *ends) for line, ends in zip(lines, self.bounds, strict=True)])
+        return np.stack([finest_bins(line, *ends) for line, ends in zip(lines, self.bounds, strict=True)])
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class LengthsOf(CountsOf):
+class LengthsStatistic(CountsStatistic):
     """Squared lengths of encoded rows, on the lattice, in equal bins.
 
     Proof: proofs/bounds.md#bounds-parts.
@@ -179,7 +181,7 @@ class LengthsOf(CountsOf):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 1, LENGTHS
+        return 1, LENGTH_BINS
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         """The bin of each row's squared length."""
@@ -188,6 +190,6 @@ class LengthsOf(CountsOf):
         numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
         found = np.full((1, len(chosen)), -1)
         (usable,) = np.nonzero(encoder.usable(numbers.T))
-        chunks = [length_places(chunk.lines) for chunk in encoder.encode_array(numbers[usable])]
+        chunks = [length_bins(chunk.lines) for chunk in encoder.encode_array(numbers[usable])]
         found[0, usable] = np.concatenate(chunks) if chunks else []
         return found

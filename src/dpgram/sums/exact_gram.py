@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.encoder import EncodedRows, PolicyCounts
+from dpgram.rows.encoder import EncodedChunk, PolicyCounts
 
 EXACT_ROWS: Final = 1 << 22
 """Rows whose products a float64 adds up exactly in any order: 2^22 · 2^30 = 2^52 < 2^53."""
@@ -180,7 +180,7 @@ class GramSum:
         self._pending = 0
         self._counts = PolicyCounts()
 
-    def add(self, chunk: EncodedRows) -> None:
+    def add(self, chunk: EncodedChunk) -> None:
         """Add the rows of an encoder's chunk."""
         rows = chunk.lines.shape[1]
         if self._pending + rows > EXACT_ROWS:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True)
-class GramOf(Statistic):
+class GramStatistic(Statistic):
     """The Gram matrix of the columns of `encoder`'s schema, one for each group.
 
     Proof: proofs/units.md#units-claim.
@@ -63,7 +63,7 @@ class GramAccumulator:
         (taken,) = np.nonzero(placed & (counted | ~usable))
         taken = taken[np.argsort(groups[taken], kind="stable")]
         ends = np.cumsum(np.bincount(groups[taken], minlength=len(sums))).tolist()
-        sums[0].note(outside(rows))
+        sums[0].note(uncounted_rows(rows))
         for number, total in enumerate(sums):
             total.note(
                 PolicyCounts(
@@ -83,14 +83,14 @@ class GramAccumulator:
 
     def _counted(self, rows: CountedRows, usable: Mask) -> tuple[Mask, Integers | None]:
         """Which rows count, and of how many of its unit each is one (none, where there are no units)."""
-        rule = self._rules.rule
+        rule = self._rules.unit_rule
         if rule is None:
             return usable, None
-        from dpgram.rows.units import chosen
+        from dpgram.rows.units import rows_that_count
 
         units, counted = rows.units, usable.copy()
-        counted[usable] = chosen(
-            units[usable], rows.seeds[usable], rows.rows.numbers[usable], rule.rows_at_most
+        counted[usable] = rows_that_count(
+            units[usable], rows.unit_hashes[usable], rows.rows.numbers[usable], rule.rows_at_most
         )
         if rule.counts == "rows":
             return counted, np.full(len(rows.rows), rule.rows_at_most)
@@ -98,7 +98,7 @@ class GramAccumulator:
         return counted, np.maximum(sizes[units], 1)
 
 
-def outside(rows: CountedRows) -> PolicyCounts:
+def uncounted_rows(rows: CountedRows) -> PolicyCounts:
     """The units of these rows, and the rows that count nowhere: without a unit, a group or a weight."""
     lost = rows.rows.without_unit
     elsewhere = int(np.sum(~rows.placed))

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from dpgram.errors import DpgramError
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.rows.level_buckets import LONGEST_LEVEL
-from dpgram.sums._cells import packed, unpacked
+from dpgram.rows.learnt_levels import LONGEST_LEVEL
+from dpgram.sums._exact_cells import packed, unpacked
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import outside
+from dpgram.sums.grams import uncounted_rows
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -66,7 +66,7 @@ class ExactLevels:
 
 @final
 @dataclass(frozen=True, slots=True)
-class LevelsOf(Statistic):
+class LevelsStatistic(Statistic):
     """The texts of columns without listed levels; longer ones than a level may be count nowhere.
 
     Proof: proofs/levels.md#levels-claim.
@@ -101,7 +101,9 @@ class LevelsAccumulator:
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # As in every other sum: what is public of a first pass must not depend on what comes first in it.
-        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
+        self._counts += uncounted_rows(rows) + PolicyCounts(
+            rows_read=read, rows_used=used, rows_dropped=read - used
+        )
         for start in range(0, len(chosen), EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
             weights = rows.lattice_weights(piece).astype(np.float64)

@@ -19,10 +19,10 @@ from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.sums._cells import ExactCells
+from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import outside
+from dpgram.sums.grams import uncounted_rows
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -77,7 +77,7 @@ class Reweighting:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MomentsOf(Statistic):
+class MomentsStatistic(Statistic):
     """The moments of `columns` and `target`; a row with a number that is not finite counts nowhere.
 
     Whether anything succeeds depends on no row. Proof: proofs/adassp.md#adassp-lattice.
@@ -94,7 +94,7 @@ class MomentsOf(Statistic):
         return MomentsAccumulator(self, rules)
 
     def zero(self, rules: RowRules) -> tuple[ExactMoments, ...]:
-        refuse_split(rules)
+        refuse_groups_and_weights(rules)
         return (ExactMoments.zero(len(self.columns)),)
 
     def lattice_rows(self, x: Floats, y: Floats) -> Floats:
@@ -135,8 +135,8 @@ class MomentsOf(Statistic):
 class MomentsAccumulator:
     """Puts rows on the lattice and adds their products up."""
 
-    def __init__(self, statistic: MomentsOf, rules: RowRules) -> None:
-        refuse_split(rules)
+    def __init__(self, statistic: MomentsStatistic, rules: RowRules) -> None:
+        refuse_groups_and_weights(rules)
         source = rules.schema.source_columns
         self._statistic = statistic
         self._places = [source.index(name) for name in (*statistic.columns, statistic.target)]
@@ -148,7 +148,9 @@ class MomentsAccumulator:
         lines = np.ascontiguousarray(rows.rows.numbers[rows.one_row_per_unit][:, self._places].T)
         whole = np.isfinite(lines).all(axis=0)
         read, used = int(rows.placed.sum()), int(whole.sum())
-        self._counts += outside(rows) + PolicyCounts(rows_read=read, rows_used=used, rows_dropped=read - used)
+        self._counts += uncounted_rows(rows) + PolicyCounts(
+            rows_read=read, rows_used=used, rows_dropped=read - used
+        )
         kept = np.ascontiguousarray(lines[:, whole])
         self._cells += products(self._statistic.lattice_rows(kept[:-1], kept[-1]))
 
@@ -196,7 +198,7 @@ def power(base: Floats, exponent: float) -> Floats:
     return found
 
 
-def refuse_split(rules: RowRules) -> None:
+def refuse_groups_and_weights(rules: RowRules) -> None:
     """These sums know one group of rows, each of which counts alike."""
     if rules.by is not None or rules.weight is not None:
         raise DpgramError("moments are not added up by group or weight", remedy="Leave by and weight out")

@@ -21,8 +21,8 @@ from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema
 from dpgram.sums.base import Statistic
-from dpgram.sums.grams import outside
-from dpgram.sums.moments import ExactMoments, products, refuse_split
+from dpgram.sums.grams import uncounted_rows
+from dpgram.sums.moments import ExactMoments, products, refuse_groups_and_weights
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -33,8 +33,8 @@ Floats = npt.NDArray[np.float64]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How far one row can reach, in lattice units; from the public schema alone."""
+class TargetBounds:
+    """Bounds on the features and the target of one row, in lattice units; from the public schema alone."""
 
     target: int
     """The target's place among the encoded columns."""
@@ -89,44 +89,44 @@ class Reach:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetOf(Statistic):
+class TargetStatistic(Statistic):
     """The sums of one target; the same policies for missing and unknown values as in `publish`.
 
     Proof: proofs/joint.md#joint-bounds.
     """
 
     encoder: Encoder
-    reach: Reach
+    row_bounds: TargetBounds
 
     def accumulator(self, rules: RowRules) -> TargetAccumulator:
         """Working memory of one thread."""
         return TargetAccumulator(self, rules)
 
     def zero(self, rules: RowRules) -> tuple[ExactMoments, ...]:
-        refuse_split(rules)
-        return (ExactMoments.zero(len(self.reach.features)),)
+        refuse_groups_and_weights(rules)
+        return (ExactMoments.zero(len(self.row_bounds.features)),)
 
     def lattice_rows(self, lines: Floats) -> Floats:
         """(q, t) of encoded rows held by columns: one line per column, the target last.
 
         Proof: proofs/joint.md#joint-bounds.
         """
-        reach = self.reach
-        features = shortened(lines[list(reach.features)], reach.x_squared)
-        return np.vstack([features, np.clip(lines[reach.target], -reach.y, reach.y)])
+        row_bounds = self.row_bounds
+        features = shortened(lines[list(row_bounds.features)], row_bounds.x_squared)
+        return np.vstack([features, np.clip(lines[row_bounds.target], -row_bounds.y, row_bounds.y)])
 
 
 @final
 class TargetAccumulator:
     """Encodes rows and adds their products up."""
 
-    def __init__(self, statistic: TargetOf, rules: RowRules) -> None:
-        refuse_split(rules)
+    def __init__(self, statistic: TargetStatistic, rules: RowRules) -> None:
+        refuse_groups_and_weights(rules)
         source = rules.schema.source_columns
         self._statistic = statistic
         self._encoder = statistic.encoder.batch_encoder()
         self._places = [source.index(name) for name in statistic.encoder.schema.source_columns]
-        width = len(statistic.reach.features) + 1
+        width = len(statistic.row_bounds.features) + 1
         self._cells = np.zeros((width, width), np.int64)
         self._counts = PolicyCounts()
 
@@ -134,7 +134,7 @@ class TargetAccumulator:
         """Encode the rows; with units, one of each."""
         chosen = rows.one_row_per_unit
         over = int(rows.placed.sum()) - len(chosen)
-        self._counts += outside(rows) + PolicyCounts(rows_read=over, rows_dropped=over)
+        self._counts += uncounted_rows(rows) + PolicyCounts(rows_read=over, rows_dropped=over)
         numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, self._places])
         for chunk in self._encoder.encode_array(numbers):
             self._cells += products(self._statistic.lattice_rows(chunk.lines))

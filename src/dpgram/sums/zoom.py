@@ -1,4 +1,4 @@
-"""Sixteen equal bins of each column, looked at several times: closer where two of them hold nearly all of it.
+"""Finer bounds of a numeric column: noisy counts in 16 equal bins, several times, zooming in on full ones.
 
 A year or a density near 1 varies little beside its size. Powers of two see its size, and sixteen bins between
 two of them nothing else: so the next look goes to the two bins that are full, eight times closer. A column
@@ -15,7 +15,7 @@ from typing import Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.privacy.counts import CountLaw
+from dpgram.privacy.count_noise import CountLaw
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ def zoom_steps(law: CountLaw) -> int:
     return ZOOM_STEPS if law == "discrete-gaussian" else 1
 
 
-def finest_places(values: Floats, low: float, high: float) -> Integers:
+def finest_bins(values: Floats, low: float, high: float) -> Integers:
     """The finest bin of each value, the bin at the end for what lies outside; −1 where it is not finite.
 
     Proof: proofs/bounds.md#bounds-parts.

@@ -328,7 +328,7 @@ def test_bootstrap_agrees_with_the_closed_form_and_is_reproducible() -> None:
 def test_sampled_releases_warn_and_the_bootstrap_follows_them(law: WishartSketch | InverseWishart) -> None:
     """Their error depends on the table: the closed form is cautious, the bootstrap closer to the truth."""
     published = law.redraw(GRAM, np.random.default_rng(1))
-    noise = EncodedNoise.of(law.near(published, np.random.default_rng(0)))
+    noise = EncodedNoise.of(law.stand_in(published, np.random.default_rng(0)))
     assert not noise.added
     moments = Moments(gram=published, schema=SCHEMA, noise=noise, radius=SCHEMA.max_norm_squared**0.5)
     assert moments.rows == pytest.approx(20_000, rel=0.2)

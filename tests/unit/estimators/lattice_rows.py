@@ -11,7 +11,7 @@ from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
-from dpgram.sums.moments import MomentsOf
+from dpgram.sums.moments import MomentsStatistic
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class BoundedRows:
 
     x: np.ndarray
     y: np.ndarray
-    statistic: MomentsOf
+    statistic: MomentsStatistic
     table: np.ndarray
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray, *, x_norm: float, y_bound: float) -> Self:
         names = tuple(f"x{place}" for place in range(x.shape[1]))
-        statistic = MomentsOf(columns=names, target="y", x_norm=x_norm, y_bound=y_bound)
+        statistic = MomentsStatistic(columns=names, target="y", x_norm=x_norm, y_bound=y_bound)
         table = np.column_stack([x, y])
         whole = table[np.isfinite(table).all(axis=1)]
         rows = statistic.lattice_rows(np.ascontiguousarray(whole[:, :-1].T), whole[:, -1].copy())

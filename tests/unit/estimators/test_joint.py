@@ -25,18 +25,18 @@ from dpgram.publishing.measurements.target import SQUARE_SHARE, TargetedGaussian
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.sums.moments import ExactMoments
-from dpgram.sums.target import Reach, TargetOf, shortened
+from dpgram.sums.target import TargetBounds, TargetStatistic, shortened
 
 ADJACENCIES = ["add-remove", "replace-one"]
 NUMBERS = Schema(numeric("a", -1, 1), numeric("b", 0, 10), numeric("y", -3, 3))
 
 
-def small_reach(x_squared: int, y: int, width: int = 2) -> Reach:
-    return Reach(target=width, features=tuple(range(width)), x_squared=x_squared, y=y, unit=1.0)
+def small_reach(x_squared: int, y: int, width: int = 2) -> TargetBounds:
+    return TargetBounds(target=width, features=tuple(range(width)), x_squared=x_squared, y=y, unit=1.0)
 
 
-def joint_sums(table: object, schema: Schema, reach: Reach, missing: str) -> ExactMoments:
-    statistic = TargetOf(encoder=Encoder(schema, missing=missing), reach=reach)
+def joint_sums(table: object, schema: Schema, row_bounds: TargetBounds, missing: str) -> ExactMoments:
+    statistic = TargetStatistic(encoder=Encoder(schema, missing=missing), row_bounds=row_bounds)
     (found,) = add_up(
         table, Pass(rules=RowRules(schema=schema, missing=missing), statistics=(statistic,)), threads=1
     )
@@ -73,8 +73,8 @@ def test_without_a_clip_the_sums_are_blocks_of_the_exact_gram() -> None:
         "g": generator.choice(["u", "v", "w"], 5000),
         "y": generator.normal(0, 2, 5000),
     }
-    reach = Reach.of(schema, "y", None)
-    found = joint_sums(table, schema, reach, "drop")
+    row_bounds = TargetBounds.of(schema, "y", None)
+    found = joint_sums(table, schema, row_bounds, "drop")
     whole = gram(table, schema).cells
     assert np.array_equal(found.xx, whole[:-1, :-1])
     assert np.array_equal(found.xy, whole[:-1, -1])
@@ -82,9 +82,9 @@ def test_without_a_clip_the_sums_are_blocks_of_the_exact_gram() -> None:
 
 
 def test_the_order_of_rows_changes_no_bit() -> None:
-    table, reach = rows(3000, 1), Reach.of(NUMBERS, "y", 1.2)
-    one = joint_sums(table, NUMBERS, reach, "drop")
-    other = joint_sums(table[::-1], NUMBERS, reach, "drop")
+    table, row_bounds = rows(3000, 1), TargetBounds.of(NUMBERS, "y", 1.2)
+    one = joint_sums(table, NUMBERS, row_bounds, "drop")
+    other = joint_sums(table[::-1], NUMBERS, row_bounds, "drop")
     assert np.array_equal(one.xx, other.xx)
     assert np.array_equal(one.xy, other.xy)
     assert one.yy == other.yy
@@ -98,15 +98,15 @@ def test_the_order_of_rows_changes_no_bit() -> None:
 )
 def test_one_more_row_never_moves_the_sums_beyond_the_reach(row, clip, missing) -> None:
     """The whole way from floats to integers: whatever the row, its part is within (Q², QT, T²)."""
-    reach = Reach.of(NUMBERS, "y", clip)
+    row_bounds = TargetBounds.of(NUMBERS, "y", clip)
     table = rows(20, 2)
-    before = joint_sums(table, NUMBERS, reach, missing)
-    after = joint_sums(np.vstack([table, row]), NUMBERS, reach, missing)
+    before = joint_sums(table, NUMBERS, row_bounds, missing)
+    after = joint_sums(np.vstack([table, row]), NUMBERS, row_bounds, missing)
     xx, xy, yy = after.xx - before.xx, after.xy - before.xy, after.yy - before.yy
-    assert int((xx.astype(object) ** 2).sum()) <= reach.x_squared**2
-    assert int((xy.astype(object) ** 2).sum()) <= reach.x_squared * reach.y**2
-    assert 0 <= yy <= reach.y**2
-    assert np.trace(xx) <= reach.x_squared
+    assert int((xx.astype(object) ** 2).sum()) <= row_bounds.x_squared**2
+    assert int((xy.astype(object) ** 2).sum()) <= row_bounds.x_squared * row_bounds.y**2
+    assert 0 <= yy <= row_bounds.y**2
+    assert np.trace(xx) <= row_bounds.x_squared
 
 
 @pytest.mark.parametrize("relation", ADJACENCIES)
@@ -118,7 +118,7 @@ def test_mu_covers_every_pair_of_neighbours_on_small_lattices(relation, x_square
         sigma_xx=10 * shape[0],
         sigma_xy=10 * shape[1],
         sigma_yy=10 * shape[2],
-        reach=small_reach(x_squared, y),
+        row_bounds=small_reach(x_squared, y),
         adjacency=adjacency(relation),
     )
     side = math.isqrt(x_squared)
@@ -146,7 +146,7 @@ def test_mu_covers_every_pair_of_neighbours_on_small_lattices(relation, x_square
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_calibration_never_under_protects_and_wastes_nothing(relation, epsilon, delta, clip) -> None:
     law = TargetedGaussian.calibrated(
-        Guarantee(epsilon, delta), Reach.of(NUMBERS, "y", clip), adjacency(relation)
+        Guarantee(epsilon, delta), TargetBounds.of(NUMBERS, "y", clip), adjacency(relation)
     )
     assert GaussianCurve(law.mu).delta(epsilon - 1e-8) <= delta * (1 - 1e-8) * (1 + 1e-9)
     assert law.mu > (1 - 1e-9) * discrete_mu_at_most(epsilon, delta)
@@ -157,8 +157,8 @@ def test_calibration_never_under_protects_and_wastes_nothing(relation, epsilon, 
 @pytest.mark.parametrize("factor", [0.7, 0.9, 1.1, 1.4])
 @pytest.mark.parametrize("which", ["sigma_xx", "sigma_xy"])
 def test_other_shares_of_the_same_mu_forecast_more_error(relation, factor, which) -> None:
-    reach = Reach.of(NUMBERS, "y", None)
-    best = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, adjacency(relation))
+    row_bounds = TargetBounds.of(NUMBERS, "y", None)
+    best = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), row_bounds, adjacency(relation))
     moved = replace(best, **{which: factor * getattr(best, which)})
     stretch = moved.mu / best.mu  # back to the same mu, yᵀy's share kept in proportion
     fair = replace(moved, sigma_xx=stretch * moved.sigma_xx, sigma_xy=stretch * moved.sigma_xy)
@@ -174,40 +174,42 @@ def test_other_shares_of_the_same_mu_forecast_more_error(relation, factor, which
 def test_less_noise_than_one_release_for_every_target(width: int) -> None:
     """Against the symmetric Gaussian of [x, y] with the same bounds, in both noises that a fit meets."""
     schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(width)), numeric("y", -1, 1))
-    reach = Reach.of(schema, "y", 1.0)
-    law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, adjacency("add-remove"))
-    any_target = (reach.x_squared + reach.y**2) / discrete_mu_at_most(1.0, 1e-6)
+    row_bounds = TargetBounds.of(schema, "y", 1.0)
+    law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), row_bounds, adjacency("add-remove"))
+    any_target = (row_bounds.x_squared + row_bounds.y**2) / discrete_mu_at_most(1.0, 1e-6)
     assert law.sigma_xx < any_target
     assert law.sigma_xy < 0.9 * any_target / math.sqrt(2.0)
 
 
 def test_pure_guarantees_and_vanishing_noise_are_refused() -> None:
-    reach = Reach.of(NUMBERS, "y", None)
+    row_bounds = TargetBounds.of(NUMBERS, "y", None)
     with pytest.raises(MechanismError, match="pure"):
-        TargetedGaussian.calibrated(Guarantee(1.0), reach, adjacency("add-remove"))
+        TargetedGaussian.calibrated(Guarantee(1.0), row_bounds, adjacency("add-remove"))
     with pytest.raises(GuaranteeError, match="integer noise"):
         TargetedGaussian.calibrated(
-            Guarantee(1.0, 1e-6), Reach.of(NUMBERS, "y", 0.01), adjacency("add-remove")
+            Guarantee(1.0, 1e-6), TargetBounds.of(NUMBERS, "y", 0.01), adjacency("add-remove")
         )
 
 
 def test_a_target_with_levels_and_an_empty_clip_are_refused() -> None:
     with pytest.raises(SchemaError, match="not one number"):
-        Reach.of(Schema(numeric("a", 0, 1), categorical("g", ["u", "v"])), "g", None)
+        TargetBounds.of(Schema(numeric("a", 0, 1), categorical("g", ["u", "v"])), "g", None)
     with pytest.raises(SchemaError, match="positive"):
-        Reach.of(NUMBERS, "y", -1.0)
+        TargetBounds.of(NUMBERS, "y", -1.0)
     with pytest.raises(SchemaError, match="no room"):
-        Reach.of(NUMBERS, "y", 1e-9)
+        TargetBounds.of(NUMBERS, "y", 1e-9)
 
 
 def test_one_law_fits_every_cell_once_the_target_has_its_length() -> None:
     """Scaled by k, Xᵀy has the off-diagonal noise of XᵀX; the exact part is the exact Gram, reweighted."""
-    table, reach = rows(500, 3), Reach.of(NUMBERS, "y", None)
-    law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), reach, adjacency("add-remove"))
-    noisy = NoisySums.of(law.draw(joint_sums(table, NUMBERS, reach, "drop"), SeededEntropy(1)), law, "seeded")
+    table, row_bounds = rows(500, 3), TargetBounds.of(NUMBERS, "y", None)
+    law = TargetedGaussian.calibrated(Guarantee(1.0, 1e-6), row_bounds, adjacency("add-remove"))
+    noisy = NoisySums.of(
+        law.draw(joint_sums(table, NUMBERS, row_bounds, "drop"), SeededEntropy(1)), law, "seeded"
+    )
     assert noisy.target_scale * law.sigma_xy == pytest.approx(law.sigma_xx / math.sqrt(2.0))
     moments = noisy.moments(NUMBERS, "y", public_rows=None, complete_groups=True)
     assert moments.schema.column("y").weight == pytest.approx(noisy.target_scale)
-    assert moments.gram[0, 0] == pytest.approx(float(noisy.xx[0, 0]) * reach.unit**2)
-    assert moments.gram[0, 3] == pytest.approx(float(noisy.xy[0]) * reach.unit**2 * noisy.target_scale)
+    assert moments.gram[0, 0] == pytest.approx(float(noisy.xx[0, 0]) * row_bounds.unit**2)
+    assert moments.gram[0, 3] == pytest.approx(float(noisy.xy[0]) * row_bounds.unit**2 * noisy.target_scale)
     assert not moments.clipped

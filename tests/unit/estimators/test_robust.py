@@ -18,7 +18,7 @@ from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.sums.moments import MomentsOf, Reweighting, power
+from dpgram.sums.moments import MomentsStatistic, Reweighting, power
 
 from .lattice_rows import BoundedRows
 
@@ -204,7 +204,7 @@ def test_other_rows_change_no_bit_of_a_weighted_row() -> None:
     generator = np.random.default_rng(5)
     x, y = generator.standard_normal((50, 300)), generator.standard_normal(300)
     theta = tuple(generator.standard_normal(50).tolist())
-    rows = MomentsOf(
+    rows = MomentsStatistic(
         columns=tuple(f"x{i}" for i in range(50)),
         target="y",
         x_norm=5.0,
@@ -229,7 +229,7 @@ def test_coefficients_that_are_no_numbers_leave_rows_of_zeros() -> None:
     x, y = np.array([[0.5, -0.5, 0.0]]), np.array([0.1, 0.2, 0.3])
     for slope in (math.nan, math.inf, -math.inf, 1e308):
         weights = Reweighting(theta=(slope,), floor=0.1, power=1.0)
-        rows = MomentsOf(columns=("x",), target="y", x_norm=1.0, y_bound=1.0, reweighting=weights)
+        rows = MomentsStatistic(columns=("x",), target="y", x_norm=1.0, y_bound=1.0, reweighting=weights)
         found = rows.lattice_rows(x, y)
         assert np.isfinite(found).all()
         assert np.abs(found).max() <= 2**15

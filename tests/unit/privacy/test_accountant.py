@@ -35,9 +35,8 @@ from dpgram.privacy.accountant import (
     guarantee_of,
     price,
 )
-from dpgram.privacy.curves.loss_distribution import SideBySideCurve, gaussian_deltas_up
-from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.sampling.exact import (
+from dpgram.privacy.curves.loss_distribution import ComposedCurve, gaussian_deltas_up
+from dpgram.privacy.exact_sums import (
     UNITS,
     float_down,
     float_up,
@@ -46,6 +45,7 @@ from dpgram.privacy.sampling.exact import (
     units_down,
     units_up,
 )
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reference" / "dp_accounting.json"
 CURRENCIES: tuple[Currency, ...] = ("mu2", "rho", "epsilon")
@@ -353,12 +353,12 @@ class TestInsideOneEvent:
     @pytest.mark.parametrize("mu", [0.0, 0.3])
     def test_the_grid_is_above_the_enumeration_and_close(self, mu: float) -> None:
         epsilons = [0.01 * (7 + k) + 0.0003 * k * k for k in range(12)]
-        exact, grid = SideBySideCurve.of(epsilons, mu), SideBySideCurve.of(epsilons, mu, most_atoms=4000)
+        exact, grid = ComposedCurve.of(epsilons, mu), ComposedCurve.of(epsilons, mu, most_atoms=4000)
         assert len(grid.losses) < len(exact.losses)
         step = 2.0 * sum(epsilons) / 4000
         for epsilon in np.linspace(0.01, 1.7, 15):
             assert exact.delta(epsilon) <= grid.delta(epsilon) <= exact.delta(epsilon - step)
-        coarse = SideBySideCurve.of(epsilons, mu, most_atoms=100)
+        coarse = ComposedCurve.of(epsilons, mu, most_atoms=100)
         assert coarse.delta(0.7) > grid.delta(0.7)
 
     def test_many_different_parts(self) -> None:

@@ -163,20 +163,20 @@ def test_stacked_sensitivity_by_brute_force(seed: int) -> None:
             value + p2 * (a**2 * y**2 + b**2 * other**2 - 2 * y * other * dot) + p3 * (y**2 - other**2) ** 2
         )
         best = max(best, float(value.max()))
-    bound = ReplaceOne().stacked(bx, by, (p1, p2, p3)) ** 2
+    bound = ReplaceOne().stacked_mu(bx, by, (p1, p2, p3)) ** 2
     assert best <= bound * EXACT
     assert best >= bound * (1 - 2e-3)
     added = p1 * bx**4 + p2 * bx**2 * by**2 + p3 * by**4
-    assert AddRemove().stacked(bx, by, (p1, p2, p3)) ** 2 == pytest.approx(added, rel=1e-12)
+    assert AddRemove().stacked_mu(bx, by, (p1, p2, p3)) ** 2 == pytest.approx(added, rel=1e-12)
 
 
 def test_stacked_meets_every_branch() -> None:
     """An interior b, b = 0 and b = By each give the largest value for some precisions."""
     bx = by = 1.0
-    assert ReplaceOne().stacked(bx, by, (1.0, 0.1, 1.0)) ** 2 == pytest.approx(2 + 0.1 + 1, rel=1e-9)
+    assert ReplaceOne().stacked_mu(bx, by, (1.0, 0.1, 1.0)) ** 2 == pytest.approx(2 + 0.1 + 1, rel=1e-9)
     # With the cross term dominating, y' = −y and x' = x: p₂·(2·Bx·By)².
-    assert ReplaceOne().stacked(bx, by, (1e-6, 1.0, 1e-6)) ** 2 == pytest.approx(4.0, rel=1e-5)
-    interior = ReplaceOne().stacked(bx, by, (1e-4, 1.0, 20.0)) ** 2
+    assert ReplaceOne().stacked_mu(bx, by, (1e-6, 1.0, 1e-6)) ** 2 == pytest.approx(4.0, rel=1e-5)
+    interior = ReplaceOne().stacked_mu(bx, by, (1e-4, 1.0, 20.0)) ** 2
     b = 0.5 - math.sqrt(0.25 - 1 / 40)
     assert interior == pytest.approx((1 + b) ** 2 + 20 * (1 - b * b) ** 2, rel=1e-3)
     assert interior > 1.0001 * max(1 + 20.0, 4.0)
@@ -187,7 +187,7 @@ def test_relations_are_values_with_one_name_each() -> None:
     assert adjacency("replace-one") == ReplaceOne()
     assert AddRemove() != ReplaceOne()
     assert len({AddRemove(), AddRemove(), ReplaceOne()}) == 2
-    assert (AddRemove().gram_trace_steps, ReplaceOne().gram_trace_steps) == (1, 2)
+    assert (AddRemove().units_changed, ReplaceOne().units_changed) == (1, 2)
     assert [relation.name for relation in RELATIONS] == ["add-remove", "replace-one"]
 
 
@@ -213,8 +213,8 @@ def test_nonsense_is_refused(relation: Adjacency, s: float) -> None:
         lambda: relation.utility_range(s),
         lambda: relation.inverse_frobenius(s, 1.0),
         lambda: relation.inverse_frobenius(1.0, s),
-        lambda: relation.stacked(1.0, 1.0, (1.0, s, 1.0)),
-        lambda: relation.stacked(1.0, s, (1.0, 1.0, 1.0)),
+        lambda: relation.stacked_mu(1.0, 1.0, (1.0, s, 1.0)),
+        lambda: relation.stacked_mu(1.0, s, (1.0, 1.0, 1.0)),
     ):
         with pytest.raises(GuaranteeError):
             call()

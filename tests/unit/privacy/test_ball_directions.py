@@ -24,7 +24,7 @@ from dpgram.privacy.sampling._balls import START_BITS, RandomBytes, Uniforms, de
 from dpgram.privacy.sampling.bingham import candidates_at_once
 from dpgram.privacy.sampling.directions import Deflated, Frame, deflation_matrix, frame_matrix
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.privacy.sampling.envelope import LARGEST_EXPONENT, SLACK_AT_MOST, Candidate, Envelope, Near
+from dpgram.privacy.sampling.envelope import LARGEST_EXPONENT, SLACK_AT_MOST, Candidate, Envelope, MatrixBall
 from dpgram.sums.exact_gram import MAX_ROWS
 
 Cells = npt.NDArray[np.int64]
@@ -39,13 +39,13 @@ def some_gram(seed: int, width: int, rows: float = 1e4, fall: float = 1.0) -> Ce
     return lower + np.tril(lower, -1).T
 
 
-def near(gram: Cells) -> Near:
-    return Near(mid=arb_mat(gram.tolist()), error=arb(0))
+def near(gram: Cells) -> MatrixBall:
+    return MatrixBall(mid=arb_mat(gram.tolist()), error=arb(0))
 
 
-def envelope_of(gram: Cells, temperature: float) -> Envelope:
+def envelope_of(gram: Cells, inverse_temperature: float) -> Envelope:
     with ctx.workprec(START_BITS):
-        found = Envelope.around(near(gram), temperature / ROW_NORM_SQUARED)
+        found = Envelope.around(near(gram), inverse_temperature / ROW_NORM_SQUARED)
     assert found is not None
     return found
 
@@ -81,10 +81,10 @@ def streams(seed: int, envelopes: list[Envelope], *, replayed: bool) -> Iterator
 
             return Uniforms.known(numerators, bits, more)
 
-    def noted(rest: Near, temperature: float) -> Envelope | None:
+    def noted(rest: MatrixBall, inverse_temperature: float) -> Envelope | None:
         if replayed:
             return next(left)
-        found = around(rest, temperature)
+        found = around(rest, inverse_temperature)
         if found is not None:
             envelopes.append(found)
         return found
@@ -148,8 +148,8 @@ def test_refinement_is_really_entered_and_the_default_needs_none(name: str) -> N
 
 def test_more_bits_move_nothing_out_of_its_ball() -> None:
     frame = Frame(GRAM, SeededEntropy(3).random_bytes, 64)
-    for temperature in COLD[:3].tolist():
-        frame.next(temperature)
+    for inverse_temperature in COLD[:3].tolist():
+        frame.next(inverse_temperature)
         frame.reduce()
     before, balls = frame.rest, [direction.ball for direction in frame.drawn]
     frame.extend()
@@ -174,7 +174,7 @@ def test_the_slack_is_a_bound_and_a_small_one(seed: int, width: int, logarithm: 
     assert made.slack * width < SLACK_AT_MOST
     with ctx.workprec(2000):
         identity = arb_mat(np.eye(width, dtype=int).tolist())
-        form = identity * arb(made.level) - arb_mat(gram.tolist()) * arb(made.temperature)
+        form = identity * arb(made.level) - arb_mat(gram.tolist()) * arb(made.inverse_temperature)
         off = identity - made.root.transpose() * form * made.root
         norm = sum((x * x for x in off.entries()), arb(0)).sqrt()
         assert norm < made.slack
@@ -185,11 +185,11 @@ def test_the_slack_is_a_bound_and_a_small_one(seed: int, width: int, logarithm: 
 def test_a_matrix_that_floats_take_for_singular_has_an_envelope_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the floats' factor, and with one that is wrong, the steps find the root from afar."""
     gram = some_gram(5, 6, 2.0**27, 9.0)
-    temperature = LARGEST_EXPONENT * 2.0**-27
-    usual = envelope_of(gram, temperature)
+    inverse_temperature = LARGEST_EXPONENT * 2.0**-27
+    usual = envelope_of(gram, inverse_temperature)
     for start in (np.zeros((6, 6)), np.full((6, 6), 3.0)):
         monkeypatch.setattr(ball_envelope, "_float_root", lambda *_, s=start: s)
-        found = envelope_of(gram, temperature)
+        found = envelope_of(gram, inverse_temperature)
         assert found.slack * 6 < SLACK_AT_MOST
         assert found.level == usual.level
     monkeypatch.undo()
@@ -218,13 +218,13 @@ def test_floats_bound_the_slack_where_they_can(
 def test_the_distance_in_floats_is_a_bound(seed: int, width: int, logarithm: float, wrong: float) -> None:
     """|I − WᵀSW|_F with 2,000 bits, also for a W that is not quite the root."""
     gram = some_gram(seed, width)
-    temperature = 10.0 ** (logarithm - 4.0) / ROW_NORM_SQUARED
-    exponent = temperature * gram.astype(np.float64)
+    inverse_temperature = 10.0 ** (logarithm - 4.0) / ROW_NORM_SQUARED
+    exponent = inverse_temperature * gram.astype(np.float64)
     level = float(np.linalg.eigvalsh(exponent)[-1]) + 0.5
     root = ball_envelope._float_root(level, exponent) * (1.0 + wrong)
     with ctx.workprec(2000):
         identity = arb_mat(np.eye(width, dtype=int).tolist())
-        form = identity * arb(level) - arb_mat(gram.tolist()) * arb(temperature)
+        form = identity * arb(level) - arb_mat(gram.tolist()) * arb(inverse_temperature)
         exact = arb_mat(root.tolist())
         off = identity - exact.transpose() * form * exact
         norm = sum((x * x for x in off.entries()), arb(0)).sqrt()
@@ -233,7 +233,7 @@ def test_the_distance_in_floats_is_a_bound(seed: int, width: int, logarithm: flo
 
 def test_what_is_not_known_well_enough_has_no_envelope() -> None:
     gram = some_gram(2, 3)
-    vague = Near(mid=arb_mat(gram.tolist()), error=arb(2.0**30))
+    vague = MatrixBall(mid=arb_mat(gram.tolist()), error=arb(2.0**30))
     with ctx.workprec(START_BITS):
         assert Envelope.around(vague, 1.0 / ROW_NORM_SQUARED) is None
         assert Envelope.around(vague, 1e-6 / ROW_NORM_SQUARED) is not None
@@ -264,7 +264,7 @@ def test_floats_reject_only_what_balls_reject_and_nearly_all_of_it(
 def test_a_verdict_waits_until_the_rest_is_known() -> None:
     gram, random_bytes = some_gram(6, 4), SeededEntropy(6).random_bytes
     made = envelope_of(gram, 1e-3)
-    vague = Near(mid=near(gram).mid, error=arb(100.0 / made.temperature))
+    vague = MatrixBall(mid=near(gram).mid, error=arb(100.0 / made.inverse_temperature))
     verdicts = set()
     for words in made.candidates(random_bytes):
         candidate = Candidate(words, random_bytes)
@@ -297,7 +297,7 @@ def test_no_acceptance_is_above_one_and_one_is_attained(width: int, cold: float)
     normals = generator.standard_normal((20_000, width))
     points = normals @ made.floats.T
     directions = points / np.linalg.norm(points, axis=1)[:, None]
-    forms = np.einsum("ij,jk,ik->i", directions, gram.astype(float), directions) * made.temperature
+    forms = np.einsum("ij,jk,ik->i", directions, gram.astype(float), directions) * made.inverse_temperature
     ratio = 2.0 * (1.0 - made.slack) * (normals**2).sum(axis=1) / (points**2).sum(axis=1) / width
     heights = forms - made.level + 0.5 * width * (1.0 + np.log(ratio))
     assert -1e-3 < heights.max() <= 1e-6
@@ -356,7 +356,7 @@ def test_multiples_of_the_identity_leave_nothing_in_doubt(width: int, level: int
     gram, random_bytes = level * np.eye(width, dtype=np.int64), SeededEntropy(1).random_bytes
     deflated = Deflated(gram, random_bytes)
     deflated.next(0.1)
-    assert deflated.held() == level
+    assert deflated.value_held() == level
     found = deflation_matrix(gram, 0.1, 1, lambda: 5, random_bytes)
     assert abs(int(np.trace(found)) - level - 5) <= width / 2
     assert (frame_matrix(gram, np.ones(width), [level] * width, random_bytes) == gram).all()
@@ -369,7 +369,7 @@ def test_what_is_held_is_what_is_subtracted() -> None:
     for _ in range(2):
         deflated.next(10.0)
         before = float(np.trace(deflated.rest.floats()))
-        deflated.values.append(deflated.held())
+        deflated.values.append(deflated.value_held())
         deflated.reduce()
         assert float(np.trace(deflated.rest.floats())) == pytest.approx(before - deflated.values[-1], abs=1.0)
         column = deflated.drawn[-1].ball
@@ -384,10 +384,10 @@ def test_integers_wait_until_the_rest_is_known() -> None:
     deflated.next(1.0)
     exact = deflated.rest
     with ctx.workprec(START_BITS):
-        assert deflated._held() is not None
+        assert deflated._value_held() is not None
         assert deflated.cells() is not None
-        deflated.rest = Near(mid=exact.mid, error=arb(1))
-        assert deflated._held() is None
+        deflated.rest = MatrixBall(mid=exact.mid, error=arb(1))
+        assert deflated._value_held() is None
         assert deflated.cells() is None
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgram.privacy.sampling import _ball_sampler as ball_sampler
 from dpgram.privacy.sampling import _balls as balls
+from dpgram.privacy.sampling import _laplace as laplace_sampler
 from dpgram.privacy.sampling import _wishart as ball_wishart
 
 GRAM = np.array([[9, 1, -4], [1, 7, 2], [-4, 2, 8]], dtype=np.int64) * 10**7
@@ -41,7 +41,7 @@ def streams(seed: int) -> Iterator[list[int]]:
 
     real = balls.Uniforms
     with pytest.MonkeyPatch.context() as patch:
-        for module in (balls, ball_sampler, ball_wishart):
+        for module in (balls, laplace_sampler, ball_wishart):
             patch.setattr(module, "Uniforms", numbered)
         yield read
 
@@ -55,7 +55,7 @@ DRAWS: dict[str, Callable[[int], object]] = {
     "almost singular": lambda start: ball_wishart.wishart(ALMOST_SINGULAR, 1.0, 40, bytes, start_bits=start),
     "inverse-wishart": lambda start: ball_wishart.inverse_wishart(GRAM, 3e7, 5, bytes, start_bits=start),
     "added rows": lambda start: ball_wishart.added_rows(3, 1e9, 7, bytes, start_bits=start),
-    "norm-laplace": lambda start: ball_sampler.norm_laplace(3, 1e12, bytes, start_bits=start),
+    "norm-laplace": lambda start: laplace_sampler.norm_laplace(3, 1e12, bytes, start_bits=start),
 }
 
 
@@ -100,7 +100,7 @@ def test_only_the_lower_triangle_is_read() -> None:
 
 def test_together_brings_all_to_the_same_depth() -> None:
     few, many = balls.Uniforms(1, bytes, 8), balls.Uniforms(1, bytes, 64)
-    both = balls.Together(few, many)
+    both = balls.RevealedTogether(few, many)
     assert both.bits == 8
     both.extend()
     assert (few.bits, many.bits) == (16, 64)

@@ -163,7 +163,7 @@ def test_stacked_sigmas_spend_mu_exactly_and_beat_other_splits(relation: Adjacen
     sigmas = stacked_sigmas(relation, mu=mu, x_norm=x_norm, y_bound=y_bound, costs=costs)
 
     def spent(values: tuple[float, ...]) -> float:
-        return relation.stacked(x_norm, y_bound, (values[0] ** -2, values[1] ** -2, values[2] ** -2))
+        return relation.stacked_mu(x_norm, y_bound, (values[0] ** -2, values[1] ** -2, values[2] ** -2))
 
     def cost(values: tuple[float, ...]) -> float:
         return sum(c * v * v for c, v in zip(costs, values, strict=True))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import MechanismError
-from dpgram.privacy.sampling import _ball_sampler as ball_sampler
+from dpgram.privacy.sampling import _laplace as laplace_sampler
 from dpgram.privacy.sampling.entropy import (
     LARGEST_SCALE,
     Entropy,
@@ -138,19 +138,19 @@ def test_refining_few_bits_gives_the_matrix_that_many_bits_give(
     """The integers are a function of the endless bit streams alone: where one starts cannot matter."""
     uniforms = 2 * width * (width + 1)
     theta = 2.0**log_theta
-    coarse = ball_sampler.matrix_laplace(width, theta, Streams(seed, uniforms), start_bits=start)
-    fine = ball_sampler.matrix_laplace(width, theta, Streams(seed, uniforms), start_bits=1024)
+    coarse = laplace_sampler.matrix_laplace(width, theta, Streams(seed, uniforms), start_bits=start)
+    fine = laplace_sampler.matrix_laplace(width, theta, Streams(seed, uniforms), start_bits=1024)
     assert (coarse == fine).all()
 
 
 def test_refinement_is_really_entered_and_default_precision_needs_none() -> None:
     width = 3
     streams = Streams(1, 2 * width * (width + 1))
-    ball_sampler.matrix_laplace(width, 2.0**-30, streams, start_bits=8)
+    laplace_sampler.matrix_laplace(width, 2.0**-30, streams, start_bits=8)
     assert streams.read > 1
     streams = Streams(1, 2 * width * (width + 1))
-    ball_sampler.matrix_laplace(width, 2.0**-30, streams)
-    assert streams.read == ball_sampler.START_BITS // 8
+    laplace_sampler.matrix_laplace(width, 2.0**-30, streams)
+    assert streams.read == laplace_sampler.START_BITS // 8
 
 
 def test_extreme_uniforms_are_refined_not_guessed() -> None:
@@ -162,7 +162,7 @@ def test_extreme_uniforms_are_refined_not_guessed() -> None:
         zeros += 1
         return bytes(count) if zeros == 1 else b"\xff" * count
 
-    drawn = ball_sampler.matrix_laplace(1, 1e-3, mostly_zero, start_bits=8)
+    drawn = laplace_sampler.matrix_laplace(1, 1e-3, mostly_zero, start_bits=8)
     assert zeros >= 2
     assert type(drawn[0, 0]) is int
 
@@ -176,7 +176,7 @@ def test_the_matrix_agrees_with_floats_on_the_same_uniforms() -> None:
     normals = np.column_stack([length * np.sin(angle), length * np.cos(angle)]).ravel()
     first, second = normals.reshape(2, width + 1, width)
     expected = (first.T @ first - second.T @ second) / (2.0 * theta)
-    drawn = ball_sampler.matrix_laplace(width, theta, Streams(3, uniforms))
+    drawn = laplace_sampler.matrix_laplace(width, theta, Streams(3, uniforms))
     np.testing.assert_allclose(drawn.astype(float), expected, atol=0.51, rtol=1e-12)
 
 

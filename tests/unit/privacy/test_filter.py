@@ -36,9 +36,9 @@ from dpgram.privacy.accountant import (
     delta_of,
     price,
 )
+from dpgram.privacy.exact_sums import float_down, root_down
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
 from dpgram.privacy.ledger import Ledger
-from dpgram.privacy.sampling.exact import float_down, root_down
 
 Floats = npt.NDArray[np.float64]
 

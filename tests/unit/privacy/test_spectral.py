@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpgram.privacy.curves.spectral import alignments, falling, temperatures
+from dpgram.privacy.curves.spectral import alignments, falling, shared_inverse_temperatures
 from dpgram.privacy.sampling.bingham import draw_frame
 
 vectors = arrays(np.float64, st.integers(1, 12), elements=st.floats(-1e6, 1e6))
@@ -43,7 +43,7 @@ def test_the_budget_is_spent_whatever_the_eigenvalues(
 ) -> None:
     width = len(values) + beyond
     for split in ("forecast", "adaptive", "uniform"):
-        found = temperatures(values, total, 1.0, split=split, norm=norm, width=width)
+        found = shared_inverse_temperatures(values, total, 1.0, split=split, norm=norm, width=width)
         assert (found >= 0.0).all()
         np.testing.assert_allclose(np.linalg.norm(found, ord=norm), total, rtol=1e-9)
         assert beyond or found[-1] == 0.0
@@ -55,7 +55,7 @@ def test_no_other_split_has_less_forecast_error(norm: int) -> None:
     gaps = np.triu(np.subtract.outer(values, values), 1)[:-1]
     sharp, blind = gaps.sum(axis=1), (gaps**2).sum(axis=1)
     for total in (0.01, 0.3, 5.0):
-        found = temperatures(values, total, 1.0, split="forecast", norm=norm, width=6)[:-1]
+        found = shared_inverse_temperatures(values, total, 1.0, split="forecast", norm=norm, width=6)[:-1]
         least = np.sum(sharp / (found + sharp / blind))
         generator = np.random.default_rng(1)
         for spread in (0.02, 0.3, 3.0):
@@ -67,7 +67,7 @@ def test_no_other_split_has_less_forecast_error(norm: int) -> None:
 
 def test_equal_eigenvalues_share_equally() -> None:
     tied = np.full(4, 3.0) + np.array([1e-12, 0.0, 0.0, 0.0])
-    found = temperatures(tied, 0.9, 1.0, split="forecast", norm=1, width=4)
+    found = shared_inverse_temperatures(tied, 0.9, 1.0, split="forecast", norm=1, width=4)
     np.testing.assert_allclose(found, [0.3, 0.3, 0.3, 0.0])
 
 
@@ -82,8 +82,8 @@ def test_alignments_keep_the_trace(values: np.ndarray, cold: float) -> None:
 def test_alignments_are_those_of_drawn_frames(cold: float) -> None:
     """Within four standard errors of 400 frames and 6% of the largest eigenvalue: it is a model."""
     values, generator = np.array([100.0, 40.0, 15.0, 5.0, 1.0]), np.random.default_rng(3)
-    coldness = np.array([cold, cold, 0.5 * cold, 0.1 * cold])
-    frames = [draw_frame(np.diag(values), coldness, generator) for _ in range(400)]
+    inverse_temperatures = np.array([cold, cold, 0.5 * cold, 0.1 * cold])
+    frames = [draw_frame(np.diag(values), inverse_temperatures, generator) for _ in range(400)]
     held = np.array([np.einsum("ij,i,ij->j", frame, values, frame) for frame in frames])
     error = 4.0 * held.std(axis=0) / 20.0 + 6.0
-    assert (np.abs(alignments(values, coldness)[:4] - held.mean(axis=0)) < error).all()
+    assert (np.abs(alignments(values, inverse_temperatures)[:4] - held.mean(axis=0)) < error).all()

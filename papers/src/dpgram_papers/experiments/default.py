@@ -78,7 +78,7 @@ def _moments(
     noisy: Array, law: Law, *, bound: float = 1.0, constant: bool = False, rows: int | None = None
 ) -> Moments:
     unit = bound**2 / ROW_NORM_SQUARED
-    seen = law.near(noisy * ROW_NORM_SQUARED, simulation(0)) if isinstance(law, SampledLaw) else law
+    seen = law.stand_in(noisy * ROW_NORM_SQUARED, simulation(0)) if isinstance(law, SampledLaw) else law
     return Moments(
         gram=noisy * bound**2,
         schema=_schema(len(noisy), constant=constant),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         gaussian_sigma,
         stacked_sigmas,
     )
-    from dpgram.privacy.curves.loss_distribution import LeakyCurve, SideBySideCurve
+    from dpgram.privacy.curves.loss_distribution import ComposedCurve, LeakyCurve
     from dpgram.privacy.curves.wishart import (
         AdaptiveCurve,
         AdditiveWishartCurve,
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptiveCurve",
     "AdditiveWishartCurve",
+    "ComposedCurve",
     "ConcentratedCurve",
     "GaussianCurve",
     "InverseWishartCurve",
     "LeakyCurve",
     "PrivacyCurve",
     "PureCurve",
-    "SideBySideCurve",
     "SketchCurve",
     "discrete_gaussian_sigma",
     "discrete_mu_at_most",
@@ -46,7 +46,7 @@ __getattr__, __dir__ = _when_used(
         "dpgram.privacy.curves.calibrate": (
             "discrete_gaussian_sigma discrete_mu_at_most gaussian_sigma stacked_sigmas"
         ),
-        "dpgram.privacy.curves.loss_distribution": "LeakyCurve SideBySideCurve",
+        "dpgram.privacy.curves.loss_distribution": "LeakyCurve ComposedCurve",
         "dpgram.privacy.curves.wishart": "AdaptiveCurve AdditiveWishartCurve InverseWishartCurve SketchCurve",
     },
 )

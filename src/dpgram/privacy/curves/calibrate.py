@@ -116,7 +116,7 @@ def stacked_sigmas(
     start = [math.log(math.sqrt(cost) / reach) for cost, reach in zip(costs, reaches, strict=True)]
     logs = start if adjacency.name == "add-remove" else _refined(adjacency, x_norm, y_bound, costs, start)
     precisions = (math.exp(logs[0]), math.exp(logs[1]), math.exp(logs[2]))
-    scale = adjacency.stacked(x_norm, y_bound, precisions) / mu
+    scale = adjacency.stacked_mu(x_norm, y_bound, precisions) / mu
     return _sigma(scale, precisions[0]), _sigma(scale, precisions[1]), _sigma(scale, precisions[2])
 
 
@@ -133,7 +133,7 @@ def _refined(
     def objective(free: list[float]) -> float:
         precisions = (math.exp(start[0]), math.exp(free[0]), math.exp(free[1]))
         noise = sum(cost / precision for cost, precision in zip(costs, precisions, strict=True))
-        return math.log(noise) + 2.0 * math.log(adjacency.stacked(x_norm, y_bound, precisions))
+        return math.log(noise) + 2.0 * math.log(adjacency.stacked_mu(x_norm, y_bound, precisions))
 
     found = minimize(objective, start[1:], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13})
     return [start[0], *map(float, found.x)]

@@ -27,7 +27,7 @@ from scipy.special import erfcx, ndtr
 
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.curves.rounding import SLACK
-from dpgram.privacy.sampling.exact import float_up
+from dpgram.privacy.exact_sums import float_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,7 +42,7 @@ _FLOOR: Final = 1e-290
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class SideBySideCurve(PrivacyCurve):
+class ComposedCurve(PrivacyCurve):
     """δ(ε) = E h_μ(ε − S) for pure parts with summed loss S beside Gaussian parts of μ (0: none).
 
     Proof: proofs/filters.md#filters-inside.

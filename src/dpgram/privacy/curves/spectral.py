@@ -74,7 +74,7 @@ def adaptive_floor(value_scale: float, width: int) -> float:
     return float(value_scale * np.log(2.0 * width / 0.05))
 
 
-def temperatures(
+def shared_inverse_temperatures(
     values: FloatArray, total: float, floor: float, *, split: Split, norm: int, width: int
 ) -> FloatArray:
     """c_1 … c_k with ‖c‖_p = total, for k noisy eigenvalues: zero for a direction that need not be paid.
@@ -137,8 +137,8 @@ def _least_error(sharp: FloatArray, blind: FloatArray, total: float, norm: int) 
     return found
 
 
-def alignments(values: FloatArray, coldness: FloatArray) -> FloatArray:
-    """E θ_iᵀCθ_i for eigenvalues λ(C), i = 1 … d, in the mean over the tilts; `coldness` holds c_1 … c_k.
+def alignments(values: FloatArray, inverse_temperatures: FloatArray) -> FloatArray:
+    """E θ_iᵀCθ_i for eigenvalues λ(C), i = 1 … d, in the mean over the tilts, at c_1 … c_k.
 
     θ_i ∝ exp(c·uᵀRu) has E u_j² ≈ t_j = 1/(b + 2c(μ_1 − μ_j)) for the eigenvalues μ of the rest R, with the b
     that makes Σ t_j = 1 (right for blind and for sharp laws). What it misses of μ_1 stays with the others:
@@ -146,17 +146,19 @@ def alignments(values: FloatArray, coldness: FloatArray) -> FloatArray:
     """
     rest = np.array(values, dtype=np.float64)
     found = np.empty(len(rest))
-    for i, cold in enumerate(coldness):
+    for i, cold in enumerate(inverse_temperatures):
         levels = cold * (rest[0] - rest)
         shares = 1.0 / (envelope_parameter(levels) + 2.0 * levels)
         missed = (rest[0] - rest) * shares
         found[i] = rest[0] - missed.sum()
         rest = (rest + missed)[1:]
-    found[len(coldness) :] = rest.mean() if len(rest) else 0.0
+    found[len(inverse_temperatures) :] = rest.mean() if len(rest) else 0.0
     return found
 
 
-def tilt_variances(values: FloatArray, coldness: FloatArray, value_scale: float, rank: int) -> FloatArray:
+def tilt_variances(
+    values: FloatArray, inverse_temperatures: FloatArray, value_scale: float, rank: int
+) -> FloatArray:
     """E(Ĉ − C)²_ij in the eigenbasis of C, for descending λ(C) and small tilts of the directions.
 
     With Δ = λ_i − λ_j the tilt of θ_i towards direction j > i has variance t = 1/(b_i + 2c_iΔ), which is
@@ -168,7 +170,7 @@ def tilt_variances(values: FloatArray, coldness: FloatArray, value_scale: float,
     width = len(values)
     gaps = np.maximum(np.subtract.outer(values, values), 0.0)
     tilts = np.zeros((width, width))
-    for i, cold in enumerate(coldness):
+    for i, cold in enumerate(inverse_temperatures):
         levels = cold * gaps[i, i:]
         tilts[i, i:] = 1.0 / (envelope_parameter(levels) + 2.0 * levels)
     tilts = np.triu(tilts, 1)
@@ -183,7 +185,9 @@ def tilt_variances(values: FloatArray, coldness: FloatArray, value_scale: float,
     return variances
 
 
-def deflation_variances(values: FloatArray, coldness: float, value_scale: float, rank: int) -> FloatArray:
+def deflation_variances(
+    values: FloatArray, inverse_temperature: float, value_scale: float, rank: int
+) -> FloatArray:
     """E(Ĉ − C)²_ij of Kapralov and Talwar's form, as `tilt_variances`.
 
     What a tilted θ_i leaves in the cell ij is still there when direction j is drawn, and found then; only the
@@ -191,9 +195,11 @@ def deflation_variances(values: FloatArray, coldness: float, value_scale: float,
     """
     width = len(values)
     smaller = np.minimum.outer(values, values)
-    tilts = 1.0 / (2.0 * coldness * smaller + 2.0)
+    tilts = 1.0 / (2.0 * inverse_temperature * smaller + 2.0)
     variances = smaller**2 * tilts
-    never_found = values[:rank, None] ** 2 / (2.0 * coldness * (values[:rank, None] - values[rank:]) + 2.0)
+    never_found = values[:rank, None] ** 2 / (
+        2.0 * inverse_temperature * (values[:rank, None] - values[rank:]) + 2.0
+    )
     variances[:rank, rank:] = never_found
     variances[rank:, :rank] = never_found.T
     variances[rank:, rank:] = 0.0
@@ -221,7 +227,9 @@ def sample_eigenvectors(
     values = falling(np.linalg.eigvalsh(matrix)[::-1][:rank] + value_noise(value_scale, rank))
     floor = adaptive_floor(value_scale, width)
     frame = draw_frame(
-        matrix, temperatures(values, total, floor, split=split, norm=norm, width=width), generator
+        matrix,
+        shared_inverse_temperatures(values, total, floor, split=split, norm=norm, width=width),
+        generator,
     )
     rebuilt = (frame * values) @ frame.T
     return 0.5 * (rebuilt + rebuilt.T)
@@ -231,7 +239,7 @@ def sample_deflation(
     matrix: FloatArray,
     *,
     value_scale: float,
-    temperature: float,
+    inverse_temperature: float,
     rank: int,
     value_noise: ValueNoise,
     generator: np.random.Generator,
@@ -243,7 +251,7 @@ def sample_deflation(
     rest = np.array(matrix, dtype=np.float64)
     rebuilt = np.zeros_like(rest)
     for _ in range(rank):
-        direction = draw_direction(temperature * rest, generator).direction
+        direction = draw_direction(inverse_temperature * rest, generator).direction
         value = direction @ rest @ direction + value_noise(value_scale, 1)
         part = value[0] * np.outer(direction, direction)
         rest -= part

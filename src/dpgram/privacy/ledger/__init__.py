@@ -2,6 +2,6 @@
 
 from dpgram.privacy.ledger.history import ledger_history
 from dpgram.privacy.ledger.ledger import Entry, Ledger
-from dpgram.privacy.ledger.left import Left
+from dpgram.privacy.ledger.remaining import Left
 
 __all__ = ["Entry", "Ledger", "Left", "ledger_history"]

@@ -34,7 +34,9 @@ def ledger_plot(ledger: Ledger, *, path: str | Path | None = None, dark: bool = 
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axis.set_xlabel("charge")
     axis.set_ylabel("share of the budget")
-    told = ledger.guarantee
-    axis.set_title(f"Budget ε = {told.epsilon:g}, δ = {told.delta:g}: {shares.sum():.1%} spent", loc="left")
+    budget = ledger.guarantee
+    axis.set_title(
+        f"Budget ε = {budget.epsilon:g}, δ = {budget.delta:g}: {shares.sum():.1%} spent", loc="left"
+    )
     figure.legend(loc="outside lower left", frameon=False, ncols=3)
     return finished(figure, path, dark=dark)

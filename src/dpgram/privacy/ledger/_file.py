@@ -21,6 +21,7 @@ from msgspec import Meta
 
 from dpgram.errors import DpgramError, LedgerError
 from dpgram.privacy.events import Event
+from dpgram.privacy.exact_sums import UNITS
 from dpgram.privacy.ledger._sqlite import (
     ALTERED,
     connected,
@@ -30,7 +31,6 @@ from dpgram.privacy.ledger._sqlite import (
     sync_folder,
     transaction,
 )
-from dpgram.privacy.sampling.exact import UNITS
 
 VERSION: Final = 1
 _APPLICATION: Final = 0x6470676C  # "dpgl", in the header of the file

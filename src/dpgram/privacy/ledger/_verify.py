@@ -11,7 +11,7 @@ from dpgram.privacy.ledger._file import LedgerTerms, Link
 from dpgram.privacy.receipt import Receipt
 
 
-class Paid(Protocol):
+class PaidRelease(Protocol):
     """What `verify` needs of a release."""
 
     @property
@@ -31,7 +31,7 @@ class Paid(Protocol):
         """Which of several releases that one charge paid for; None where it paid for this one alone."""
 
 
-Proof: TypeAlias = Receipt | Paid
+ReleaseOrReceipt: TypeAlias = Receipt | PaidRelease
 """A release, or its bare receipt."""
 
 
@@ -47,7 +47,9 @@ class Verification:
 
 
 def verification(
-    terms: LedgerTerms, links: tuple[Link, ...], releases: Iterable[Proof] | Mapping[str, Proof]
+    terms: LedgerTerms,
+    links: tuple[Link, ...],
+    releases: Iterable[ReleaseOrReceipt] | Mapping[str, ReleaseOrReceipt],
 ) -> Verification:
     """What the releases say about a chain that was found whole; `LedgerError` lists disagreements."""
     named = _named(releases)
@@ -62,7 +64,9 @@ def verification(
     return Verification(releases=len(named), entries=len(links), unclaimed=unclaimed)
 
 
-def _problems(terms: LedgerTerms, links: tuple[Link, ...], named: Mapping[str, Proof]) -> list[str]:
+def _problems(
+    terms: LedgerTerms, links: tuple[Link, ...], named: Mapping[str, ReleaseOrReceipt]
+) -> list[str]:
     problems: list[str] = []
     first_with: dict[tuple[str, str | None], str] = {}
     whole: dict[str, bool] = {}
@@ -107,7 +111,7 @@ def _mismatch(terms: LedgerTerms, links: tuple[Link, ...], receipt: Receipt) -> 
     return None
 
 
-def _other_terms(terms: LedgerTerms, proof: Proof) -> str | None:
+def _other_terms(terms: LedgerTerms, proof: ReleaseOrReceipt) -> str | None:
     if isinstance(proof, Receipt) or (proof.adjacency, proof.unit) == (terms.adjacency, terms.unit):
         return None
     return f"was made for {proof.adjacency} neighbours of {unit_words(proof.unit)}, not as charged"
@@ -118,11 +122,13 @@ def unit_words(unit: str | None) -> str:
     return "one row" if unit is None else f"one {unit!r}"
 
 
-def _named(releases: Iterable[Proof] | Mapping[str, Proof]) -> dict[str, Proof]:
+def _named(
+    releases: Iterable[ReleaseOrReceipt] | Mapping[str, ReleaseOrReceipt],
+) -> dict[str, ReleaseOrReceipt]:
     if isinstance(releases, Mapping):
         return dict(releases)
     return {f"release {index}": proof for index, proof in enumerate(releases, start=1)}
 
 
-def _receipts(proof: Proof) -> tuple[Receipt, ...]:
+def _receipts(proof: ReleaseOrReceipt) -> tuple[Receipt, ...]:
     return (proof,) if isinstance(proof, Receipt) else proof.receipts

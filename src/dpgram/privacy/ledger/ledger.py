@@ -32,15 +32,21 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import _file as ledger_file
-from dpgram.privacy.ledger._verify import Paid, Proof, Verification, unit_words, verification
-from dpgram.privacy.ledger.left import Left, advice, apart, largest_release
+from dpgram.privacy.ledger._verify import (
+    PaidRelease,
+    ReleaseOrReceipt,
+    Verification,
+    unit_words,
+    verification,
+)
+from dpgram.privacy.ledger.remaining import Left, advice, in_distinct_digits, largest_release
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Entry", "Ledger", "Left", "Paid", "Receipt", "Verification"]
+__all__ = ["Entry", "Ledger", "Left", "PaidRelease", "Receipt", "Verification"]
 
 TIMEOUT: Final = 60.0
 """Seconds a charge waits for others to finish theirs."""
@@ -311,7 +317,7 @@ class Ledger:
                 )
         return None
 
-    def verify(self, releases: Iterable[Proof] | Mapping[str, Proof]) -> Verification:
+    def verify(self, releases: Iterable[ReleaseOrReceipt] | Mapping[str, ReleaseOrReceipt]) -> Verification:
         """Check the whole ledger against releases (or bare receipts); `LedgerError` lists what disagrees.
 
         Finds entries that were edited or cut off, an older copy put back, receipts of another ledger,
@@ -392,13 +398,13 @@ class Ledger:
             return
         if cost.amount > balance.left:
             sign = CURRENCIES[self.currency]
-            need, rest = apart(cost.amount, balance.left)
+            need, rest = in_distinct_digits(cost.amount, balance.left)
             raise BudgetExceeded(
                 f"this release needs {sign} = {need} ({self._in_epsilon(event)}), but the ledger "
                 f"{self.name!r} has {rest} of {float(self.total):.4g} left",
                 remedy=f"Nothing was spent. {advice(self._left(balance).largest)}",
             )
-        need, rest = apart(cost.delta, balance.left_delta)
+        need, rest = in_distinct_digits(cost.delta, balance.left_delta)
         raise BudgetExceeded(
             f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
             f"left of its reserve of {self.reserve:g}",

@@ -24,8 +24,8 @@ START_BITS: Final = 192
 Decision = TypeVar("Decision")
 
 
-class Revealed(Protocol):
-    """Something random of which more can be revealed."""
+class Revealable(Protocol):
+    """Something random of which more bits can be read."""
 
     @property
     def bits(self) -> int:
@@ -35,7 +35,7 @@ class Revealed(Protocol):
         """Reveal as many bits again."""
 
 
-def decided(sample: Revealed, decide: Callable[[], Decision | None]) -> Decision:
+def decided(sample: Revealable, decide: Callable[[], Decision | None]) -> Decision:
     """What `decide` says of `sample`, as soon as the bits revealed leave no doubt (None).
 
     Proof: proofs/entropy.md#entropy-theorem.
@@ -152,10 +152,10 @@ class ChiSquared:
 
 
 @final
-class Together:
+class RevealedTogether:
     """Several random things, revealed alike."""
 
-    def __init__(self, *parts: Revealed) -> None:
+    def __init__(self, *parts: Revealable) -> None:
         self._parts = parts
 
     @property
@@ -170,7 +170,7 @@ class Together:
             reveal(part, wanted)
 
 
-def reveal(numbers: Revealed, bits: int) -> None:
+def reveal(numbers: Revealable, bits: int) -> None:
     """Read until at least so many bits are known."""
     while numbers.bits < bits:
         numbers.extend()

@@ -16,7 +16,7 @@ from dpgram.privacy.sampling._balls import (
     START_BITS,
     ChiSquared,
     RandomBytes,
-    Together,
+    RevealedTogether,
     Uniforms,
     decided,
     nearest_integers,
@@ -44,7 +44,7 @@ class BartlettFactor:
         ]
         below = sum(min(i, degrees) for i in range(width))
         self._below = Uniforms(below + below % 2, random_bytes, start_bits)
-        self.revealed = Together(self._below, *self._squares)
+        self.revealed = RevealedTogether(self._below, *self._squares)
 
     def ball(self) -> arb_mat:
         """T."""

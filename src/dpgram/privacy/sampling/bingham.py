@@ -122,16 +122,18 @@ def _beyond_floats() -> MechanismError:
     )
 
 
-def draw_frame(matrix: FloatArray, temperatures: FloatArray, generator: np.random.Generator) -> FloatArray:
+def draw_frame(
+    matrix: FloatArray, inverse_temperatures: FloatArray, generator: np.random.Generator
+) -> FloatArray:
     """Orthonormal columns θ_1 … θ_k: θ_i ∝ exp(c_i uᵀCu) on the sphere orthogonal to the earlier ones.
 
-    `temperatures` holds the inverse temperatures c_1 … c_k. After each draw the matrix is reflected so that
-    the direction becomes the first axis, which is then cut off: a rank-two update instead of a new basis.
+    `inverse_temperatures` holds c_1 … c_k. After each draw the matrix is reflected so that the direction
+    becomes the first axis, which is then cut off: a rank-two update instead of a new basis.
     """
     rest = np.array(matrix, dtype=np.float64)
     reflectors: list[FloatArray] = []
-    for temperature in temperatures:
-        direction = draw_direction(temperature * rest, generator).direction
+    for inverse_temperature in inverse_temperatures:
+        direction = draw_direction(inverse_temperature * rest, generator).direction
         reflector = direction.copy()
         reflector[0] += np.copysign(1.0, direction[0])
         reflector /= np.linalg.norm(reflector)

@@ -25,7 +25,7 @@ from dpgram.privacy.sampling._balls import (
     nearest_integers,
     reveal,
 )
-from dpgram.privacy.sampling.envelope import Candidate, Envelope, Near
+from dpgram.privacy.sampling.envelope import Candidate, Envelope, MatrixBall
 
 if TYPE_CHECKING:
     from flint import arb, arb_mat
@@ -73,13 +73,13 @@ class Directions(ABC):
         lower = np.tril(gram).astype(object)
         self.bits = start_bits
         """Known of each number behind the directions; also the precision of the arithmetic."""
-        self.gram = Near(mid=arb_mat((lower + np.tril(lower, -1).T).tolist()), error=arb(0))
+        self.gram = MatrixBall(mid=arb_mat((lower + np.tril(lower, -1).T).tolist()), error=arb(0))
         self.rest = self.gram
         self.drawn: list[Direction] = []
         self._random_bytes = random_bytes
 
     @abstractmethod
-    def _reduced(self, rest: Near, place: int) -> Near:
+    def _reduced(self, rest: MatrixBall, place: int) -> MatrixBall:
         """What the direction at `place` leaves of `rest`."""
 
     @final
@@ -95,14 +95,14 @@ class Directions(ABC):
                 self.rest = self._reduced(self.rest, place)
 
     @final
-    def next(self, temperature: float) -> None:
-        """One more direction, ∝ exp(c·uᵀRu) for c = `temperature` in units of one row's trace.
+    def next(self, inverse_temperature: float) -> None:
+        """One more direction, ∝ exp(c·uᵀRu) for c = `inverse_temperature` in units of one row's trace.
 
         Proof: proofs/eigenvectors.md#eigenvectors-exact.
         """
         from flint import ctx
 
-        envelope = decided(self, lambda: Envelope.around(self.rest, temperature / ROW_NORM_SQUARED))
+        envelope = decided(self, lambda: Envelope.around(self.rest, inverse_temperature / ROW_NORM_SQUARED))
         while True:  # once, but for an event of probability 2^−39: the number of candidates sees to that
             words = envelope.candidates(self._random_bytes)
             for place in np.flatnonzero(~envelope.surely_rejected(words)):
@@ -159,18 +159,18 @@ class Frame(Directions):
         from flint import arb, arb_mat
 
         width, rank = self.gram.mid.nrows(), len(values)
-        basis = Near(mid=arb_mat(np.eye(width, dtype=np.int64).tolist()), error=arb(0))
+        basis = MatrixBall(mid=arb_mat(np.eye(width, dtype=np.int64).tolist()), error=arb(0))
         for place, direction in enumerate(self.drawn):
             reflector = arb_mat(width, 1, [arb(0)] * place + direction.reflector().entries())
             reflected = basis.mid - (basis.mid * reflector) * reflector.transpose()
-            basis = Near.of(reflected, basis.error)
+            basis = MatrixBall.of(reflected, basis.error)
         levels = arb_mat(np.diag(np.array(values + [0] * (width - rank), dtype=object)).tolist())
         largest = max(abs(value) for value in values)
         error = (basis.error * (2 + basis.error) * largest).upper()
         doubt = arb_mat(width, width, [arb(0, error)] * width**2)
         return nearest_integers(basis.mid * levels * basis.mid.transpose() + doubt)
 
-    def _reduced(self, rest: Near, place: int) -> Near:
+    def _reduced(self, rest: MatrixBall, place: int) -> MatrixBall:
         """The rows and columns of HRH but the first, H = I − hhᵀ, s = hᵀRh:
 
         HRH = R − h(Rᵀh − (s/2)h)ᵀ − (Rh − (s/2)h)hᵀ, also where rounding left R not quite symmetric.
@@ -189,7 +189,7 @@ class Frame(Directions):
         entries = rest.mid.entries()
         kept = [x for i in range(1, size + 1) for x in entries[i * (size + 1) + 1 : (i + 1) * (size + 1)]]
         reflected = arb_mat(size, size, kept) - column * right - left * column.transpose()
-        return Near.of(reflected, rest.error)
+        return MatrixBall.of(reflected, rest.error)
 
 
 @final
@@ -202,12 +202,12 @@ class Deflated(Directions):
         super().__init__(gram, random_bytes, start_bits)
         self.values: list[int] = []
 
-    def held(self) -> int:
+    def value_held(self) -> int:
         """The nearest integer of uᵀRu for the last direction u, in lattice units.
 
         Proof: proofs/eigenvectors.md#eigenvectors-deflation.
         """
-        return decided(self, self._held)
+        return decided(self, self._value_held)
 
     def cells(self) -> Integers | None:
         """round(Σ λ̂θθᵀ), which is what R has lost; None while the bits read leave a cell in doubt."""
@@ -217,23 +217,23 @@ class Deflated(Directions):
         doubt = arb_mat(width, width, [arb(0, self.rest.error)] * width**2)
         return nearest_integers(self.gram.mid - self.rest.mid + doubt)
 
-    def _held(self) -> int | None:
+    def _value_held(self) -> int | None:
         from flint import arb
 
         direction = self.drawn[-1].ball
         return nearest_integer(_form(direction, self.rest.mid * direction) + arb(0, self.rest.error))
 
-    def _reduced(self, rest: Near, place: int) -> Near:
+    def _reduced(self, rest: MatrixBall, place: int) -> MatrixBall:
         """R − λ̂uuᵀ."""
         if place == len(self.values):
             return rest  # λ̂ is not known yet
         direction = self.drawn[place].ball
-        return Near.of(rest.mid - direction * direction.transpose() * self.values[place], rest.error)
+        return MatrixBall.of(rest.mid - direction * direction.transpose() * self.values[place], rest.error)
 
 
 def frame_matrix(
     gram: npt.NDArray[np.int64],
-    temperatures: npt.NDArray[np.float64],
+    inverse_temperatures: npt.NDArray[np.float64],
     values: list[int],
     random_bytes: RandomBytes,
     *,
@@ -241,20 +241,21 @@ def frame_matrix(
 ) -> Integers:
     """round(Σ v_i θ_i θ_iᵀ), θ_i ∝ exp(c_i·uᵀGu) on the sphere orthogonal to θ_1 … θ_{i−1}.
 
-    `temperatures` holds c_1, c_2, … in units of one row's trace. The last one of a full frame is forced.
+    `inverse_temperatures` holds c_1, c_2, … in units of one row's trace. The last direction of a full frame
+    is forced.
 
     Proof: proofs/eigenvectors.md#eigenvectors-exact.
     """
     frame = Frame(gram, random_bytes, start_bits)
-    for temperature in temperatures.tolist()[: len(gram) - 1]:
-        frame.next(temperature)
+    for inverse_temperature in inverse_temperatures.tolist()[: len(gram) - 1]:
+        frame.next(inverse_temperature)
         frame.reduce()
     return decided(frame, lambda: frame.cells(values))
 
 
 def deflation_matrix(
     gram: npt.NDArray[np.int64],
-    temperature: float,
+    inverse_temperature: float,
     rank: int,
     value_noise: Callable[[], int],
     random_bytes: RandomBytes,
@@ -267,8 +268,8 @@ def deflation_matrix(
     """
     deflated = Deflated(gram, random_bytes, start_bits)
     for _ in range(rank):
-        deflated.next(temperature)
-        deflated.values.append(deflated.held() + value_noise())
+        deflated.next(inverse_temperature)
+        deflated.values.append(deflated.value_held() + value_noise())
         deflated.reduce()
     return decided(deflated, deflated.cells)
 

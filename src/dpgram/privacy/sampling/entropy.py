@@ -60,7 +60,7 @@ class Entropy(ABC):
     @final
     def matrix_laplace(self, width: int, theta: float) -> Integers:
         """round(W₁ − W₂), W₁ and W₂ independent Wishart(I/(2θ), width+1): exact in law, symmetric."""
-        from dpgram.privacy.sampling._ball_sampler import matrix_laplace
+        from dpgram.privacy.sampling._laplace import matrix_laplace
 
         return matrix_laplace(width, theta, self.random_bytes)
 
@@ -88,7 +88,7 @@ class Entropy(ABC):
     @final
     def norm_laplace(self, width: int, scale: float) -> Integers:
         """round(v), v with density ∝ exp(−|v|/scale) in `width` dimensions: exact in law."""
-        from dpgram.privacy.sampling._ball_sampler import norm_laplace
+        from dpgram.privacy.sampling._laplace import norm_laplace
 
         return norm_laplace(width, scale, self.random_bytes)
 

@@ -48,7 +48,7 @@ _FLOAT_ERROR: Final = 2.0**-40
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Near:
+class MatrixBall:
     """A matrix known to within a distance: |R − mid|_F ≤ error, both exact numbers.
 
     Proof: proofs/eigenvectors.md#eigenvectors-balls.
@@ -105,7 +105,7 @@ class Envelope:
     Proof: proofs/eigenvectors.md#eigenvectors-sampler.
     """
 
-    temperature: float
+    inverse_temperature: float
     """c."""
     level: float
     """m."""
@@ -117,25 +117,27 @@ class Envelope:
     """W to the precision of floats."""
 
     @classmethod
-    def around(cls, rest: Near, temperature: float) -> Self | None:
+    def around(cls, rest: MatrixBall, inverse_temperature: float) -> Self | None:
         """m = λ_max(cR) + b/2 and WWᵀ = (mI − cR)⁻¹ as well as floats tell, b as in `envelope_parameter`.
 
         None if R is not known well enough. Proof: proofs/eigenvectors.md#eigenvectors-sampler.
         """
         from flint import arb, arb_mat
 
-        exponent = temperature * rest.floats()
+        exponent = inverse_temperature * rest.floats()
         width = len(exponent)
         spectrum = np.linalg.eigvalsh(exponent)
         level = float(spectrum[-1] + 0.5 * envelope_parameter(spectrum[-1] - spectrum))
         floats = _float_root(level, exponent)
-        unknown = 2.0 * temperature * float(rest.error)
+        unknown = 2.0 * inverse_temperature * float(rest.error)
         slack = _float_distance(floats, level, exponent) + unknown * float(np.linalg.norm(floats)) ** 2
         root = arb_mat(floats.tolist())
         if slack * width < SLACK_AT_MOST:
-            return cls(temperature=temperature, level=level, root=root, slack=slack, floats=floats)
+            return cls(
+                inverse_temperature=inverse_temperature, level=level, root=root, slack=slack, floats=floats
+            )
         # Too close to singular for floats to tell how good W is: balls do, and mend it.
-        inverse = _plus_identity(rest.mid * arb(-temperature), arb(level))
+        inverse = _plus_identity(rest.mid * arb(-inverse_temperature), arb(level))
         residual, distance = _residual(root, inverse)
         if not distance < 0.5:
             # So close that floats see nothing: start from afar, the steps go the whole way.
@@ -145,7 +147,13 @@ class Envelope:
             floats = _as_floats(root)
             slack = distance + unknown * float(np.linalg.norm(floats)) ** 2
             if slack * width < SLACK_AT_MOST:
-                return cls(temperature=temperature, level=level, root=root, slack=slack, floats=floats)
+                return cls(
+                    inverse_temperature=inverse_temperature,
+                    level=level,
+                    root=root,
+                    slack=slack,
+                    floats=floats,
+                )
             # WᵀSW = I − X becomes I − (3/4)X² − (1/4)X³.
             root = (root + root * residual * arb(0.5)).mid()
             residual, distance = _residual(root, inverse)
@@ -198,7 +206,7 @@ class Envelope:
         point, _ = self.point(uniforms)
         return point * (1 / (point.transpose() * point)[0, 0].sqrt())
 
-    def accepts(self, candidate: Candidate, rest: Near) -> bool | None:
+    def accepts(self, candidate: Candidate, rest: MatrixBall) -> bool | None:
         """ln U < c·uᵀRu − m + (k/2)(1 + ln(2(1 − x)q/k)), or None while the bits read do not tell.
 
         Proof: proofs/eigenvectors.md#eigenvectors-sampler.
@@ -209,7 +217,7 @@ class Envelope:
         squared = (point.transpose() * point)[0, 0]
         form = (point.transpose() * (rest.mid * point))[0, 0] / squared + arb(0, rest.error)
         ratio = 2 * (1 - arb(self.slack)) * normals_squared / (squared * self.width)
-        height = arb(self.temperature) * form - arb(self.level) + (1 + ratio.log()) * self.width / 2
+        height = arb(self.inverse_temperature) * form - arb(self.level) + (1 + ratio.log()) * self.width / 2
         return below(candidate.coin(), height)
 
 
@@ -260,7 +268,7 @@ def _norm_above(balls: arb_mat) -> float:
     """
     from flint import arb
 
-    near = Near.of(balls, arb(0))
+    near = MatrixBall.of(balls, arb(0))
     return 2.0 * (float(np.linalg.norm(near.floats())) + float(near.error) + 2.0**-400)
 
 

@@ -19,7 +19,7 @@ from dpgram.privacy.events import GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
-from dpgram.sums.column_moments import ColumnMomentsOf
+from dpgram.sums.column_moments import ColumnMomentsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -54,12 +54,12 @@ class ColumnMoments(Measurement):
 
     kind: ClassVar[str] = "column-moments"
     result: ClassVar[Any] = MeasuredColumnMoments
-    rows: ColumnMomentsOf
+    rows: ColumnMomentsStatistic
     adjacency: Adjacency
     sigma: float
 
     @classmethod
-    def calibrated(cls, rows: ColumnMomentsOf, asked: Guarantee, adjacency: Adjacency) -> Self:
+    def calibrated(cls, rows: ColumnMomentsStatistic, asked: Guarantee, adjacency: Adjacency) -> Self:
         """The least σ whose exact curve, discreteness included, is within (ε, δ)."""
         sensitivity = row_sensitivity(len(rows.columns), adjacency) * ROW_NORM_SQUARED
         sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=sensitivity)
@@ -71,7 +71,7 @@ class ColumnMoments(Measurement):
         return row_sensitivity(len(self.rows.columns), self.adjacency)
 
     @property
-    def statistic(self) -> ColumnMomentsOf:
+    def statistic(self) -> ColumnMomentsStatistic:
         """Every column by itself."""
         return self.rows
 

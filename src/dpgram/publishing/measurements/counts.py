@@ -19,11 +19,17 @@ from dpgram.document.fields import (
     MeasuredRows,
 )
 from dpgram.document.measurements import crowded
-from dpgram.privacy.counts import CountNoise, count_event, in_rows
+from dpgram.privacy.count_noise import CountNoise, count_event, in_rows
 from dpgram.publishing._bounds import coarse_bounds
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.counts import BinsOf, CountsOf, LengthsOf, OctavesOf, RowsOf
+from dpgram.sums.counts import (
+    BinsStatistic,
+    CountsStatistic,
+    LengthsStatistic,
+    OctavesStatistic,
+    RowsStatistic,
+)
 from dpgram.sums.zoom import Window, zoom_steps
 
 if TYPE_CHECKING:
@@ -44,12 +50,12 @@ class CountMeasurement(Measurement):
     noise: CountNoise
     share: float
     """Of the event's currency: for the record."""
-    steps: int
+    units_changed: int
     """1 under add/remove, 2 under replace-one."""
 
     @property
     @abstractmethod
-    def statistic(self) -> CountsOf:
+    def statistic(self) -> CountsStatistic:
         """Which histograms."""
 
     @property
@@ -59,8 +65,8 @@ class CountMeasurement(Measurement):
 
     @property
     def event(self) -> Event:
-        """μ² = m·steps·2^60/σ², or ε = m·steps·2^30/b."""
-        return count_event(self.noise, histograms=self.drawn, steps=self.steps)
+        """μ² = m·units_changed·2^60/σ², or ε = m·units_changed·2^30/b."""
+        return count_event(self.noise, histograms=self.drawn, units_changed=self.units_changed)
 
     def _facts(self) -> dict[str, Any]:
         return {"law": self.noise.law, "scale": self.noise.scale, "share": self.share}
@@ -76,8 +82,8 @@ class RowCount(CountMeasurement):
     columns: tuple[str, ...]
 
     @property
-    def statistic(self) -> RowsOf:
-        return RowsOf(self.columns)
+    def statistic(self) -> RowsStatistic:
+        return RowsStatistic(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredRows:
         (cell,) = texts(self.noise.draw(exact[0].cells, entropy).ravel())
@@ -94,8 +100,8 @@ class Octaves(CountMeasurement):
     columns: tuple[str, ...]
 
     @property
-    def statistic(self) -> OctavesOf:
-        return OctavesOf(self.columns)
+    def statistic(self) -> OctavesStatistic:
+        return OctavesStatistic(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredOctaves:
         """What noise hides is left out: post-processing. Proof: proofs/bounds.md#bounds-after."""
@@ -129,9 +135,9 @@ class Bins(CountMeasurement):
     """The published number of rows."""
 
     @property
-    def statistic(self) -> BinsOf:
+    def statistic(self) -> BinsStatistic:
         """The finest bins, of which every look is made."""
-        return BinsOf(self.columns, self.bounds)
+        return BinsStatistic(self.columns, self.bounds)
 
     @property
     def drawn(self) -> int:
@@ -169,8 +175,8 @@ class Lengths(CountMeasurement):
     encoder: Encoder
 
     @property
-    def statistic(self) -> LengthsOf:
-        return LengthsOf(self.encoder)
+    def statistic(self) -> LengthsStatistic:
+        return LengthsStatistic(self.encoder)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredLengths:
         return MeasuredLengths(cells=texts(self.noise.draw(exact[0].cells[0], entropy)), **self._facts())

@@ -14,7 +14,7 @@ from dpgram.mechanisms.base import IntegerMatrix
 from dpgram.noise import Law
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.grams import GramOf
+from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.events import Event
@@ -45,9 +45,9 @@ class Gram(Measurement):
     facts: PublicFacts
 
     @property
-    def statistic(self) -> GramOf:
+    def statistic(self) -> GramStatistic:
         """The Gram matrix of the encoded rows."""
-        return GramOf(self.encoder)
+        return GramStatistic(self.encoder)
 
     @property
     def event(self) -> Event:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 import numpy as np
 
 from dpgram.document.fields import LearntLevels, MeasuredLevels
-from dpgram.privacy.counts import CountNoise, count_event
+from dpgram.privacy.count_noise import CountNoise, count_event
 from dpgram.privacy.events import ApproximateEvent, composed
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.rows.level_buckets import level_threshold
-from dpgram.sums.levels import LevelsOf
+from dpgram.rows.learnt_levels import level_threshold
+from dpgram.sums.levels import LevelsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.events import Event
@@ -41,19 +41,19 @@ class Levels(Measurement):
     result: ClassVar[Any] = MeasuredLevels
     noise: CountNoise
     share: float
-    steps: int
+    units_changed: int
     delta: float
     columns: tuple[str, ...]
 
     @property
-    def statistic(self) -> LevelsOf:
+    def statistic(self) -> LevelsStatistic:
         """Every text that occurs."""
-        return LevelsOf(self.columns)
+        return LevelsStatistic(self.columns)
 
     @property
     def event(self) -> Event:
         """The price of the counts, and the δ of the threshold."""
-        counts = count_event(self.noise, histograms=len(self.columns), steps=self.steps)
+        counts = count_event(self.noise, histograms=len(self.columns), units_changed=self.units_changed)
         return composed([counts, ApproximateEvent(epsilon=0.0, delta=self.delta)])
 
     def draw(self, exact: tuple[ExactLevels], entropy: Entropy) -> MeasuredLevels:

@@ -21,7 +21,7 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.ridge_minimiser import on_grid
-from dpgram.sums.moments import MomentsOf
+from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -52,7 +52,7 @@ class RidgeProblem:
         The slope of one loss over the curvature of all. Proof:
         proofs/output-perturbation.md#output-perturbation-claim.
         """
-        moved = self.adjacency.gram_trace_steps * (1.0 + self.radius) / self.ridge
+        moved = self.adjacency.units_changed * (1.0 + self.radius) / self.ridge
         return up(min(moved, 2.0 * self.radius))
 
     @property
@@ -142,12 +142,12 @@ class Minimiser(Measurement):
 
     kind: ClassVar[str] = "minimiser"
     result: ClassVar[Any] = MeasuredMinimiser
-    rows: MomentsOf
+    rows: MomentsStatistic
     problem: RidgeProblem
     noise: GaussianSteps | GammaSteps
 
     @property
-    def statistic(self) -> MomentsOf:
+    def statistic(self) -> MomentsStatistic:
         """The sums that decide the minimiser."""
         return self.rows
 

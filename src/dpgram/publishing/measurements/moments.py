@@ -21,7 +21,7 @@ from dpgram.privacy.events import Event, GaussianEvent, composed
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.gram import MeasuredGram, published_matrix
-from dpgram.sums.moments import MomentsOf
+from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -92,7 +92,7 @@ class JointGaussian:
                 limit=f"sigma ≥ {DISCRETE_SIGMA_AT_LEAST:g}",
                 remedy="Ask for a smaller epsilon or delta.",
             )
-        spent = adjacency.stacked(norm, norm, (second**-2, first**-2, unasked**-2))
+        spent = adjacency.stacked_mu(norm, norm, (second**-2, first**-2, unasked**-2))
         return cls(second=second, first=first, mu=up(spent))
 
     @property
@@ -124,11 +124,11 @@ class Moments(Measurement):
 
     kind: ClassVar[str] = "moments"
     result: ClassVar[Any] = MeasuredMoments
-    rows: MomentsOf
+    rows: MomentsStatistic
     noise: MomentNoise
 
     @property
-    def statistic(self) -> MomentsOf:
+    def statistic(self) -> MomentsStatistic:
         """Rows inside their bounds."""
         return self.rows
 

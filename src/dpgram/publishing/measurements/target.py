@@ -20,7 +20,7 @@ from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import texts
 from dpgram.publishing.measurements.gram import lower_triangle
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.target import Reach, TargetOf
+from dpgram.sums.target import TargetBounds, TargetStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -46,11 +46,11 @@ class TargetedGaussian:
     sigma_xx: float
     sigma_xy: float
     sigma_yy: float
-    reach: Reach
+    row_bounds: TargetBounds
     adjacency: Adjacency
 
     @classmethod
-    def calibrated(cls, guarantee: Guarantee, reach: Reach, adjacency: Adjacency) -> Self:
+    def calibrated(cls, guarantee: Guarantee, row_bounds: TargetBounds, adjacency: Adjacency) -> Self:
         """The shares that minimise E|n − Nβ|² for |β| = SLOPE·T/Q: costs β²(d+1)/2 and d (privacy-math 1).
 
         Proof: proofs/joint.md#joint-shares.
@@ -62,7 +62,7 @@ class TargetedGaussian:
                 limit="delta > 0",
                 remedy="Use mechanism='matrix-laplace', or give a delta such as 1e-6.",
             )
-        width, x, y = len(reach.features), reach.x, float(reach.y)
+        width, x, y = len(row_bounds.features), row_bounds.x, float(row_bounds.y)
         roots = (SLOPE * y / x * math.sqrt(0.5 * (width + 1.0)), math.sqrt(width))
         spent = roots[0] * x * x + roots[1] * x * y
         square = SQUARE_SHARE / (1.0 - SQUARE_SHARE) * spent / (y * y)
@@ -74,7 +74,11 @@ class TargetedGaussian:
             costs=(roots[0] ** 2, roots[1] ** 2, square**2),
         )
         found = cls(
-            sigma_xx=sigmas[0], sigma_xy=sigmas[1], sigma_yy=sigmas[2], reach=reach, adjacency=adjacency
+            sigma_xx=sigmas[0],
+            sigma_xy=sigmas[1],
+            sigma_yy=sigmas[2],
+            row_bounds=row_bounds,
+            adjacency=adjacency,
         )
         found.check_slack()
         return found
@@ -83,7 +87,7 @@ class TargetedGaussian:
     def mu(self) -> float:
         """What one draw is worth, rounded up. Proof: proofs/joint.md#joint-space."""
         precisions = (self.sigma_xx**-2, self.sigma_xy**-2, self.sigma_yy**-2)
-        return self.adjacency.stacked(self.reach.x, float(self.reach.y), precisions)
+        return self.adjacency.stacked_mu(self.row_bounds.x, float(self.row_bounds.y), precisions)
 
     @property
     def event(self) -> GaussianEvent:
@@ -98,7 +102,7 @@ class TargetedGaussian:
 
         Proof: proofs/joint.md#joint-integers.
         """
-        width = len(self.reach.features)
+        width = len(self.row_bounds.features)
         cells = width * (width + 1) // 2 + width + 1
         narrowest = min(self.sigma_xx / math.sqrt(2.0), self.sigma_xy, self.sigma_yy)
         slack = (cells + (math.sqrt(cells) + 40.0 + self.mu) ** 2) / (24.0 * narrowest**2)
@@ -112,8 +116,8 @@ class TargetedGaussian:
     @property
     def forecast(self) -> float:
         """E|n − Nβ|² in encoded units, for the guess of |β|: what `auto` compares."""
-        width, unit = len(self.reach.features), self.reach.unit**2
-        slope = SLOPE * self.reach.y / self.reach.x
+        width, unit = len(self.row_bounds.features), self.row_bounds.unit**2
+        slope = SLOPE * self.row_bounds.y / self.row_bounds.x
         variance = width * self.sigma_xy**2 + 0.5 * (width + 1.0) * (slope * self.sigma_xx) ** 2
         return variance * unit**2
 
@@ -150,9 +154,9 @@ class Target(Measurement):
     law: TargetedGaussian
 
     @property
-    def statistic(self) -> TargetOf:
-        """Features and target, each within its reach."""
-        return TargetOf(encoder=self.encoder, reach=self.law.reach)
+    def statistic(self) -> TargetStatistic:
+        """Features and target, each within its bounds."""
+        return TargetStatistic(encoder=self.encoder, row_bounds=self.law.row_bounds)
 
     @property
     def event(self) -> GaussianEvent:

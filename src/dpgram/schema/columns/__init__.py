@@ -13,7 +13,7 @@ from dpgram.schema.columns.base import (
     CellKind,
     Column,
     DerivedColumn,
-    Form,
+    FileForm,
     SourceColumn,
     first_repeated,
 )
@@ -33,7 +33,7 @@ __all__ = [
     "CellKind",
     "Column",
     "DerivedColumn",
-    "Form",
+    "FileForm",
     "Legendre",
     "Numeric",
     "Ordinal",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Line = npt.NDArray[Any]
-    """Numbers of any width; the encoder copies them into its own 64-bit floats."""
+    """The numbers of one column, of any width; the encoder copies them into its own 64-bit floats."""
 
 CONSTANT: Final = "(constant)"
 """Name of the constant column."""
@@ -31,8 +31,8 @@ CONSTANT: Final = "(constant)"
 CellKind = Literal["number", "date", "boolean", "text"]
 """What a source makes of cells that have no type of their own, such as those of a CSV file."""
 
-TEXT_FORM: Final[Mapping[str, object]] = {"type": "string", "minLength": 1}
-WEIGHT_FORM: Final[Mapping[str, object]] = {
+TEXT_JSON_SCHEMA: Final[Mapping[str, object]] = {"type": "string", "minLength": 1}
+WEIGHT_JSON_SCHEMA: Final[Mapping[str, object]] = {
     "type": "number",
     "minimum": 1e-6,
     "maximum": 1e6,
@@ -42,7 +42,7 @@ WEIGHT_FORM: Final[Mapping[str, object]] = {
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class FileForm:
     """The keys of a kind in TOML and JSON, beside `kind` and `weight`; the rest of them may be left out."""
 
     keys: Mapping[str, Mapping[str, object]]
@@ -59,7 +59,7 @@ class Form:
         """What a release file says of a column of this kind."""
         return {
             "type": "object",
-            "properties": {"kind": {"const": kind}, **self.keys, "weight": WEIGHT_FORM},
+            "properties": {"kind": {"const": kind}, **self.keys, "weight": WEIGHT_JSON_SCHEMA},
             "required": ["kind", *(self.required_in_release or self.required)],
             "additionalProperties": False,
         }
@@ -70,7 +70,7 @@ class Column(ABC):
 
     __slots__ = ()
     kind: ClassVar[str]
-    form: ClassVar[Form]
+    form: ClassVar[FileForm]
     name: str
     """The name by which analysts ask for it."""
     weight: float
@@ -206,7 +206,7 @@ class DerivedColumn(Column, ABC):
     """A column computed from the encoded values of other declared columns; nothing is read for it."""
 
     __slots__ = ()
-    made_from: ClassVar[tuple[type[SourceEncoding], ...]]
+    factor_encodings: ClassVar[tuple[type[SourceEncoding], ...]]
     """The encodings that its factors may have."""
 
     @property

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpgram.schema.columns.base import (
-    TEXT_FORM,
+    TEXT_JSON_SCHEMA,
     CellKind,
-    Form,
+    FileForm,
     SourceColumn,
     as_float,
     check_name,
     check_weight,
     weight_entry,
 )
-from dpgram.schema.encodings import SourceEncoding, TruthEncoding
+from dpgram.schema.encodings import BooleanEncoding, SourceEncoding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +32,8 @@ class Boolean(SourceColumn):
     """z = +1 for true, −1 for false."""
 
     kind: ClassVar[str] = "boolean"
-    form: ClassVar[Form] = Form(keys={"name": TEXT_FORM}, required=("name",))
-    encoded_as: ClassVar[type[SourceEncoding]] = TruthEncoding
+    form: ClassVar[FileForm] = FileForm(keys={"name": TEXT_JSON_SCHEMA}, required=("name",))
+    encoded_as: ClassVar[type[SourceEncoding]] = BooleanEncoding
     starters: ClassVar[Mapping[str, str]] = {"bool": ""}
     name: str
     weight: float = 1.0
@@ -54,15 +54,15 @@ class Boolean(SourceColumn):
         return "truth value", "false, true"
 
     @property
-    def encoding(self) -> TruthEncoding:
-        return TruthEncoding()
+    def encoding(self) -> BooleanEncoding:
+        return BooleanEncoding()
 
     @property
     def cell_kind(self) -> CellKind:
         return "boolean"
 
     def read(self, cells: pa.Array) -> Line:
-        from dpgram.schema._cells import read_numbers
+        from dpgram.schema._read_cells import read_numbers
 
         return read_numbers(cells, self)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.columns.base import (
-    TEXT_FORM,
+    TEXT_JSON_SCHEMA,
     CellKind,
-    Form,
+    FileForm,
     SourceColumn,
     as_float,
     check_name,
@@ -39,7 +39,7 @@ OTHER: Final = "other"
 """Where all levels go that were not learnt, unless the schema says otherwise."""
 
 
-def levels_form(at_least: int) -> Mapping[str, object]:
+def levels_json_schema(at_least: int) -> Mapping[str, object]:
     return {"type": "array", "items": {"type": "string"}, "minItems": at_least, "uniqueItems": True}
 
 
@@ -52,8 +52,12 @@ class Categorical(SourceColumn):
     """
 
     kind: ClassVar[str] = "categorical"
-    form: ClassVar[Form] = Form(
-        keys={"name": TEXT_FORM, "levels": levels_form(at_least=1), "other": {"type": "string"}},
+    form: ClassVar[FileForm] = FileForm(
+        keys={
+            "name": TEXT_JSON_SCHEMA,
+            "levels": levels_json_schema(at_least=1),
+            "other": {"type": "string"},
+        },
         required=("name",),
         required_in_release=("name", "levels"),
     )
@@ -150,7 +154,7 @@ class Categorical(SourceColumn):
         return "text"
 
     def read(self, cells: pa.Array) -> Line:
-        from dpgram.schema._cells import read_levels
+        from dpgram.schema._read_cells import read_levels
 
         return read_levels(cells, self, kind=self.kind)
 

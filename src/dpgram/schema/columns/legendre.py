@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.columns.base import (
-    TEXT_FORM,
+    TEXT_JSON_SCHEMA,
     DerivedColumn,
-    Form,
+    FileForm,
     as_float,
     as_whole,
     check_name,
@@ -28,11 +28,11 @@ class Legendre(DerivedColumn):
     """z = P_degree(z of the column): powers that are orthogonal on [-1, 1], hence nearly uncorrelated."""
 
     kind: ClassVar[str] = "legendre"
-    form: ClassVar[Form] = Form(
-        keys={"column": TEXT_FORM, "degree": {"type": "integer", "minimum": 2}},
+    form: ClassVar[FileForm] = FileForm(
+        keys={"column": TEXT_JSON_SCHEMA, "degree": {"type": "integer", "minimum": 2}},
         required=("column", "degree"),
     )
-    made_from: ClassVar[tuple[type[SourceEncoding], ...]] = (NumberEncoding,)
+    factor_encodings: ClassVar[tuple[type[SourceEncoding], ...]] = (NumberEncoding,)
     column: str
     degree: int
     weight: float = 1.0

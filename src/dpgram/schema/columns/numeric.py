@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.columns.base import (
-    TEXT_FORM,
+    TEXT_JSON_SCHEMA,
     CellKind,
-    Form,
+    FileForm,
     SourceColumn,
     as_float,
     check_name,
@@ -47,8 +47,8 @@ class Numeric(SourceColumn):
     """z = (x − (low+high)/2) / ((high−low)/2), clamped to [-1, 1]. Dates count in days since 1970-01-01."""
 
     kind: ClassVar[str] = "numeric"
-    form: ClassVar[Form] = Form(
-        keys={"name": TEXT_FORM, "low": _BOUND_FORM, "high": _BOUND_FORM},
+    form: ClassVar[FileForm] = FileForm(
+        keys={"name": TEXT_JSON_SCHEMA, "low": _BOUND_FORM, "high": _BOUND_FORM},
         required=("name",),
         required_in_release=("name", "low", "high"),
     )
@@ -165,7 +165,7 @@ class Numeric(SourceColumn):
         return "date" if self.dates else "number"
 
     def read(self, cells: pa.Array) -> Line:
-        from dpgram.schema._cells import read_days, read_numbers
+        from dpgram.schema._read_cells import read_days, read_numbers
 
         if self.dates:
             return read_days(

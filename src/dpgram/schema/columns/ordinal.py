@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from dpgram.errors import SchemaError
-from dpgram.schema.columns.base import TEXT_FORM, CellKind, Form, SourceColumn
-from dpgram.schema.columns.categorical import SHOWN_LEVELS, Categorical, categorical, levels_form
+from dpgram.schema.columns.base import TEXT_JSON_SCHEMA, CellKind, FileForm, SourceColumn
+from dpgram.schema.columns.categorical import SHOWN_LEVELS, Categorical, categorical, levels_json_schema
 from dpgram.schema.encodings import UNKNOWN_CODE, NumberEncoding, SourceEncoding
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Ordinal(SourceColumn):
     """
 
     kind: ClassVar[str] = "ordinal"
-    form: ClassVar[Form] = Form(
-        keys={"name": TEXT_FORM, "levels": levels_form(at_least=2)}, required=("name", "levels")
+    form: ClassVar[FileForm] = FileForm(
+        keys={"name": TEXT_JSON_SCHEMA, "levels": levels_json_schema(at_least=2)}, required=("name", "levels")
     )
     encoded_as: ClassVar[type[SourceEncoding]] = NumberEncoding
     name: str
@@ -38,7 +38,7 @@ class Ordinal(SourceColumn):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if len(self.choice.levels) < 2:
+        if len(self.as_categorical.levels) < 2:
             raise SchemaError(
                 f"the ordinal column {self.name!r} has one level only", limit="two or more, in their order"
             )
@@ -48,7 +48,7 @@ class Ordinal(SourceColumn):
         return ordinal(**entries)
 
     def to_dict(self) -> dict[str, object]:
-        return {**self.choice.to_dict(), "kind": self.kind}
+        return {**self.as_categorical.to_dict(), "kind": self.kind}
 
     @property
     def described(self) -> tuple[str, str]:
@@ -57,7 +57,7 @@ class Ordinal(SourceColumn):
         return "ordered levels", f"{', '.join(self.levels[:SHOWN_LEVELS])}{more} {codes}"
 
     @property
-    def choice(self) -> Categorical:
+    def as_categorical(self) -> Categorical:
         """The same levels without their order; checks name, weight and levels."""
         return Categorical(self.name, self.levels, None, self.weight)
 
@@ -78,16 +78,16 @@ class Ordinal(SourceColumn):
     def read(self, cells: pa.Array) -> Line:
         import numpy as np
 
-        from dpgram.schema._cells import read_levels
+        from dpgram.schema._read_cells import read_levels
 
-        codes = read_levels(cells, self.choice, kind=self.kind)
+        codes = read_levels(cells, self.as_categorical, kind=self.kind)
         return np.where(codes == UNKNOWN_CODE, np.nan, codes)
 
     def new_values(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
         import numpy as np
 
         codes = {level: float(code) for code, level in enumerate(self.levels)}
-        return np.array([codes[level] for level in self.choice.new_values(given)])
+        return np.array([codes[level] for level in self.as_categorical.new_values(given)])
 
     @property
     def python_reader(self) -> tuple[str, str]:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 from dpgram.schema.columns.base import (
-    TEXT_FORM,
+    TEXT_JSON_SCHEMA,
     DerivedColumn,
-    Form,
+    FileForm,
     as_float,
     check_name,
     check_weight,
     weight_entry,
 )
-from dpgram.schema.encodings import NumberEncoding, ProductEncoding, SourceEncoding, TruthEncoding
+from dpgram.schema.encodings import BooleanEncoding, NumberEncoding, ProductEncoding, SourceEncoding
 
 
 @final
@@ -23,8 +23,10 @@ class Product(DerivedColumn):
     """z = z_left · z_right of two declared numeric, ordinal or boolean columns, in their encoded scale."""
 
     kind: ClassVar[str] = "product"
-    form: ClassVar[Form] = Form(keys={"left": TEXT_FORM, "right": TEXT_FORM}, required=("left", "right"))
-    made_from: ClassVar[tuple[type[SourceEncoding], ...]] = (NumberEncoding, TruthEncoding)
+    form: ClassVar[FileForm] = FileForm(
+        keys={"left": TEXT_JSON_SCHEMA, "right": TEXT_JSON_SCHEMA}, required=("left", "right")
+    )
+    factor_encodings: ClassVar[tuple[type[SourceEncoding], ...]] = (NumberEncoding, BooleanEncoding)
     left: str
     right: str
     weight: float = 1.0

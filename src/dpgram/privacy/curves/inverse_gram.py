@@ -1,4 +1,4 @@
-"""How far one neighbour moves (G + L·I)⁻¹ on its public grid, in reciprocal lattice units."""
+"""The sensitivity of the inverse Gram matrix, (G + L·I)⁻¹ on its public grid, in reciprocal lattice units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels that nobody listed: their texts, the same from every source, and from which count on one is told."""
+"""Levels that are learnt from the data: their texts, and the count at which one is published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.counts import CountNoise
+from dpgram.privacy.count_noise import CountNoise
 
 LONGEST_LEVEL: Final = 200
 """Longer texts are never levels: they go to `other`."""
@@ -41,7 +41,7 @@ def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
 
     Proof: proofs/levels.md#levels-claim.
     """
-    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.exceeded(delta / columns)))
+    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.upper_quantile(delta / columns)))
 
 
 def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:
@@ -70,7 +70,7 @@ def _text_of_bytes(letters: bytes) -> str | None:
         return None
 
 
-def _text_of_truth(value: bool) -> str:
+def _text_of_boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
@@ -79,5 +79,5 @@ _TEXTS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], str | None]], .
     (pa.types.is_large_string, _text_of_bytes),
     (pa.types.is_integer, str),
     (pa.types.is_floating, _text_of_float),
-    (pa.types.is_boolean, _text_of_truth),
+    (pa.types.is_boolean, _text_of_boolean),
 )

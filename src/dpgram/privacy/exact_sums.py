@@ -1,7 +1,8 @@
-"""Exact sums: a ledger adds whole numbers of units of 2⁻¹²⁰, so no charge is ever rounded away.
+"""Exact sums of a ledger, and their roundings up and down to floats.
 
-A float is a rational number; its square and its sum with others are taken as rationals and rounded once, up
-for what is spent and down for what may be spent.
+A ledger adds whole numbers of units of 2⁻¹²⁰, so no charge is ever rounded away. A float is a rational
+number; its square and its sum with others are taken as rationals and rounded once, up for what is spent and
+down for what may be spent.
 """
 
 from __future__ import annotations

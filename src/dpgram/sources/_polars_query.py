@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dpgram.sources._arrow import StreamSource, broken
+from dpgram.sources._arrow import StreamSource, unreadable_stream
 from dpgram.sources.base import Request, Source, attempt
 from dpgram.sources.memory import polars_batch, polars_types
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def lazy_source(data: pl.LazyFrame, request: Request) -> Source:
+def polars_query_source(data: pl.LazyFrame, request: Request) -> Source:
     """A Polars query. How far it reads ahead, and so how much memory it takes, is up to Polars."""
     failures = polars_failures()
-    explain = broken("the Polars query")
+    explain = unreadable_stream("the Polars query")
     names = attempt(lambda: data.collect_schema().names(), failures, explain)
     request.check(names, "the Polars query")
     return StreamSource(
         request=request,
         label="a Polars query",
-        start=lambda: stream(data.select(request.columns), request),
+        start=lambda: stream_polars_query(data.select(request.columns), request),
         explain=explain,
         failures=failures,
     )
 
 
-def lazy_types(data: pl.LazyFrame) -> dict[str, str]:
+def polars_query_types(data: pl.LazyFrame) -> dict[str, str]:
     """Names and Arrow types; the query is not run."""
-    schema = attempt(data.collect_schema, polars_failures(), broken("the Polars query"))
+    schema = attempt(data.collect_schema, polars_failures(), unreadable_stream("the Polars query"))
     return polars_types(schema.to_frame())
 
 
-def stream(query: pl.LazyFrame, request: Request) -> Iterator[pa.RecordBatch]:
+def stream_polars_query(query: pl.LazyFrame, request: Request) -> Iterator[pa.RecordBatch]:
     """The rows of a query in order, in record batches; dropping the iterator stops the query."""
     empty = True
     for frame in query.collect_batches(chunk_size=request.batch_rows, engine="streaming"):

@@ -10,8 +10,8 @@ from typing import final
 
 from dpgram.privacy.accountant import CURRENCIES, Currency
 from dpgram.privacy.curves.calibrate import DISCRETE_SLACK, discrete_mu_at_most
+from dpgram.privacy.exact_sums import float_down, root_down
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.sampling.exact import float_down, root_down
 
 
 @final
@@ -75,7 +75,7 @@ def advice(largest: Guarantee | None) -> str:
     return f"A pure release with epsilon={largest.epsilon:g} still fits"
 
 
-def apart(need: Fraction, left: Fraction) -> tuple[str, str]:
+def in_distinct_digits(need: Fraction, left: Fraction) -> tuple[str, str]:
     """Both numbers in as few digits as tell them apart."""
     for digits in range(4, 17):
         texts = f"{float(need):.{digits}g}", f"{float(left):.{digits}g}"

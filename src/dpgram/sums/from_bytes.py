@@ -1,4 +1,4 @@
-"""Sums as bytes, whatever their kind: for workers that have nothing in common but bytes."""
+"""Any kind of sum back from the bytes of its `to_bytes`: for workers that can send nothing but bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpgram.sums.moments import ExactMoments
 KINDS = (ExactGram, ExactCounts, ExactLevels, ExactMoments, ExactColumnMoments)
 
 
-def unpacked(data: bytes) -> Sum:
+def sum_from_bytes(data: bytes) -> Sum:
     """The sum that `to_bytes` wrote; refuses anything cut, altered or foreign."""
     for kind in KINDS:
         if data.startswith(kind.MAGIC):

@@ -2,8 +2,8 @@
 
 So neighbours differ, over all m together, by √m·2^30 in L2 and m·2^30 in L1 (add/remove), or √(2m)·2^30 and
 2m·2^30 (replace-one: one cell down, another up). With discrete Gaussian noise of scale σ this is
-μ² = m·steps·2^60/σ²; with discrete Laplace noise of scale b it is ε = m·steps·2^30/b. Both are exact
-rationals here, so that parts add up without rounding. proofs/bounds.md
+μ² = m·units_changed·2^60/σ²; with discrete Laplace noise of scale b it is ε = m·units_changed·2^30/b. Both
+are exact rationals here, so that parts add up without rounding. proofs/bounds.md
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _NUDGE: Final = 1.0 + 2.0**-40
 """What a scale is enlarged by, so that rounding can only make a part cheaper than its share."""
 
 
-def price_of_counts(law: CountLaw, scale: float, *, histograms: int, steps: int) -> Fraction:
-    """μ² (Gaussian) or ε (Laplace) of one draw, exactly; `steps` is 1 (add/remove) or 2 (replace-one).
+def price_of_counts(law: CountLaw, scale: float, *, histograms: int, units_changed: int) -> Fraction:
+    """μ² (Gaussian) or ε (Laplace) of one draw, exactly; `units_changed`: 1 (add/remove) or 2 (replace-one).
 
     Proof: proofs/bounds.md#bounds-sensitivity.
     """
     if law == "discrete-gaussian":
-        return histograms * steps * (ROW_NORM_SQUARED / Fraction(scale)) ** 2
-    return histograms * steps * ROW_NORM_SQUARED / Fraction(scale)
+        return histograms * units_changed * (ROW_NORM_SQUARED / Fraction(scale)) ** 2
+    return histograms * units_changed * ROW_NORM_SQUARED / Fraction(scale)
 
 
-def scale_of_counts(law: CountLaw, price: float, *, histograms: int, steps: int) -> float:
+def scale_of_counts(law: CountLaw, price: float, *, histograms: int, units_changed: int) -> float:
     """The least scale whose price is at most `price`, up to 10⁻¹² of it.
 
     Proof: proofs/bounds.md#bounds-composition.
     """
     if law == "discrete-gaussian":
-        return math.sqrt(histograms * steps / price) * ROW_NORM_SQUARED * _NUDGE
-    return histograms * steps / price * ROW_NORM_SQUARED * _NUDGE
+        return math.sqrt(histograms * units_changed / price) * ROW_NORM_SQUARED * _NUDGE
+    return histograms * units_changed / price * ROW_NORM_SQUARED * _NUDGE
 
 
-def count_event(noise: CountNoise, *, histograms: int, steps: int) -> Event:
+def count_event(noise: CountNoise, *, histograms: int, units_changed: int) -> Event:
     """What one draw costs, rounded up."""
     from dpgram.privacy.events import GaussianEvent, PureEvent
-    from dpgram.privacy.sampling.exact import float_up, root_up
+    from dpgram.privacy.exact_sums import float_up, root_up
 
-    cost = price_of_counts(noise.law, noise.scale, histograms=histograms, steps=steps)
+    cost = price_of_counts(noise.law, noise.scale, histograms=histograms, units_changed=units_changed)
     gaussian = noise.law == "discrete-gaussian"
     return GaussianEvent(mu=root_up(cost)) if gaussian else PureEvent(epsilon=float_up(cost))
 
@@ -71,7 +71,7 @@ class CountNoise:
         rows = self.scale / ROW_NORM_SQUARED
         return rows if self.law == "discrete-gaussian" else rows * math.sqrt(2.0)
 
-    def exceeded(self, probability: float) -> float:
+    def upper_quantile(self, probability: float) -> float:
         """A number of rows that the noise of one cell exceeds with at most this probability.
 
         P(X ≥ k) ≤ P(N(0, σ²) ≥ k − 1) for the discrete Gaussian, and ≤ e^{−k/b} for the discrete Laplace.
@@ -101,7 +101,7 @@ def in_rows(cells: Integers) -> npt.NDArray[np.float64]:
     return np.asarray(cells.astype(np.float64) / ROW_NORM_SQUARED, dtype=np.float64)
 
 
-def projected(counts: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.float64]:
+def projected_counts(counts: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.float64]:
     """max(counts − θ, 0) with θ such that they add up to `total` > 0: the nearest possible histogram.
 
     Soft thresholding at a level that the data's own sparsity sets: empty bins lose their noise.

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
-from dpgram.sources.base import Kind
+from dpgram.sources.base import DeclaredKind
 from dpgram.sources.ids import attoseconds, id_array, id_text
 
-TYPE_OF_KIND: Mapping[Kind, pa.DataType] = {
+TYPE_OF_KIND: Mapping[DeclaredKind, pa.DataType] = {
     "number": pa.float64(),
     "text": pa.string(),
     "boolean": pa.bool_(),
@@ -38,7 +38,7 @@ LAST_MICROSECOND = ((date.max - EPOCH.date()).days + 1) * 86_400_000_000 - 1
 DATE_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 
-def from_objects(cells: Iterable[object], kind: Kind | None) -> pa.Array:
+def from_objects(cells: Iterable[object], kind: DeclaredKind | None) -> pa.Array:
     """An Arrow array of Python objects read as `kind` (as text where none is declared)."""
     if kind == "id":
         return id_array(map(id_text, cells))
@@ -52,7 +52,7 @@ def from_objects(cells: Iterable[object], kind: Kind | None) -> pa.Array:
     return values if texts.null_count == len(texts) else pc.coalesce(values, PARSERS[kind](texts))
 
 
-def plain(batch: pa.RecordBatch, kinds: Mapping[str, Kind]) -> pa.RecordBatch:
+def plain_columns(batch: pa.RecordBatch, kinds: Mapping[str, DeclaredKind]) -> pa.RecordBatch:
     """`batch` with extension, run-end, view and null columns made plain, and declared text parsed."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
@@ -79,7 +79,7 @@ def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
         )
 
 
-def _plain(column: pa.Array, kind: Kind | None) -> pa.Array:
+def _plain(column: pa.Array, kind: DeclaredKind | None) -> pa.Array:
     if pa.types.is_primitive(column.type):  # numbers, booleans, dates and times: by far the most common
         return column
     if kind == "id" and not pa.types.is_null(column.type):
@@ -96,7 +96,7 @@ def _plain(column: pa.Array, kind: Kind | None) -> pa.Array:
         if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
             return _plain(column.dictionary_decode(), kind)
         if _is_text(column.type):
-            return PARSERS[kind](_valid(column))
+            return PARSERS[kind](_valid_utf8(column))
     return column
 
 
@@ -104,7 +104,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _valid(texts: pa.Array) -> pa.Array:
+def _valid_utf8(texts: pa.Array) -> pa.Array:
     """`texts` with stray bytes replaced: readers do not look for them, and parsers may fail on them."""
     try:
         texts.validate(full=True)
@@ -137,7 +137,7 @@ def _parse_dates(texts: pa.Array) -> pa.Array:
     return pl.select(pl.coalesce(forms)).to_series().to_arrow()
 
 
-PARSERS: Mapping[Kind, Callable[[pa.Array], pa.Array]] = {
+PARSERS: Mapping[DeclaredKind, Callable[[pa.Array], pa.Array]] = {
     "number": _parse_numbers,
     "boolean": _parse_booleans,
     "date": _parse_dates,
@@ -169,7 +169,7 @@ def _boolean(cell: object) -> bool | None:
     return None if number is None or number not in (0.0, 1.0) else number == 1.0
 
 
-def _moment(cell: object) -> datetime | None:
+def _as_datetime(cell: object) -> datetime | None:
     if isinstance(cell, np.datetime64):
         ticks = attoseconds(cell)  # in Python's integers: numpy would wrap around silently
         if ticks is None or not FIRST_MICROSECOND <= ticks // 10**12 <= LAST_MICROSECOND:
@@ -186,10 +186,10 @@ def _moment(cell: object) -> datetime | None:
     return datetime.combine(cell, time()) if isinstance(cell, date) else None
 
 
-_READERS: Mapping[Kind, Callable[[object], object]] = {
+_READERS: Mapping[DeclaredKind, Callable[[object], object]] = {
     "number": _number,
     "boolean": _boolean,
-    "date": _moment,
+    "date": _as_datetime,
 }
 
 

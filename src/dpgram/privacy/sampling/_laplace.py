@@ -1,4 +1,4 @@
-"""Noise that pure guarantees need, exact in law: bits in, integers out, balls in between."""
+"""Matrix Laplace and norm Laplace noise for pure guarantees, exact in law: bits in, integers out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpgram.privacy.sampling._balls import (
     START_BITS,
     ChiSquared,
     RandomBytes,
-    Together,
+    RevealedTogether,
     Uniforms,
     decided,
     nearest_integer,
@@ -70,4 +70,4 @@ def norm_laplace(
         found = [nearest_integer(x * factor) for x in normals]
         return None if None in found else np.array(found, dtype=object)
 
-    return decided(Together(uniforms, square), cells)
+    return decided(RevealedTogether(uniforms, square), cells)

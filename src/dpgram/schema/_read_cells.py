@@ -1,4 +1,4 @@
-"""Cells of an Arrow column → one line of numbers: values, days, 0/1, or numbers of levels.
+"""Cells of an Arrow column → one array of numbers: values, days, 0/1, or numbers of levels.
 
 NaN stands for a missing cell and `UNKNOWN_CODE` for a value that is none of the declared ones. Which types
 are readable is decided by the type alone, which the file declares: no value can make reading fail.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpgram.schema.columns import Categorical, Column
 
 Line = npt.NDArray[Any]
-"""Numbers of any width; the encoder copies them into its own 64-bit floats."""
+"""The numbers of one column, of any width; the encoder copies them into its own 64-bit floats."""
 
 _SIGNED = (pa.lib.Type_INT8, pa.lib.Type_INT16, pa.lib.Type_INT32, pa.lib.Type_INT64)
 _UNSIGNED = (pa.lib.Type_UINT8, pa.lib.Type_UINT16, pa.lib.Type_UINT32, pa.lib.Type_UINT64)
@@ -89,7 +89,7 @@ def _numbers(cells: pa.Array) -> Line:
     return line
 
 
-def _numbers_of_bits(cells: pa.Array) -> Line:
+def _numbers_of_booleans(cells: pa.Array) -> Line:
     return _numbers(cells.cast(pa.uint8()))
 
 
@@ -101,7 +101,7 @@ def _days_of_dates(cells: pa.Array) -> Line:
     return _numbers(cells.view(pa.int32()))
 
 
-def _days_of_moments(cells: pa.Array) -> Line:
+def _days_of_timestamps(cells: pa.Array) -> Line:
     """Days since 1970-01-01; whole days apart from the rest, so that all units of time give the same bits."""
     per_day = _PER_DAY["ms" if cells.type.id == pa.lib.Type_DATE64 else cells.type.unit]
     ticks = cells.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
@@ -141,7 +141,7 @@ def _levels_of_floats(cells: pa.Array, declared: Categorical) -> Line:
     return codes
 
 
-def _levels_of_bits(cells: pa.Array, declared: Categorical) -> Line:
+def _levels_of_booleans(cells: pa.Array, declared: Categorical) -> Line:
     named = {"false": False, "true": True}
     values = {named[level]: code for code, level in enumerate(declared.all_levels) if level in named}
     return _match(cells, values, declared)
@@ -188,17 +188,17 @@ def _is_float_text(text: str) -> bool:
 _NUMBER_READERS: Final[Mapping[int, Callable[[pa.Array], Line]]] = {
     **dict.fromkeys((*_SIGNED, *_UNSIGNED, *_FLOATS), _numbers),
     **dict.fromkeys(_DECIMALS, _numbers_of_decimals),
-    pa.lib.Type_BOOL: _numbers_of_bits,
+    pa.lib.Type_BOOL: _numbers_of_booleans,
 }
 _DAY_READERS: Final[Mapping[int, Callable[[pa.Array], Line]]] = {
     pa.lib.Type_DATE32: _days_of_dates,
-    pa.lib.Type_DATE64: _days_of_moments,
-    pa.lib.Type_TIMESTAMP: _days_of_moments,
+    pa.lib.Type_DATE64: _days_of_timestamps,
+    pa.lib.Type_TIMESTAMP: _days_of_timestamps,
 }
 _LEVEL_READERS: Final[Mapping[int, Callable[[pa.Array, Categorical], Line]]] = {
     **dict.fromkeys(_TEXTS, _levels_of_texts),
     **dict.fromkeys((*_SIGNED, *_UNSIGNED), _levels_of_integers),
     **dict.fromkeys(_FLOATS, _levels_of_floats),
-    pa.lib.Type_BOOL: _levels_of_bits,
+    pa.lib.Type_BOOL: _levels_of_booleans,
     pa.lib.Type_DICTIONARY: _levels_of_dictionary,
 }
