@@ -37,7 +37,7 @@ from dpgram.document.fields import (
     MeasuredRows,
 )
 from dpgram.document.measurements import unresolved
-from dpgram.document.octaves import Coarse, octave_places
+from dpgram.document.octaves import OctaveRun, octave_places
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import (
@@ -221,7 +221,7 @@ class TestRelease:
         else:
             assert weights[0] == 1.0
         octaves = of_kind(release, MeasuredOctaves).columns[0]
-        low, high = Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
+        low, high = OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
         inside = low <= x.bounds[0] < x.bounds[1] <= high
         assert inside or clip == "private"
 

@@ -25,7 +25,7 @@ from dpgram.publishing._bounds import (
     reach_for,
     rows_needed,
 )
-from dpgram.sums.lengths import LENGTHS, chosen_radius, length_places
+from dpgram.sums.lengths import LENGTH_BINS, chosen_radius, length_places
 from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_places, zoom_steps
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
@@ -45,7 +45,7 @@ def finest_counts(values: npt.NDArray[np.float64], low: float, high: float) -> n
 
 
 def length_counts(lines: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    return counted(length_places(lines), LENGTHS)
+    return counted(length_places(lines), LENGTH_BINS)
 
 
 LAWS = ["discrete-gaussian", "discrete-laplace"]
@@ -266,23 +266,23 @@ class TestRadius:
         assert counts.sum() == 3
 
     def test_many_rows_clip_few_and_few_rows_clip_more(self) -> None:
-        lengths = np.zeros(LENGTHS)
+        lengths = np.zeros(LENGTH_BINS)
         lengths[20:40] = 1.0 / 20
         radii = [
             chosen_radius(lengths * rows, max_norm_squared=10.0, width=10, noise_norm=20.0, rows=rows)
             for rows in (300.0, 3e3, 1e6)
         ]
         assert radii == sorted(radii)
-        assert radii[-1] ** 2 == pytest.approx(10.0 * 40 / LENGTHS, rel=0.03)
+        assert radii[-1] ** 2 == pytest.approx(10.0 * 40 / LENGTH_BINS, rel=0.03)
         assert radii[0] < radii[-1]
 
     @pytest.mark.parametrize("noise", [20.0, 2e3, 2e5])
     def test_rows_are_never_clipped_to_nothing(self, noise: float) -> None:
         """However much noise: beside it stands what the clip leaves, so that shorter rows gain nothing."""
-        lengths = np.zeros(LENGTHS)
+        lengths = np.zeros(LENGTH_BINS)
         lengths[20:40] = 50.0
         radius = chosen_radius(lengths, max_norm_squared=10.0, width=10, noise_norm=noise, rows=1_000.0)
-        assert radius**2 >= 10.0 * 20 / LENGTHS
+        assert radius**2 >= 10.0 * 20 / LENGTH_BINS
 
 
 class TestPrices:

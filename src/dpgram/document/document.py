@@ -20,7 +20,7 @@ from dpgram.document._checks import (
     consistent_noise,
     mechanism_of,
     paid_for,
-    part_of_one_table,
+    consistent_unit_group_block,
     well_formed,
 )
 from dpgram.document.fields import (
@@ -122,7 +122,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
                 got=repr(self.mechanism.name),
                 remedy="Load it with the version of dpgram that made it, or a later one",
             )
-        if not part_of_one_table(self):
+        if not consistent_unit_group_block(self):
             raise ReleaseError(
                 "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.octaves import LEAST_EXPONENT, OCTAVES, ZERO, Coarse
+from dpgram.document.octaves import LEAST_EXPONENT, OCTAVES, ZERO, OctaveRun
 from dpgram.privacy.counts import CountNoise, projected
 from dpgram.sums.zoom import BINS
 
@@ -47,7 +47,7 @@ def rows_needed(noise: CountNoise, columns: int) -> float:
     return _alarm(noise, columns, usual=True) / _FULLEST
 
 
-def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | None:
+def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> OctaveRun | None:
     """The octaves that hold the column, from noisy counts in rows; nothing where noise hides them all.
 
     An octave counts when noise alone would hardly reach it anywhere; one beside the run found so far counts
@@ -60,7 +60,7 @@ def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | 
     if len(found) == 0:
         return None
     first = _extended(octaves, int(found[0]), -1, noise.deviation)
-    return Coarse(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
+    return OctaveRun(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
 
 
 def _alarm(noise: CountNoise, columns: int, *, usual: bool) -> float:

@@ -24,7 +24,7 @@ from dpgram.document.fields import (
     Measurements,
 )
 from dpgram.document.measurements import latest
-from dpgram.document.octaves import Coarse
+from dpgram.document.octaves import OctaveRun
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -439,7 +439,7 @@ def _coarse(calibration: LearningCalibration, measured: list[Any]) -> dict[str, 
     return {each.column: _run(calibration, each).bounds for each in octaves.columns}
 
 
-def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Coarse:
+def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> OctaveRun:
     if not octaves.cells:
         raise LearningError(
             f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
@@ -447,7 +447,7 @@ def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Coarse:
             spent=calibration.charges[0],
             cost=_cost(calibration.charges[0]),
         )
-    return Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
+    return OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
 
 
 def _with_bounds(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.measurements import LENGTHS
+from dpgram.document.measurements import LENGTH_BINS
 from dpgram.document.octaves import OCTAVES, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.encoder import Encoder, PolicyCounts
@@ -179,7 +179,7 @@ class LengthsOf(CountsOf):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 1, LENGTHS
+        return 1, LENGTH_BINS
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         """The bin of each row's squared length."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.measurements import LENGTHS
+from dpgram.document.measurements import LENGTH_BINS
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.counts import projected
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 _LOST: Final = 1.0 / 8.0
 """λ: rows that are scaled down still tell the same slopes, so lost weight counts little against noise."""
 _LEAST_SPREAD: Final = 0.02
-_SHIFT: Final = (ROW_NORM_SQUARED // LENGTHS).bit_length() - 1
+_SHIFT: Final = (ROW_NORM_SQUARED // LENGTH_BINS).bit_length() - 1
 
 
 def length_places(lines: Floats) -> npt.NDArray[np.int64]:
@@ -33,7 +33,7 @@ def length_places(lines: Floats) -> npt.NDArray[np.int64]:
     """
     # Integers below 2^53: every order of adding gives the same squares.
     squares = np.einsum("ij,ij->j", lines, lines).astype(np.int64)
-    return np.asarray(np.minimum(squares >> _SHIFT, LENGTHS - 1))
+    return np.asarray(np.minimum(squares >> _SHIFT, LENGTH_BINS - 1))
 
 
 def chosen_radius(
@@ -43,8 +43,8 @@ def chosen_radius(
 
     Proof: proofs/bounds.md#bounds-after.
     """
-    ends = max_norm_squared * np.arange(1, LENGTHS + 1) / LENGTHS
-    middles = ends - 0.5 * max_norm_squared / LENGTHS
+    ends = max_norm_squared * np.arange(1, LENGTH_BINS + 1) / LENGTH_BINS
+    middles = ends - 0.5 * max_norm_squared / LENGTH_BINS
     total = max(rows, 1.0)
     shares = projected(lengths, total) / total
     mean = float(shares @ middles)
