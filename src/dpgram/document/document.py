@@ -18,9 +18,9 @@ from msgspec import Meta, Struct
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.document._checks import (
     consistent_noise,
+    consistent_unit_group_block,
     mechanism_of,
     paid_for,
-    consistent_unit_group_block,
     well_formed,
 )
 from dpgram.document.fields import (

@@ -36,12 +36,12 @@ from dpgram.privacy.curves.calibrate import (
 from dpgram.privacy.curves.rounding import SLACK, down, up
 from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.guarantee import Guarantee, pure_rho_at_least, rho_at_most
-from dpgram.publishing.measurements.moments import First, JointGaussian, MomentNoise, VectorNoise
+from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, VectorLaw, VectorNoise
 
 Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic"]
-Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
+MatrixNoiseName: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
-SECOND: Final[Mapping[str, Mechanism]] = {
+MATRIX_NOISES: Final[Mapping[str, Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Gaussian(), MatrixLaplace(), Wishart())
 }
 
@@ -56,8 +56,8 @@ class IterationSettings:
     width: int
     iterations: int
     accounting: Accounting
-    first: First
-    second: Second
+    first: VectorLaw
+    second: MatrixNoiseName
 
     @property
     def facts(self) -> PublicFacts:
@@ -72,7 +72,7 @@ class IterationSettings:
     @property
     def approximate_steps(self) -> int:
         """Steps that are (ε', δ')-DP and not pure."""
-        return self.iterations * ((self.first == "gaussian") + (not SECOND[self.second].pure))
+        return self.iterations * ((self.first == "gaussian") + (not MATRIX_NOISES[self.second].pure))
 
 
 def first_l2(adjacency: Adjacency) -> float:
@@ -93,11 +93,11 @@ def calibrated(settings: IterationSettings) -> MomentNoise:
         raise GuaranteeError(
             "unknown accounting", got=repr(settings.accounting), limit=" or ".join(map(repr, _RULES))
         )
-    if settings.second not in SECOND or settings.first not in ("gaussian", "laplace"):
+    if settings.second not in MATRIX_NOISES or settings.first not in ("gaussian", "laplace"):
         raise GuaranteeError(
             "unknown noise",
             got=f"first={settings.first!r}, second={settings.second!r}",
-            limit=f"first: 'gaussian' or 'laplace'; second: {' or '.join(map(repr, SECOND))}",
+            limit=f"first: 'gaussian' or 'laplace'; second: {' or '.join(map(repr, MATRIX_NOISES))}",
         )
     needs_delta = settings.approximate_steps > 0 or settings.accounting != "basic"
     if needs_delta and settings.guarantee.pure:
@@ -134,7 +134,7 @@ def event_of(settings: IterationSettings) -> Event:
 
 def _by_steps(settings: IterationSettings, epsilon: float, delta: float) -> MomentNoise:
     """Every step (ε', δ')-DP, the pure ones ε'-DP."""
-    mechanism = SECOND[settings.second].calibrated(Guarantee(epsilon, delta), settings.facts)
+    mechanism = MATRIX_NOISES[settings.second].calibrated(Guarantee(epsilon, delta), settings.facts)
     if settings.first == "gaussian":
         sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=settings.first_l2)
         return _with_gaussian_vector(settings, mechanism, sigma)
@@ -210,7 +210,7 @@ def _zcdp(settings: IterationSettings) -> MomentNoise:
         mechanism: CalibratedMechanism = _gaussian(settings, each)
     else:
         leak = down(delta / settings.iterations) if wishart else 0.0
-        mechanism = SECOND[settings.second].calibrated(Guarantee(pure, leak), settings.facts)
+        mechanism = MATRIX_NOISES[settings.second].calibrated(Guarantee(pure, leak), settings.facts)
     if settings.first == "gaussian":
         return _with_gaussian_vector(settings, mechanism, up(settings.first_l2 / math.sqrt(2.0 * each)))
     return _with_laplace_vector(settings, mechanism, pure)

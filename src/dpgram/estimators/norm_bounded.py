@@ -63,7 +63,7 @@ class FitParameters:
             width=width,
         )
 
-    def rows(self, reweighting: Reweighting | None = None) -> MomentsOf:
+    def moment_sums(self, reweighting: Reweighting | None = None) -> MomentsOf:
         """The moments of the rows, weighted by what is published already."""
         return MomentsOf(
             columns=self._names,

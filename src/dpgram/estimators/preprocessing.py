@@ -206,8 +206,8 @@ class MomentTransformer(BudgetedTransformer, ABC):
         asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
         relation = adjacency_named(self.adjacency)
         names = tuple(f"x{place}" for place in range(X.shape[1]))
-        rows = ColumnMomentsOf(columns=names, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)))
-        measurement = ColumnMoments.calibrated(rows, asked, relation)
+        sums = ColumnMomentsOf(columns=names, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)))
+        measurement = ColumnMoments.calibrated(sums, asked, relation)
         source = copy.deepcopy(checked_entropy(self.entropy))
         found = paid(
             _column_moments(measurement, asked.delta),
@@ -262,7 +262,7 @@ class SigmaClipper(MomentTransformer):
 
 
 def _column_moments(measurement: ColumnMoments, delta: float) -> Program[MeasuredColumnMoments]:
-    schema = Schema(*map(numeric, measurement.rows.columns), constant=False)
+    schema = Schema(*map(numeric, measurement.sums.columns), constant=False)
     work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
     answer = yield Stage(
         work=work,

@@ -44,7 +44,7 @@ _UNCLIPPED: Final = 2.0
 
 def rows_needed(noise: CountNoise, columns: int) -> float:
     """From how many rows on a column with a quarter of them in one octave is found."""
-    return _alarm(noise, columns, usual=True) / _FULLEST
+    return _detection_threshold(noise, columns, usual=True) / _FULLEST
 
 
 def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> OctaveRun | None:
@@ -55,15 +55,19 @@ def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> OctaveRun
     """
     exponents = np.abs(np.arange(OCTAVES) - ZERO) + LEAST_EXPONENT - 1
     usual = (np.abs(exponents) <= USUAL) | (np.arange(OCTAVES) == ZERO)
-    marks = np.where(usual, _alarm(noise, columns, usual=True), _alarm(noise, columns, usual=False))
-    (found,) = np.nonzero(octaves > marks)
+    thresholds = np.where(
+        usual,
+        _detection_threshold(noise, columns, usual=True),
+        _detection_threshold(noise, columns, usual=False),
+    )
+    (found,) = np.nonzero(octaves > thresholds)
     if len(found) == 0:
         return None
     first = _extended(octaves, int(found[0]), -1, noise.deviation)
     return OctaveRun(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
 
 
-def _alarm(noise: CountNoise, columns: int, *, usual: bool) -> float:
+def _detection_threshold(noise: CountNoise, columns: int, *, usual: bool) -> float:
     """A count, in rows, that noise alone reaches in no octave of this group but with a small chance."""
     cells = 2 * (2 * USUAL + 1) + 1 if usual else OCTAVES
     return noise.exceeded(0.5 * _FALSE_ALARM / (cells * columns))

@@ -11,7 +11,7 @@ import pytest
 from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.iteration_noise import SECOND, IterationSettings, calibrated, event_of, worth
+from dpgram.estimators.iteration_noise import MATRIX_NOISES, IterationSettings, calibrated, event_of, worth
 from dpgram.estimators.robust import RobustRegression
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
@@ -23,7 +23,7 @@ from dpgram.sums.moments import MomentsOf, Reweighting, power
 from .lattice_rows import BoundedRows
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
-PAIRS = [(first, second) for first in ("gaussian", "laplace") for second in SECOND]
+PAIRS = [(first, second) for first in ("gaussian", "laplace") for second in MATRIX_NOISES]
 VALID = [(a, f, s) for a in ("zcdp", "advanced", "basic") for f, s in PAIRS] + [
     ("gdp", "gaussian", "gaussian")
 ]
@@ -119,7 +119,7 @@ def test_weights_keep_every_row_inside_the_lattice() -> None:
         assert sum(int(cell) ** 2 for cell in first) <= 2**60
 
 
-@pytest.mark.parametrize("second", list(SECOND))
+@pytest.mark.parametrize("second", list(MATRIX_NOISES))
 def test_finds_the_coefficients(second: str) -> None:
     x, y, theta = table()
     fit = RobustRegression(3.0, 1e-6, **BOUNDS, second=second, entropy=SeededEntropy(4)).fit(x, y)
