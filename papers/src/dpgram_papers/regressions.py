@@ -208,9 +208,9 @@ class PrintedRobustRegression(ReweightedRegression):
         facts = PublicFacts(width=parameters.width, adjacency=parameters.adjacency)
         second = MatrixLaplace().calibrated(Guarantee(share), facts)
         if self.first == "gaussian":
-            reach = first_l2(parameters.adjacency)
+            sensitivity = first_l2(parameters.adjacency)
             multiplier = math.sqrt(2.0 * math.log(1.25 / parameters.guarantee.delta)) / share
-            first, event = gaussian_vector(reach, up(multiplier * reach))
+            first, event = gaussian_vector(sensitivity, up(multiplier * sensitivity))
         elif self.first == "laplace":
             first, event = laplace_vector(first_l1(parameters.adjacency, parameters.width), share)
         else:

@@ -15,7 +15,7 @@ from dpgram.estimators.iteration_noise import (
     MatrixNoiseName,
     calibrated,
     event_of,
-    worth,
+    exact_guarantee,
 )
 from dpgram.estimators.norm_bounded import (
     Calibration,
@@ -101,7 +101,7 @@ class RobustRegression(ReweightedRegression):
     def _calibration(self, parameters: FitParameters) -> Calibration:
         self._check(parameters)
         settings = self._settings(parameters)
-        return Calibration(event=event_of(settings), guarantee=worth(settings))
+        return Calibration(event=event_of(settings), guarantee=exact_guarantee(settings))
 
     def _noise(self, parameters: FitParameters) -> MomentNoise:
         return calibrated(self._settings(parameters))

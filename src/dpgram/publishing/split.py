@@ -83,7 +83,7 @@ class PartShares:
             share = getattr(self, name)
             if not 0.0 <= share < 1.0:
                 raise GuaranteeError(
-                    f"the part {name!r} has no share of the budget", got=f"{share:g}", limit="0 < share < 1"
+                    f"the share of the part {name!r} is out of range", got=f"{share:g}", limit="0 ≤ share < 1"
                 )
 
 

@@ -11,7 +11,13 @@ import pytest
 from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.iteration_noise import MATRIX_NOISES, IterationSettings, calibrated, event_of, worth
+from dpgram.estimators.iteration_noise import (
+    MATRIX_NOISES,
+    IterationSettings,
+    calibrated,
+    event_of,
+    exact_guarantee,
+)
 from dpgram.estimators.robust import RobustRegression
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
@@ -62,7 +68,7 @@ def test_every_accounting_meets_its_claim(accounting: str, first: str, second: s
     """By the exact curve of everything that is drawn, not by the rule that set it."""
     one = settings(accounting, first, second)
     assert delta_of(event_of(one), 0.9) <= 1e-6
-    assert worth(one).epsilon <= 0.9
+    assert exact_guarantee(one).epsilon <= 0.9
 
 
 @pytest.mark.parametrize(("accounting", "first", "second"), [v for v in VALID if v[2] != "wishart"])
@@ -74,7 +80,7 @@ def test_replace_one_meets_it_too(accounting: str, first: str, second: str) -> N
 
 
 def test_gdp_is_tight_and_zcdp_close() -> None:
-    assert worth(settings("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
+    assert exact_guarantee(settings("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
     noise = {
         a: calibrated(settings(a, "gaussian", "gaussian")).first.scale
         for a in ("gdp", "zcdp", "basic", "advanced")
