@@ -26,7 +26,7 @@ from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.normal_equations import orthonormal
-from dpgram.analysis.trust import CALM, LOST, LOST_PART, OWN_LIMIT, REST_LIMIT
+from dpgram.analysis.trust import LOST, LOST_PART, OWN_LIMIT, REST_LIMIT, REST_LIMIT_BESIDE_LOST
 from dpgram.errors import AnalysisError
 from dpgram.noise import Law, SymmetricGaussian
 from dpgram.noise.additive import invariant_variances
@@ -216,4 +216,6 @@ def _hopeless(shares: Vector) -> bool:
     """The rule by which analyses refuse intervals (analysis/trust.py), on forecast shares."""
     kept = shares[shares <= LOST]
     lost = len(shares) - len(kept)
-    return lost > LOST_PART * len(shares) or 1.0 + float(kept.sum()) > (CALM if lost else REST_LIMIT)
+    return lost > LOST_PART * len(shares) or 1.0 + float(kept.sum()) > (
+        REST_LIMIT_BESIDE_LOST if lost else REST_LIMIT
+    )
