@@ -1,4 +1,4 @@
-"""What breaks privacy without showing in a bound on ε: noise used twice, facts beside the cells, unpaid draws.
+"""What breaks privacy and no bound on ε shows: noise used twice, facts beside the cells, unpaid draws.
 
 Each check runs a publisher of anybody's and returns what it found, a sentence for each breach; nothing found
 is an empty tuple. They look at public results and at the ledger's file only, so they fit whatever publishes.
