@@ -1,4 +1,4 @@
-"""Run a paper's experiments: one CSV file for each grid, figures, the table of claims, and ours against theirs."""
+"""Run a paper's experiments: a CSV file for each grid, figures, the table of claims, ours against theirs."""
 
 from __future__ import annotations
 
