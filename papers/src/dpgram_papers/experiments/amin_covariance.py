@@ -148,12 +148,12 @@ def _plate(found: GridResults, number: str, columns: int) -> PaperFigure:
     )
 
 
-def real_plates(found: GridResults) -> Mapping[str, PaperFigure]:
+def real_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """Pure methods above, Gaussian ones below."""
     return {"1": _plate(found, "1", len(found.axis("table")))}
 
 
-def synthetic_plates(found: GridResults) -> Mapping[str, PaperFigure]:
+def synthetic_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """The same for the synthetic tables."""
     return {"2": _plate(found, "2", min(4, len(dict.fromkeys((c[0], c[1]) for c in found.cells))))}
 

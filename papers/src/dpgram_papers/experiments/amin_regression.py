@@ -153,13 +153,13 @@ def _plate(found: GridResults, number: str, cells: list[Key]) -> PaperFigure:
     )
 
 
-def synthetic_plates(found: GridResults) -> Mapping[str, PaperFigure]:
+def synthetic_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """One target, and all of them."""
     one = [c for c in found.cells if c[2] == 1]
     return {"3": _plate(found, "3", one), "4": _plate(found, "4", [c for c in found.cells if c[2] != 1])}
 
 
-def real_plates(found: GridResults) -> Mapping[str, PaperFigure]:
+def real_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """One target."""
     return {"5": _plate(found, "5", list(found.cells))}
 
