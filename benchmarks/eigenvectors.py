@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from data_sets import data_sets
-from dpgram.analysis.denoise import NOTHING, denoised
+from dpgram.analysis.denoise import NO_NOISE, denoised
 from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, PublicFacts
@@ -143,7 +143,7 @@ def redrawn(gram: Matrix, law: Law, entropy: SeededEntropy) -> Matrix:
 def best(drawn: Matrix, *, law: Law, unit: float, rows: int, limit: float) -> Matrix:
     """What `Release.second_moments` makes of a release: the noise taken out by its law."""
     if isinstance(law, EigenvectorSampling):
-        cleaned = denoised(law.denoised(drawn / unit) * unit, NOTHING, limit)
+        cleaned = denoised(law.denoised(drawn / unit) * unit, NO_NOISE, limit)
     else:
         cleaned = denoised(drawn, EncodedNoise.of(law, unit), limit)
     return held(cleaned, rows)

@@ -22,7 +22,7 @@ from dpgram import Schema, numeric
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.estimators import AdaSSP, PrivateRidge
 from dpgram.estimators.base import PrivateRegressor
-from dpgram.estimators.joint import TARGET_LENGTH
+from dpgram.estimators.noisy_sums import TARGET_LENGTH
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
@@ -150,7 +150,7 @@ def report(tasks: Sequence[Task], draws: int, fits: int) -> Iterator[str]:
         f"better), δ = {DELTA:g}, ten folds, public facts |x| ≤ 1 and |y| ≤ 1. “Fitted” columns are the "
         f"estimators themselves, {fits} fits a fold; the others draw the same laws in floats, {draws} times "
         "a fold. ± is one standard error over noise. The shares of the joint release (SLOPE in "
-        "estimators/joint.py) and the default regression were chosen on these sets.\n"
+        "publishing/measurements/target.py) and the default regression were chosen on these sets.\n"
     )
     for epsilon in EPSILONS:
         results = {task.name: measured(task, epsilon, draws, fits) for task in tasks}

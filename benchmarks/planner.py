@@ -76,29 +76,29 @@ def compare(name: str, found: Plan, mechanism: str, draws: int) -> tuple[float, 
     if not one.works:
         return None
     setting = found.setting
-    question = setting.question
-    gram = found.rows * question.second
-    values = found.rows * question.values / setting.unit
+    regression = setting.regression
+    gram = found.rows * regression.second
+    values = found.rows * regression.values / setting.unit
     law = setting.calibrated(found.asked[mechanism], Guarantee(found.epsilon, found.delta)).expected(values)
     shown = _stand_in(law, values)
     generator = simulation(sum(map(ord, name + mechanism)))
 
     def moments(matrix: Array) -> Moments:
         noise = EncodedNoise.of(shown, setting.unit)
-        return Moments(gram=matrix, schema=question.schema, noise=noise, radius=setting.radius)
+        return Moments(gram=matrix, schema=regression.schema, noise=noise, radius=setting.radius)
 
-    design = build_design(moments(gram), found.target, intercept=question.schema.constant)
-    first = int(question.schema.constant)
+    design = build_design(moments(gram), found.target, intercept=regression.schema.constant)
+    first = int(regression.schema.constant)
     inner = design.vectors.T @ gram
     exact = design.coefficients(np.linalg.lstsq(inner @ design.vectors, inner @ design.target_vector)[0])
-    errors = np.empty((draws, len(question.names)))
+    errors = np.empty((draws, len(regression.names)))
     mean = law.mean_diagonal * np.eye(len(gram)) if shown is not law else np.zeros_like(gram)
     for draw in range(draws):
         published = (law.redraw(gram / setting.unit, generator) - mean) * setting.unit
         errors[draw] = (infer(moments(published), design).estimate - exact)[first:]
-    kept = [n not in one.without_interval for n in question.names]
+    kept = [n not in one.without_interval for n in regression.names]
     squares = np.quantile(np.abs(errors), ONE_SIGMA, axis=0) ** 2
-    measured = np.sqrt(1.0 + squares * (found.rows - len(question.spectrum)) / question.variance)
+    measured = np.sqrt(1.0 + squares * (found.rows - len(regression.spectrum)) / regression.variance)
     forecast = np.array(list(one.se_ratios.values()))
     return float(np.median(forecast[kept])), float(np.median(measured[kept]))
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from dpgram_papers.data import data_folder
 from dpgram_papers.experiments.claims import table, verdict_lines
-from dpgram_papers.experiments.grid import Found, run
+from dpgram_papers.experiments.comparisons import AT_THE_FLOOR, summary
+from dpgram_papers.experiments.grid import GridResults, run
 from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
 from dpgram_papers.experiments.sheffet_single import GAUSS_EQUAL, OURS, OWN
 from dpgram_papers.experiments.study import SEED, Size
-from dpgram_papers.experiments.surpassed import AT_THE_FLOOR, summary
 
 HOME = Path(__file__).parent.parent
 PAGE = HOME / "docs" / "explanation" / "papers.md"
@@ -45,7 +45,7 @@ def put(page: Path, name: str, lines: list[str]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def against_each(found: Found) -> list[str]:
+def against_each(found: GridResults) -> list[str]:
     """Sheffet's one regression: each rival's error over ours, where ours has not arrived at the floor."""
     cells = [
         {"epsilon": epsilon, "log2_rows": exponent}
@@ -100,7 +100,7 @@ def main() -> None:
         raise SystemExit(f"not run, so nothing is written: {', '.join(skipped)}")
     single = studies_of("sheffet")[0]
     found = run(single.grid(asked.size, data), asked.folder / f"{single.name}.csv", seed=SEED)
-    lines = summary([row for one in made for row in one.surpassed])
+    lines = summary([row for one in made for row in one.comparisons])
     put(PAGE, "surpassed", lines)
     put(README, "surpassed", ["|" + "|".join(line.split("|")[1:5]) + "|" for line in lines])
     put(PAGE, "each of Sheffet's", against_each(found))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgram.audit import Experiment, ScoreFile, audit, audit_all, judged
+from dpgram.audit import Experiment, ScoreFile, audit, audit_all, audit_scores
 from dpgram.audit.gram import audit_mechanism, experiment, worst_neighbours
 from dpgram.audit.publication import Pipeline, audit_pipeline, drawn_of, stored, worst_tables
 from dpgram.errors import DpgramError, GuaranteeError, SchemaError, SourceError
@@ -122,9 +122,9 @@ def test_experiments_need_names_of_their_own() -> None:
 def test_scores_from_anywhere_can_be_judged() -> None:
     generator = np.random.default_rng(1)
     a, b = generator.normal(3.0, 1.0, (2000, 1)), generator.normal(0.0, 1.0, (2000, 1))
-    assert 2.5 < judged(a, b).mu_lower <= 3.0
+    assert 2.5 < audit_scores(a, b).mu_lower <= 3.0
     with pytest.raises(GuaranteeError, match="equally many"):
-        judged(a, b[:-1])
+        audit_scores(a, b[:-1])
 
 
 class TestUnitsOfSeveralRows:

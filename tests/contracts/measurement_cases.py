@@ -22,7 +22,12 @@ from dpgram.publishing.measurements.column_moments import ColumnMoments
 from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
 from dpgram.publishing.measurements.gram import Gram, full_matrix
 from dpgram.publishing.measurements.levels import Levels
-from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
+from dpgram.publishing.measurements.minimiser import (
+    GammaGridNoise,
+    GaussianGridNoise,
+    Minimiser,
+    RidgeProblem,
+)
 from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, Moments, VectorNoise
 from dpgram.publishing.measurements.target import Target, TargetedGaussian
 from dpgram.rows.encoder import Encoder
@@ -274,7 +279,7 @@ class MomentsCase(Case):
     @functools.cache  # noqa: B019
     def measurement(self, relation: Adjacency) -> Measurement:
         return Moments(
-            rows=moments_of(self.reweighting), noise=JointGaussian.calibrated(0.3, relation, width=2).noise
+            sums=moments_of(self.reweighting), noise=JointGaussian.calibrated(0.3, relation, width=2).noise
         )
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
@@ -310,7 +315,7 @@ class LaplaceMomentsCase(Case):
         events = (GaussianEvent(mu=1e-9), PureEvent(epsilon=moved / self.scale))
         vector = VectorNoise(law="laplace", scale=self.scale)
         noise = MomentNoise(second=CalibratedGaussian(sigma=2.0**55), first=vector, events=events)
-        return Moments(rows=moments_of(), noise=noise)
+        return Moments(sums=moments_of(), noise=noise)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         return exact[0].xy / self.scale
@@ -327,11 +332,11 @@ class MinimiserCase(Case):
 
     def measurement(self, relation: Adjacency) -> Measurement:
         problem = RidgeProblem(ridge=2.0, radius=0.5, width=2, adjacency=relation)
-        return Minimiser(rows=moments_of(), problem=problem, noise=self.noise_for(problem))
+        return Minimiser(sums=moments_of(), problem=problem, noise=self.noise_for(problem))
 
-    def noise_for(self, problem: RidgeProblem) -> GaussianSteps | GammaSteps:
+    def noise_for(self, problem: RidgeProblem) -> GaussianGridNoise | GammaGridNoise:
         del problem
-        return GaussianSteps(sigma=3.0 * 2**34)
+        return GaussianGridNoise(sigma=3.0 * 2**34)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         return measurement.problem.solved(exact[0]).astype(np.float64) / (3.0 * 2**34)
@@ -350,8 +355,8 @@ class GammaMinimiserCase(MinimiserCase):
     degrees = 20_000
     epsilon: ClassVar[float] = 0.5
 
-    def noise_for(self, problem: RidgeProblem) -> GaussianSteps | GammaSteps:
-        return GammaSteps(epsilon=self.epsilon)
+    def noise_for(self, problem: RidgeProblem) -> GaussianGridNoise | GammaGridNoise:
+        return GammaGridNoise(epsilon=self.epsilon)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         return measurement.problem.solved(exact[0]).astype(np.float64) * (self.epsilon / 2.0**34)
@@ -370,7 +375,7 @@ class GammaMinimiserCase(MinimiserCase):
 class ColumnMomentsCase(Case):
     def measurement(self, relation: Adjacency) -> Measurement:
         rows = ColumnMomentsStatistic(columns=("a", "b"), bounds=((-1.0, 1.0), (-3.0, 1.0)))
-        return ColumnMoments(rows=rows, adjacency=relation, sigma=6.0 * 2**30)
+        return ColumnMoments(sums=rows, adjacency=relation, sigma=6.0 * 2**30)
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
         return exact[0].cells.ravel() / measurement.sigma

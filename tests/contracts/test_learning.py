@@ -37,7 +37,7 @@ from dpgram.document.fields import (
     MeasuredRows,
 )
 from dpgram.document.measurements import unresolved
-from dpgram.document.octaves import Coarse, octave_places
+from dpgram.document.octaves import OctaveRun, octave_places
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import (
@@ -68,7 +68,7 @@ from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import CuratorReport
 from dpgram.publishing import _learning as learning
 from dpgram.publishing._bounds import rows_needed
-from dpgram.publishing._learning import Learnt, calibrate_learning, learnt_terms
+from dpgram.publishing._learning import LearntFacts, calibrate_learning, learnt_terms
 from dpgram.publishing.measurements import counts as measured_counts
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
@@ -221,7 +221,7 @@ class TestRelease:
         else:
             assert weights[0] == 1.0
         octaves = of_kind(release, MeasuredOctaves).columns[0]
-        low, high = Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
+        low, high = OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
         inside = low <= x.bounds[0] < x.bounds[1] <= high
         assert inside or clip == "private"
 
@@ -751,7 +751,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
             price += price_of_counts(law, noise.scale, histograms=histograms, units_changed=steps)
     known = schema.with_bounds(dict.fromkeys(schema.unbounded, (0.0, 1.0)))
     known = known.with_levels(dict.fromkeys(schema.without_levels, ("a",)))
-    learnt = Learnt(schema=known, clips=(None,), measured=((),), charge=None)
+    learnt = LearntFacts(schema=known, clips=(None,), measured=((),), charge=None)
     (terms,) = learnt_terms(plan, learnt)
     parts = parts_of(terms.event)
     if law == "discrete-laplace":

@@ -19,8 +19,8 @@ from dpgram.cli import run
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
 from dpgram.planning import Plan
-from dpgram.planning._assumed import Assumption
-from dpgram.planning._question import Question
+from dpgram.planning._assumption import Assumption
+from dpgram.planning._regression import AssumedRegression
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
 
@@ -43,10 +43,10 @@ def quick(rows: int = 20_000, epsilon: float = 1.0, delta: float = 1e-6, **other
 def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
     """√(1 + mean square of the library's own estimates around the truth over Var of least squares)."""
     setting = found.setting
-    question = setting.question
-    gram = found.rows * question.second
+    regression = setting.regression
+    gram = found.rows * regression.second
     mechanism = setting.calibrated(found.asked[name], Guarantee(found.epsilon, found.delta))
-    law = mechanism.expected(found.rows * question.values / setting.unit)
+    law = mechanism.expected(found.rows * regression.values / setting.unit)
     generator = simulation(17)
 
     def moments(matrix: np.ndarray) -> Moments:
@@ -63,7 +63,7 @@ def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
         for _ in range(draws)
     ]
     squares = np.mean((np.array(noisy) - exact) ** 2, axis=0)
-    return np.sqrt(1.0 + squares * (found.rows - len(question.spectrum)) / question.variance)
+    return np.sqrt(1.0 + squares * (found.rows - len(regression.spectrum)) / regression.variance)
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
@@ -216,8 +216,8 @@ def test_a_short_simulation_agrees_with_the_closed_form() -> None:
 
 
 def test_a_plan_from_a_similar_release_uses_its_moments() -> None:
-    question = quick(r_squared=0.2, correlation=0.5).setting.question
-    found = quick(like=question.second)
+    regression = quick(r_squared=0.2, correlation=0.5).setting.regression
+    found = quick(like=regression.second)
     np.testing.assert_allclose(
         list(found.forecasts[0].se_ratios.values()),
         list(quick(r_squared=0.2, correlation=0.5).forecasts[0].se_ratios.values()),
@@ -236,7 +236,7 @@ def test_columns_without_bounds_are_planned_for() -> None:
 
 def test_dependent_features_are_refused() -> None:
     with pytest.raises(AnalysisError, match="dependent"):
-        Question.ask(dg.Schema(dg.numeric("x", 0, 1), dg.numeric("y", 0, 1)), np.ones((3, 3)), "y")
+        AssumedRegression.of(dg.Schema(dg.numeric("x", 0, 1), dg.numeric("y", 0, 1)), np.ones((3, 3)), "y")
 
 
 @pytest.mark.parametrize(

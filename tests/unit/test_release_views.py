@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpgram.analysis.denoise import NOTHING, central_moments
+from dpgram.analysis.denoise import NO_NOISE, central_moments
 from dpgram.analysis.display import in_words
 from dpgram.analysis.moments import Moments
 from dpgram.document.fields import (
@@ -73,7 +73,7 @@ class TestViews:
         )
         want = np.cov(original.T, bias=True)
         units = np.array([c.half_width / c.weight for c in release.schema.encoded[1:]])
-        quiet = dataclasses.replace(Moments.of(release), noise=NOTHING)
+        quiet = dataclasses.replace(Moments.of(release), noise=NO_NOISE)
         np.testing.assert_allclose(
             central_moments(quiet) * np.outer(units / spread, units / spread),
             want / np.outer(spread, spread),

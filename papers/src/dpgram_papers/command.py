@@ -72,7 +72,7 @@ def reproduce(
                 "paper": outcome.paper,
                 "files": [str(file) for file in outcome.files],
                 "claims": [asdict(verdict) for verdict in outcome.verdicts],
-                "surpassed": [asdict(row) | {"ratio": row.ratio} for row in outcome.surpassed],
+                "surpassed": [asdict(row) | {"ratio": row.ratio} for row in outcome.comparisons],
                 "skipped": dict(outcome.skipped),
             }
         )
@@ -85,9 +85,9 @@ def _summarise(outcome: Reproduction) -> None:
         say(f"  {verdict.outcome:<16}  {verdict.place}: {verdict.claim} ({verdict.found})")
     for name, reason in outcome.skipped.items():
         say(f"  skipped {name}: {reason}")
-    ahead = sum(row.ratio > 1.0 for row in outcome.surpassed)
-    if outcome.surpassed:
-        say(f"  dpgram's default has the smaller error in {ahead} of {len(outcome.surpassed)} settings")
+    ahead = sum(row.ratio > 1.0 for row in outcome.comparisons)
+    if outcome.comparisons:
+        say(f"  dpgram's default has the smaller error in {ahead} of {len(outcome.comparisons)} settings")
     for file in outcome.files:
         say(f"  wrote {file}")
     say("  NOT PRIVATE: experiments on public or simulated tables")

@@ -34,7 +34,7 @@ from dpgram.privacy.accountant import composed
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
-from dpgram.publishing.measurements.moments import First, MomentNoise
+from dpgram.publishing.measurements.moments import MomentNoise, VectorLaw
 from dpgram.sums.moments import Floats, clipped
 from dpgram_papers.kalaja import FAILURE, SufficientStatistics
 from dpgram_papers.park_welling import step_epsilon
@@ -185,7 +185,7 @@ class PrintedRobustRegression(ReweightedRegression):
     """
 
     ledger: None = field(default=None, init=False)  # no parameter
-    first: First = "gaussian"
+    first: VectorLaw = "gaussian"
 
     def _calibration(self, parameters: FitParameters) -> Calibration:
         self._check(parameters)
@@ -208,9 +208,9 @@ class PrintedRobustRegression(ReweightedRegression):
         facts = PublicFacts(width=parameters.width, adjacency=parameters.adjacency)
         second = MatrixLaplace().calibrated(Guarantee(share), facts)
         if self.first == "gaussian":
-            reach = first_l2(parameters.adjacency)
+            sensitivity = first_l2(parameters.adjacency)
             multiplier = math.sqrt(2.0 * math.log(1.25 / parameters.guarantee.delta)) / share
-            first, event = gaussian_vector(reach, up(multiplier * reach))
+            first, event = gaussian_vector(sensitivity, up(multiplier * sensitivity))
         elif self.first == "laplace":
             first, event = laplace_vector(first_l1(parameters.adjacency, parameters.width), share)
         else:

@@ -22,7 +22,7 @@ from dpgram.privacy.sampling.entropy import Entropy
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Repair: TypeAlias = Literal["none", "scaled", "zeroed"]
 """What a paper does with a noisy matrix that is not positive semidefinite."""
-_FARTHEST: Final = 100.0
+_LARGEST_EPSILON: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Variant(ABC):
     @final
     def true_epsilon(self, delta: float) -> float:
         """The least ε with true δ(ε) ≤ delta, to three digits; inf where there is none below 100."""
-        if self.true_delta(_FARTHEST) > delta:
+        if self.true_delta(_LARGEST_EPSILON) > delta:
             return math.inf
         return least(lambda epsilon: self.meets(epsilon, delta), tolerance=5e-4)
 

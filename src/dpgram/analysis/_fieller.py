@@ -21,7 +21,7 @@ def fieller_interval(
     lead = 1.0 - squared * curvature
     bounded = np.where(lead > 0.0, lead, np.nan)
     middle = 0.5 * squared * slope / bounded
-    reach = np.sqrt(np.maximum(middle**2 + squared * variance / bounded, 0.0))
-    low = np.where(lead > 0.0, estimate + middle - reach, -np.inf)
-    high = np.where(lead > 0.0, estimate + middle + reach, np.inf)
+    half_width = np.sqrt(np.maximum(middle**2 + squared * variance / bounded, 0.0))
+    low = np.where(lead > 0.0, estimate + middle - half_width, -np.inf)
+    high = np.where(lead > 0.0, estimate + middle + half_width, np.inf)
     return low, high

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpgram.analysis.design import build_design
-from dpgram.analysis.estimand import MOVED, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
+from dpgram.analysis.estimand import MOVED_CAUTION, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
@@ -129,5 +129,5 @@ def partial_correlation(
         estimate=rho,
         std_error=math.sqrt(variance),
         kind=kind,
-        cautions=(*difference_cautions(moments, kind), *([MOVED] if moved else [])),
+        cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
     )

@@ -25,9 +25,9 @@ from dpgram.noise.shrinkage import shrunken, within_trace, without_repulsion
 
 Matrix = npt.NDArray[np.float64]
 
-REACH: Final = 0.5
+INDISTINCT: Final = 0.5
 """Eigenvalues closer than this part of the noise's deviation are hardly told apart any more."""
-NOTHING: Final = EncodedNoise.of(SymmetricGaussian(sigma=0.0))
+NO_NOISE: Final = EncodedNoise.of(SymmetricGaussian(sigma=0.0))
 """What is left to remove where the law of the release has done it."""
 
 
@@ -38,15 +38,15 @@ def denoised(gram: Matrix, noise: EncodedNoise, largest: float = math.inf) -> Ma
     if width and deviation > 0.0:
         # Noise with a longer edge than Gaussian noise looks like signal out there: more is taken away.
         edge = noise.expected_norm(width) / SymmetricGaussian(sigma=deviation).expected_norm(width)
-        values = without_repulsion(values, (edge * deviation) ** 2, REACH * deviation)
+        values = without_repulsion(values, (edge * deviation) ** 2, INDISTINCT * deviation)
         values = shrunken(values, deviation**2)
     return _symmetric((vectors * within_trace(values, largest)) @ vectors.T)
 
 
 def second_moments(moments: Moments) -> Matrix:
     """Ĝ in encoded units."""
-    span = _possible(moments)
-    block = _on(moments, span.T @ _cleaned(moments) @ span)
+    span = _possible_span(moments)
+    block = _denoised_on(moments, span.T @ _consistent_gram(moments) @ span)
     return _symmetric(span @ block @ span.T)
 
 
@@ -60,19 +60,19 @@ def central_moments(moments: Moments) -> Matrix:
         raise AnalysisError(
             "this release has no constant column, so it has no means", remedy="Publish with constant=True"
         )
-    gram, span, constant = _cleaned(moments), _possible(moments), moments.project(constant)
+    gram, span, constant = _consistent_gram(moments), _possible_span(moments), moments.project(constant)
     toward = gram @ constant
     rows = float(constant @ toward)
     if rows <= 0.0:
         raise too_noisy()
     basis = span @ complement_of(span.T @ toward)
-    block = _on(moments, basis.T @ gram @ basis)
+    block = _denoised_on(moments, basis.T @ gram @ basis)
     axes = moments.project(np.eye(len(gram))[:, 1:])
     coordinates = basis.T @ (axes - np.outer(constant, axes.T @ toward / rows))
     return _symmetric(coordinates.T @ block @ coordinates / rows)
 
 
-def _cleaned(moments: Moments) -> Matrix:
+def _consistent_gram(moments: Moments) -> Matrix:
     """P(G̃ − E N)P; sampled directions are first given what they are expected to hold."""
     sampled = _sampled_directions(moments.noise)
     if sampled is None:
@@ -89,10 +89,10 @@ def _sampled_directions(noise: EncodedNoise) -> EigenvectorSampling | None:
     return None
 
 
-def _on(moments: Moments, block: Matrix) -> Matrix:
-    """Ĝ on some orthonormal coordinates, from `_cleaned` on them."""
+def _denoised_on(moments: Moments, block: Matrix) -> Matrix:
+    """Ĝ on some orthonormal coordinates, from `_consistent_gram` on them."""
     sampled = _sampled_directions(moments.noise) is not None
-    return denoised(block, NOTHING if sampled else moments.noise, _largest_trace(moments))
+    return denoised(block, NO_NOISE if sampled else moments.noise, _largest_trace(moments))
 
 
 def _largest_trace(moments: Moments) -> float:
@@ -104,7 +104,7 @@ def _largest_trace(moments: Moments) -> float:
     return moments.rows * moments.radius**2
 
 
-def _possible(moments: Moments) -> Matrix:
+def _possible_span(moments: Moments) -> Matrix:
     """An orthonormal basis of all that tables can have: the complement of the known null space."""
     null = moments.known_null_space
     return np.asarray(np.linalg.qr(null, mode="complete")[0][:, null.shape[1] :])

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from dpgram.document.fields import StatedGuarantee
 
 
-def guarantee_in_words(release: Document, told: StatedGuarantee | None = None) -> str:
+def guarantee_in_words(release: Document, stated: StatedGuarantee | None = None) -> str:
     """A promise of the release as the numbers tell it, whatever the file's own statement says."""
-    told = told or release.guarantee
+    stated = stated or release.guarantee
     return in_words(
-        epsilon=told.epsilon,
-        delta=told.delta,
+        epsilon=stated.epsilon,
+        delta=stated.delta,
         adjacency=release.adjacency,
         unit=release.unit,
-        numerical_delta=told.numerical_delta,
+        numerical_delta=stated.numerical_delta,
     )
 
 
@@ -147,17 +147,17 @@ def _noise(release: Document) -> str:
 
 def _rows(release: Document) -> str:
     named = "" if release.unit is None else f" {release.unit!r}"
-    told = "" if release.public_rows is None else f"; {release.public_rows:,}{named} were read (public)"
+    public = "" if release.public_rows is None else f"; {release.public_rows:,}{named} were read (public)"
     if not release.schema.constant:
-        return "no constant column, so no count" + told
+        return "no constant column, so no count" + public
     units = release.unit_rule is not None and release.unit_rule.counts == "units"
     what = f" {release.unit!r}" if units else ""
     weighted = " in weight" if _clipped(release) or release.survey_weight is not None else ""
     try:
         count = descriptive.count(release)
     except DpgramError as refusal:  # of a forged file; whatever else it says is shown
-        return f"no count: {refusal.what}" + told
-    return f"about {count:,.0f}{what}{weighted} (noisy)" + told
+        return f"no count: {refusal.what}" + public
+    return f"about {count:,.0f}{what}{weighted} (noisy)" + public
 
 
 def _radius(release: Document) -> str:

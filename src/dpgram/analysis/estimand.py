@@ -22,7 +22,7 @@ KINDS: Final[tuple[Kind, ...]] = ("population", "table")
 
 EQUAL_VARIANCE: Final = "Intervals for the population take the error variance to be the same for all rows"
 """Second moments cannot tell whether it is."""
-MOVED: Final = (
+MOVED_CAUTION: Final = (
     "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
     "values, and no interval here includes the difference"
 )

@@ -22,7 +22,7 @@ from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import (
     EQUAL_VARIANCE,
     KINDS,
-    MOVED,
+    MOVED_CAUTION,
     MOVED_REFUSAL,
     Kind,
     difference_cautions,
@@ -222,7 +222,7 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
     clear = trusted(solution, jacobian, moments)
     cautions = [*noise_cautions(moments, solution), *difference_cautions(moments, kind)]
     if moved and kind == "table":
-        cautions.append(MOVED)
+        cautions.append(MOVED_CAUTION)
     if refusal is None and not clear.all():
         cautions.append(untrusted_caution([n for n, ok in zip(design.names, clear, strict=True) if not ok]))
     level, slope, curvature = at_hypothesis(solution, jacobian, covariance, moments.noise.offdiagonal_sd)

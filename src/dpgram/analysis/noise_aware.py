@@ -45,7 +45,7 @@ FLOOR: Final = 0.5
 NEGLIGIBLE: Final = 1e-10
 """Eigenvalues below this part of the largest are rounding errors, with or without noise."""
 
-LARGEST: Final = 1e100
+LARGEST_MISFIT: Final = 1e100
 """Caps a misfit that no longer tells one m from another (a matrix that contradicts itself, without noise)."""
 
 
@@ -110,7 +110,7 @@ def noise_aware(
     held = np.maximum(alpha, alpha_least + tiny)
     q = share / held
     spread = share * held + off * (size + q.sum(axis=1, keepdims=True) + q) + tiny
-    misfit = np.minimum(u**2 / spread, LARGEST)
+    misfit = np.minimum(u**2 / spread, LARGEST_MISFIT)
     evidence = LOG_PRIOR - 0.5 * (misfit + np.log(spread)).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
 

@@ -120,8 +120,8 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     gram, target = moments.consistent_gram, moments.project(design.target_vector)
     columns = design.vectors[:, :1] if design.intercept else design.vectors[:, :0]
     total = solve(gram, orthonormal(moments.project(columns)), target, moments.noise)
-    reach = moments.noise.diagonal_sd * float(total.residual @ total.residual)
-    if total.residual_sum <= SIGNAL_TO_NOISE * reach:
+    noise_sd = moments.noise.diagonal_sd * float(total.residual @ total.residual)
+    if total.residual_sum <= SIGNAL_TO_NOISE * noise_sd:
         raise AnalysisError(
             "the variance of the target does not stand clear of the noise, so its explained share is unknown",
             remedy="Publish more rows, or with a larger epsilon.",

@@ -18,7 +18,7 @@ from dpgram.analysis.quality import Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
 
 if TYPE_CHECKING:
-    from dpgram.analysis._bounds import ErrorBound
+    from dpgram.analysis._error_bounds import ErrorBound
     from dpgram.analysis._frames import Frame
     from dpgram.analysis.bootstrap import Bootstrap
 
@@ -173,7 +173,7 @@ class Regression:
         >>> round(found.norm, 2), round(found.amin, 2)
         (0.59, 0.01)
         """
-        from dpgram.analysis._bounds import error_bound
+        from dpgram.analysis._error_bounds import error_bound
 
         return error_bound(self.moments, self.design, ridge=ridge, confidence=confidence)
 

@@ -20,8 +20,8 @@ from dpgram.errors import AnalysisError
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
-STEP: Final = 0.5
-MOST_STEPS: Final = 40
+PENALTY_RATIO: Final = 0.5
+MOST_PENALTIES: Final = 40
 ROUNDS: Final = 200
 SWEEPS: Final = 4
 """Of each round, before the coefficients that are not zero are solved for together."""
@@ -51,8 +51,8 @@ def _path(largest: float, l1: float) -> list[float]:
 
     Coming from above, no more coefficients are ever taken up than the matrix has rank, or hardly more.
     """
-    steps = 0 if l1 <= 0.0 else max(0, math.ceil(math.log(max(largest / l1, 1.0)) / -math.log(STEP)))
-    return [l1 * STEP**-k for k in range(min(steps, MOST_STEPS), -1, -1)]
+    steps = 0 if l1 <= 0.0 else max(0, math.ceil(math.log(max(largest / l1, 1.0)) / -math.log(PENALTY_RATIO)))
+    return [l1 * PENALTY_RATIO**-k for k in range(min(steps, MOST_PENALTIES), -1, -1)]
 
 
 @final

@@ -75,14 +75,14 @@ def as_html(fit: Regression, *, level: float = 0.95, kind: Kind = "population") 
 def as_rows(fit: Regression, *, level: float, kind: Kind) -> list[dict[str, str | float | None]]:
     """name, fitted, estimate, std_error, low, high, p_value; None where the noise forbids an interval."""
     inference = fit.inference(kind)
-    told = ("estimate", "std_error", "low", "high", "p_value")
-    numbers: list[dict[str, float | None]] = [dict.fromkeys(told) for _ in fit.names]
+    fields = ("estimate", "std_error", "low", "high", "p_value")
+    numbers: list[dict[str, float | None]] = [dict.fromkeys(fields) for _ in fit.names]
     if inference.refusal is None:
         ends, errors, p_values = inference.conf_int(level), inference.std_errors, inference.p_values()
         columns = np.column_stack([inference.estimate, errors, ends, p_values])
         for i, row in enumerate(columns.tolist()):
             if inference.trusted[i]:
-                numbers[i] = dict(zip(told, row, strict=True))
+                numbers[i] = dict(zip(fields, row, strict=True))
     return [
         {"name": name, "fitted": float(value), **number}
         for name, value, number in zip(fit.names, fit.values, numbers, strict=True)

@@ -1,11 +1,11 @@
-"""When the noise leaves nothing to infer: v·r_i² is how much of a direction the noise can move.
+"""Which coefficients the noise leaves an interval, and when it leaves none: v·r_i² of each direction decides.
 
 In the eigendirections of the features, r_i = 1/(w_i + z) and κ = 1 + Σ v·r_i². A direction with v·r_i² above
 `LOST` is lost: noise alone could have made it (a rare level, a near-duplicate column). A coefficient a is
 trusted while its own inflation 1 + v·aᵀR²a/|a|² stays below `OWN_LIMIT`: it leans little on lost directions.
 Nothing is trusted when the directions that are not lost have an inflation above `REST_LIMIT` between them
-(`CALM` if some are lost: a few drowned directions in calm water are a rare level, many in rough water are
-noise), or when more than `LOST_PART` of all are lost.
+(`REST_LIMIT_BESIDE_LOST` if some are lost: a few lost directions beside clear ones are a rare level, beside
+noisy ones they are noise), or when more than `LOST_PART` of all are lost.
 The limits were set where simulated coverage ceases to hold; see benchmarks/results/coverage.md.
 """
 
@@ -26,15 +26,17 @@ LOST_PART: Final = 0.15
 """The largest part of all directions that may be lost."""
 OWN_LIMIT: Final = 1.15
 REST_LIMIT: Final = 1.2
-CALM: Final = 1.1
-CAUTION: Final = 1.1
+REST_LIMIT_BESIDE_LOST: Final = 1.1
+CAUTION_INFLATION: Final = 1.1
 """From this κ on simulated intervals can be 8% longer than they need be."""
 
-SAMPLED: Final = (
+SAMPLED_CAUTION: Final = (
     "this mechanism's error depends on the table, so intervals in closed form are approximate: "
     "bootstrap() follows the mechanism itself"
 )
-CLOSE: Final = "the privacy noise is close to what these features can bear: intervals tend to be too wide"
+CLOSE_CAUTION: Final = (
+    "the privacy noise is close to what these features can bear: intervals tend to be too wide"
+)
 
 
 def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
@@ -42,7 +44,7 @@ def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
     shares = solution.shares
     kept = shares[shares <= LOST]
     lost = len(shares) - len(kept)
-    limit = CALM if lost else REST_LIMIT
+    limit = REST_LIMIT_BESIDE_LOST if lost else REST_LIMIT
     if lost <= LOST_PART * len(shares) and 1.0 + float(kept.sum()) <= limit:
         return None
     norm = moments.noise.expected_norm(len(shares))
@@ -55,16 +57,16 @@ def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
 
 def trusted(solution: Unshrunken, functionals: Matrix, moments: Moments) -> npt.NDArray[np.bool_]:
     """Which coefficients (rows of `functionals`, in the solution's coordinates) stand clear of the noise."""
-    reach = np.sum((functionals @ solution.resolvent) ** 2, axis=1)
+    spread = np.sum((functionals @ solution.resolvent) ** 2, axis=1)
     sizes = np.maximum(np.sum(functionals**2, axis=1), np.finfo(np.float64).tiny)
-    return np.asarray(1.0 + moments.noise.offdiagonal_sd**2 * reach / sizes <= OWN_LIMIT)
+    return np.asarray(1.0 + moments.noise.offdiagonal_sd**2 * spread / sizes <= OWN_LIMIT)
 
 
 def noise_cautions(moments: Moments, solution: Unshrunken) -> tuple[str, ...]:
     """What the noise does to the intervals of this regression."""
-    found = [] if moments.noise.added else [SAMPLED]
-    if solution.inflation > CAUTION:
-        found.append(CLOSE)
+    found = [] if moments.noise.added else [SAMPLED_CAUTION]
+    if solution.inflation > CAUTION_INFLATION:
+        found.append(CLOSE_CAUTION)
     return tuple(found)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dpgram.audit.gram import audit_mechanism, worst_neighbours
     from dpgram.audit.publication import Pipeline, audit_pipeline, worst_tables
     from dpgram.audit.scores import Experiment, ScoreFile, Tell
-    from dpgram.audit.two_inputs import audit, audit_all, judged
+    from dpgram.audit.two_inputs import audit, audit_all, audit_scores
 
 __all__ = [
     "AuditResult",
@@ -45,9 +45,9 @@ __all__ = [
     "audit_all",
     "audit_mechanism",
     "audit_pipeline",
+    "audit_scores",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
-    "judged",
     "leaked_facts",
     "reused_noise",
     "unpaid_draws",
@@ -65,6 +65,6 @@ __getattr__, __dir__ = _when_used(
         "dpgram.audit.gram": "audit_mechanism worst_neighbours",
         "dpgram.audit.publication": "Pipeline audit_pipeline worst_tables",
         "dpgram.audit.scores": "Experiment ScoreFile Tell",
-        "dpgram.audit.two_inputs": "audit audit_all judged",
+        "dpgram.audit.two_inputs": "audit audit_all audit_scores",
     },
 )

@@ -20,7 +20,7 @@ from dpgram.privacy.guarantee import GaussianDP, Guarantee, ZeroConcentrated
 
 Scores: TypeAlias = npt.NDArray[np.float64]
 """One row for each run, one column for each statistic."""
-Side: TypeAlias = Literal["above", "below"]
+ThresholdSide: TypeAlias = Literal["above", "below"]
 Input: TypeAlias = Literal["a", "b"]
 Claim: TypeAlias = Guarantee | GaussianDP | ZeroConcentrated | PrivacyCurve
 
@@ -46,7 +46,7 @@ class Separation:
     """An event, chosen on one half of the runs, and what the other half says of its two probabilities."""
 
     statistic: str
-    event: Side
+    event: ThresholdSide
     threshold: float
     likelier: Input
     """The input under which the event is the more frequent."""

@@ -1,4 +1,4 @@
-"""What breaks privacy without showing in a bound on ε: noise used twice, facts beside the cells, free draws.
+"""What breaks privacy and no bound on ε shows: noise used twice, facts beside the cells, unpaid draws.
 
 Each check runs a publisher of anybody's and returns what it found, a sentence for each breach; nothing found
 is an empty tuple. They look at public results and at the ledger's file only, so they fit whatever publishes.
@@ -74,7 +74,7 @@ def leaked_facts(
     and not for another tells them apart. So does a cell without noise, hence one table is published twice.
     """
     data = list(tables)
-    outcomes = [_told(publisher, table) for table in (*data, data[0])]
+    outcomes = [_everything_said(publisher, table) for table in (*data, data[0])]
     breaches = []
     for number, outcome in enumerate(outcomes[1:-1], start=2):
         for path in sorted(outcomes[0].keys() | outcome.keys()):
@@ -89,7 +89,7 @@ def leaked_facts(
     return tuple(breaches)
 
 
-def _told(publisher: Callable[[Any], Any], table: Any) -> dict[str, str]:
+def _everything_said(publisher: Callable[[Any], Any], table: Any) -> dict[str, str]:
     """All a release says, by place; an error is something said as well."""
     try:
         found = publisher(table)
@@ -138,7 +138,7 @@ def unpaid_draws(
     breaches = []
     with tempfile.TemporaryDirectory() as folder:
         ledger = _ledger(Path(folder) / "watched", adjacency, unit)
-        witness = Witness(ledger)
+        witness = WatchedEntropy(ledger)
         publisher(ledger, witness)
         if witness.unpaid:
             breaches.append(f"{witness.unpaid} of {witness.draws} draws came before the charge was on disk")
@@ -148,7 +148,7 @@ def unpaid_draws(
             breaches.append(f"one release was charged {len(ledger.history())} times")
         ledger = _ledger(Path(folder) / "failing", adjacency, unit)
         with contextlib.suppress(BrokenSource):
-            publisher(ledger, Witness(ledger, fails=True))
+            publisher(ledger, WatchedEntropy(ledger, fails=True))
         if len(ledger.history()) != 1:
             breaches.append("a draw that failed did not stay charged")
     return tuple(breaches)
@@ -159,7 +159,7 @@ class BrokenSource(Exception):
 
 
 @final
-class Witness(Entropy):
+class WatchedEntropy(Entropy):
     """The operating system's entropy, which looks into the ledger's file at every draw."""
 
     label: ClassVar[Literal["system", "seeded"]] = "system"

@@ -15,8 +15,15 @@ from typing import Any, Final
 import numpy as np
 
 from dpgram.audit.bounds import AuditResult, JointAudit, Scores
-from dpgram.audit.events import best, candidates, discriminant, evaluated, gaussian_distance, log_ratio
 from dpgram.audit.scores import Experiment, Output, Run, ScoreFile, Statistic, Tell, collect
+from dpgram.audit.threshold_events import (
+    best_event,
+    candidates,
+    discriminant,
+    evaluated,
+    gaussian_distance,
+    log_ratio,
+)
 from dpgram.errors import GuaranteeError
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 
@@ -56,7 +63,7 @@ def audit(
     source = SystemEntropy() if entropy is None else entropy
     store = None if scores is None else ScoreFile(scores, what)
     ((a, b),) = collect([one], runs=runs, sources=[source], workers=workers, store=store, tell=tell)
-    return judged(a, b, names=one.names, delta=delta, confidence=confidence)
+    return audit_scores(a, b, names=one.names, delta=delta, confidence=confidence)
 
 
 def audit_all(
@@ -79,13 +86,13 @@ def audit_all(
     shared = 1.0 - (1.0 - confidence) / len(experiments)
     return JointAudit(
         results=tuple(
-            (one.name, judged(a, b, names=one.names, delta=delta, confidence=shared))
+            (one.name, audit_scores(a, b, names=one.names, delta=delta, confidence=shared))
             for one, (a, b) in zip(experiments, found, strict=True)
         )
     )
 
 
-def judged(
+def audit_scores(
     a: Scores, b: Scores, *, names: Sequence[str] | None = None, delta: float = 0.0, confidence: float = 0.999
 ) -> AuditResult:
     """What scores prove, wherever they come from.
@@ -109,8 +116,8 @@ def judged(
     return AuditResult(
         delta=delta,
         confidence=confidence,
-        by_epsilon=evaluated(best(tried, partial(log_ratio, delta)), labels, a[half:], b[half:], error),
-        by_mu=evaluated(best(tried, gaussian_distance), labels, a[half:], b[half:], error),
+        by_epsilon=evaluated(best_event(tried, partial(log_ratio, delta)), labels, a[half:], b[half:], error),
+        by_mu=evaluated(best_event(tried, gaussian_distance), labels, a[half:], b[half:], error),
     )
 
 

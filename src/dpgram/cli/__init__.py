@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, budget, curate, demonstrate, federate, pages, plan, sign
+from dpgram.cli import analyse, audit, curate, demo, federate, ledger, pages, plan, sign
 from dpgram.cli.console import JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -49,9 +49,9 @@ app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
 app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
 app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)
 app.command("report", rich_help_panel=ANALYSTS)(pages.report)
-app.add_typer(budget.app, name="ledger", rich_help_panel=CURATORS)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
-app.command("demo", rich_help_panel=OTHERS)(demonstrate.demo)
+app.command("demo", rich_help_panel=OTHERS)(demo.demo)
 
 
 def _print_version(asked: bool) -> None:

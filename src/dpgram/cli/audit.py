@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, final
 import typer
 
 from dpgram.cli.console import (
+    ADVANCED,
     AdjacencyOption,
     JsonFlag,
     print_facts,
@@ -20,7 +21,7 @@ from dpgram.cli.console import (
     require_writable,
     say,
 )
-from dpgram.cli.mechanism_options import ADVANCED, Degrees, Rank, asked_mechanism, with_parameters
+from dpgram.cli.mechanism_options import Degrees, Rank, asked_mechanism, with_parameters
 from dpgram.errors import DpgramError, MechanismError
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def audit(
         )
         claims = (promised,)
     violated = not all(audited.found.passes(claim) for claim in claims)
-    _tell(audited, promised, options, violated=violated, as_json=as_json)
+    _print_audit(audited, promised, options, violated=violated, as_json=as_json)
     if violated:
         raise typer.Exit(VIOLATED)
 
@@ -337,7 +338,7 @@ def _own_class(name: str) -> type[Mechanism] | None:
     return found
 
 
-def _tell(
+def _print_audit(
     audited: _Audited, promised: Guarantee, options: _AuditOptions, *, violated: bool, as_json: bool
 ) -> None:
     found = audited.found

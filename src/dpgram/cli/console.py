@@ -81,7 +81,7 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
         ) from problem
 
 
-def listed(items: Iterable[object]) -> str:
+def comma_separated(items: Iterable[object]) -> str:
     return ", ".join(map(str, items))
 
 

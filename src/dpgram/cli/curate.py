@@ -17,7 +17,7 @@ from dpgram.cli.console import (
     AdjacencyOption,
     JsonFlag,
     SchemaFile,
-    listed,
+    comma_separated,
     print_facts,
     print_json,
     print_table,
@@ -27,7 +27,7 @@ from dpgram.cli.console import (
 )
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
-from dpgram.cli.row_options import By, Expected, Missing, Radius, Strict, Unit, UnitRows, Weight
+from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Unit, UnitRows, Weight
 from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def check(
     missing: Missing = "drop",
     strict: Strict = False,
     radius: Radius = None,
-    expected: Expected = None,
+    expected: ExpectedRows = None,
     adaptive: Adapt = False,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Mechanism = "auto",
@@ -207,7 +207,7 @@ def publish(
     missing: Missing = "drop",
     strict: Strict = False,
     radius: Radius = None,
-    expected: Expected = None,
+    expected: ExpectedRows = None,
     adaptive: Adapt = False,
     bounds_share: Annotated[
         float | None,
@@ -339,7 +339,7 @@ def publish(
             say("\nFor the curator only (exact counts, not in the release):")
             print_facts(_counts(report.counts))
         say("")
-    say(f"wrote {listed(saved)}" + ("" if book is None else f"; {book.left()}"))
+    say(f"wrote {comma_separated(saved)}" + ("" if book is None else f"; {book.left()}"))
     if book is None:
         say("no ledger was given: nothing keeps count of what this data set has spent", err=True)
 

@@ -1,4 +1,4 @@
-"""The options of commands that say which mechanism, and the mechanism that is made of them."""
+"""The options that say which mechanism, shared by several commands, and the mechanism made of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from dpgram.cli.console import ADVANCED
 from dpgram.errors import MechanismError
 
 if TYPE_CHECKING:
     from dpgram.mechanisms import Auto, Mechanism
-
-ADVANCED = "Advanced"
-"""The part of a command's help that most people can do without."""
 
 Ridge: TypeAlias = Annotated[
     float | None, typer.Option(help="A public ridge, for inverse-noise.", rich_help_panel=ADVANCED)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpgram.cli.console import (
+    ADVANCED,
     AdjacencyOption,
     JsonFlag,
     SchemaFile,
@@ -16,7 +17,7 @@ from dpgram.cli.console import (
     say,
     split_names,
 )
-from dpgram.cli.mechanism_options import ADVANCED, asked_mechanism
+from dpgram.cli.mechanism_options import asked_mechanism
 from dpgram.errors import DpgramError
 
 

@@ -47,6 +47,6 @@ Radius: TypeAlias = Annotated[
     float | None,
     typer.Option(help="A public row radius; by default nothing is clipped.", rich_help_panel=PANEL),
 ]
-Expected: TypeAlias = Annotated[
+ExpectedRows: TypeAlias = Annotated[
     int | None, typer.Option("--rows", help="A public guess of the number of rows.", rich_help_panel=PANEL)
 ]

@@ -1,4 +1,4 @@
-"""The figure of the demonstration: every coefficient, private and exact, on one axis a question."""
+"""The figure of the demonstration: every coefficient, private and exact, with one panel for each question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORANGE: Final = "#D55E00"
 
 
 def draw(answers: Sequence[Answer], path: Path) -> None:
-    """One panel a target; each coefficient as the effect of moving its column across its public range."""
+    """One panel for each target; each coefficient as its effect across its column's public range."""
     targets = list(dict.fromkeys(answer.target for answer in answers))
     shown = {t: [a for a in answers if a.target == t and a.name != INTERCEPT] for t in targets}
     heights = [len(shown[target]) + 1.2 for target in targets]

@@ -55,7 +55,7 @@ def _stated(release: Document) -> StatedNoise:
     from dpgram.mechanisms import StatedNoise
     from dpgram.privacy.adjacency import adjacency
 
-    told, relation = release.guarantee, adjacency(release.adjacency)
+    stated, relation = release.guarantee, adjacency(release.adjacency)
     return StatedNoise(
         law=release.noise,
         parameters=release.mechanism.parameters,
@@ -64,17 +64,17 @@ def _stated(release: Document) -> StatedNoise:
         unit_rows=1 if release.unit_rule is None else release.unit_rule.rows_at_most,
         published=release.published.kind,
         exponent=release.published.exponent,
-        epsilon=told.epsilon,
-        delta=told.delta,
-        mu=told.mu,
-        rho=told.rho,
+        epsilon=stated.epsilon,
+        delta=stated.delta,
+        mu=stated.mu,
+        rho=stated.rho,
         counted=bool(release.measured),
         counts_cost=float(measured_price(release, relation.units_changed)),
         leak=measured_delta(release),
     )
 
 
-def part_of_one_table(release: Document) -> bool:
+def consistent_unit_group_block(release: Document) -> bool:
     """Whether unit, group and block say something that can be true together (proofs/units.md)."""
     several = release.unit_rule is not None and release.unit_rule.rows_at_most > 1
     mechanism, block = mechanism_of(release), release.block
@@ -102,7 +102,7 @@ def well_formed(receipt: Receipt) -> bool:
 
 def paid_for(release: Document) -> bool:
     """Whether the events on the receipts are as large as what the release says of itself."""
-    told, block = release.guarantee, release.block
+    stated, block = release.guarantee, release.block
     events = [receipt.event for receipt in release.receipts]
     if not events or release.receipt is None:
         return not events
@@ -117,7 +117,7 @@ def paid_for(release: Document) -> bool:
         return leak >= measured_delta(release) * (1 - _ROUNDING)
     if all(isinstance(part, GaussianEvent) for part in parts):
         mu = math.sqrt(sum(part.mu**2 for part in parts if isinstance(part, GaussianEvent)))
-        return told.mu is not None and mu >= told.mu * (1 - _ROUNDING)
+        return stated.mu is not None and mu >= stated.mu * (1 - _ROUNDING)
     # Pure counts beside a mechanism of another kind: ε and δ add up, and ρ stands for itself.
     epsilon = sum(part.epsilon for part in parts if isinstance(part, PureEvent | ApproximateEvent))
     delta = sum(part.delta for part in parts if isinstance(part, ApproximateEvent))
@@ -127,5 +127,5 @@ def paid_for(release: Document) -> bool:
             return isinstance(rho, float) and part.rho >= rho * (1 - _ROUNDING)
         if isinstance(part, GaussianEvent):
             return True  # inverse-noise after pure counts: its own μ was checked against its noise
-    paid = epsilon >= told.epsilon * (1 - _ROUNDING) and delta >= told.delta * (1 - _ROUNDING)
-    return told.mu is None and paid
+    paid = epsilon >= stated.epsilon * (1 - _ROUNDING) and delta >= stated.delta * (1 - _ROUNDING)
+    return stated.mu is None and paid

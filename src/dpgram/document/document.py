@@ -18,9 +18,9 @@ from msgspec import Meta, Struct
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.document._checks import (
     consistent_noise,
+    consistent_unit_group_block,
     mechanism_of,
     paid_for,
-    part_of_one_table,
     well_formed,
 )
 from dpgram.document.fields import (
@@ -122,7 +122,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
                 got=repr(self.mechanism.name),
                 remedy="Load it with the version of dpgram that made it, or a later one",
             )
-        if not part_of_one_table(self):
+        if not consistent_unit_group_block(self):
             raise ReleaseError(
                 "the unit, group, block and relation of this release contradict each other", remedy=_DAMAGED
             )

@@ -45,8 +45,7 @@ class StatedGuarantee(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     epsilon: Positive
     delta: Probability
     numerical_delta: Probability = 0.0
-    """What drawing in floats added to δ: nothing since every draw is exact, more in earlier releases."""
-    """What a sampler in floating point adds to δ; 0 for exact samplers."""
+    """What drawing in floats added to δ in early releases; 0 since every draw is exact."""
     mu: Positive | None = None
     """The exact Gaussian-DP parameter, where the mechanism has one."""
     rho: Positive | None = None

@@ -25,7 +25,7 @@ from dpgram.document.fields import (
     MeasuredRows,
     Measurements,
 )
-from dpgram.document.octaves import OCTAVES, Coarse
+from dpgram.document.octaves import OCTAVES, OctaveRun
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise, price_of_counts, projected_counts
 from dpgram.schema.columns import Column
@@ -38,11 +38,11 @@ Floats = npt.NDArray[np.float64]
 
 LENGTH_BINS: Final = 64
 """Bins of the squared length, from 0 to the largest the schema allows."""
-FIRST_EDITION_COUNT: Final = 0.05
+FIRST_EDITION_COUNT_SHARE: Final = 0.05
 """The share of what was learnt that paid for the number of rows in releases of the first edition."""
 
 
-def histograms(measured: Measured) -> int:
+def histogram_count(measured: Measured) -> int:
     """How many histograms were drawn: each may change by one row."""
     match measured:
         case MeasuredLevels(columns=columns) | MeasuredOctaves(columns=columns):
@@ -56,7 +56,7 @@ def histograms(measured: Measured) -> int:
 def measured_price(release: Document, units_changed: int) -> Fraction:
     """μ² or ε of everything but the matrix."""
     prices = [
-        price_of_counts(each.law, each.scale, histograms=histograms(each), units_changed=units_changed)
+        price_of_counts(each.law, each.scale, histograms=histogram_count(each), units_changed=units_changed)
         for each in release.measured
     ]
     return sum(prices, Fraction(0))
@@ -146,7 +146,7 @@ def consistent(release: Document) -> bool:
 
 def _in_mu(release: Document) -> bool:
     """Whether the matrix adds up with Gaussian counts in μ²."""
-    from dpgram.mechanisms import MECHANISMS  # late, as in `checks`
+    from dpgram.mechanisms import MECHANISMS  # late, as in `_checks`
 
     kind = MECHANISMS.get(release.mechanism.name)
     return kind is not None and kind.gaussian
@@ -174,7 +174,7 @@ def _agrees(measured: Measured, release: Document) -> bool:
 def _bounds_agree(octaves: ColumnOctaves, bins: ColumnBins, release: Document) -> bool:
     if not octaves.cells or octaves.first + len(octaves.cells) > OCTAVES:
         return False
-    low, high = Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
+    low, high = OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
     if not all(low <= look.low < look.high <= high for look in bins.looks):
         return False
     column = _declared(bins.column, release)
@@ -200,7 +200,7 @@ def _declared(name: str, release: Document) -> Column | None:
 def of_first_edition(learnt: Learnt) -> Measurements:
     """What a file of the first edition says under `learnt`, as measurements in order."""
     total = learnt.bounds_budget + learnt.levels_budget + learnt.radius_budget
-    count = FIRST_EDITION_COUNT * (learnt.bounds_budget or total)
+    count = FIRST_EDITION_COUNT_SHARE * (learnt.bounds_budget or total)
     spared = count if learnt.rows is not None else 0.0
     half = 0.5 * (learnt.bounds_budget - (spared if learnt.bounds else 0.0))
     lengths = learnt.radius_budget - (spared if not learnt.bounds else 0.0)

@@ -44,7 +44,7 @@ def octave_edges(place: int) -> tuple[float, float]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coarse:
+class OctaveRun:
     """The run of octaves found, as places of the histogram, and the bounds it stands for."""
 
     first: int

@@ -43,8 +43,8 @@ class Table:
     target: str | None
 
 
-def unquoted(what: str, convert: Callable[[], Vector]) -> Vector:
-    """`convert()`; a cell that is no number raises without being quoted: others read messages and logs."""
+def without_quoting_cells(what: str, convert: Callable[[], Vector]) -> Vector:
+    """`convert()`, its error without the cell that is no number: others read messages and logs."""
     try:
         return convert()
     except OverflowError:
@@ -58,7 +58,7 @@ def unquoted(what: str, convert: Callable[[], Vector]) -> Vector:
 
 def floats(model: Any, X: Any, **options: Any) -> Vector:
     """X as scikit-learn validates it; rows that are missing, not finite or absent are no error."""
-    return unquoted(
+    return without_quoting_cells(
         "X",
         lambda: validate_data(
             model,
@@ -76,7 +76,7 @@ def readable(X: Any) -> Any:
 
     A cell that is no number is a missing value, as in every source: none may decide whether a fit succeeds.
     """
-    X = _listed(X)
+    X = _as_object_array(X)
     if isinstance(X, np.ndarray):
         if X.dtype.kind not in _UNTYPED or X.ndim not in (1, 2):
             return X
@@ -105,7 +105,7 @@ def numbers(cells: Any) -> Vector:
     return np.asarray(from_objects(cells, "number").to_numpy(zero_copy_only=False), np.float64)
 
 
-def _listed(X: Any) -> Any:
+def _as_object_array(X: Any) -> Any:
     """Lists as an array of the cells themselves: for a single text numpy would make texts of all."""
     if not isinstance(X, list | tuple):
         return X
@@ -149,13 +149,13 @@ def with_target(X: Any, target: str, y: Any) -> Any:
     if hasattr(X, "with_columns"):  # Polars
         import polars as pl
 
-        y = _listed(y)
+        y = _as_object_array(y)
         if isinstance(y, np.ndarray) and y.dtype.kind in _UNTYPED:
             # As objects: a value of another type than the first is for the row policy, not for a message.
             return X.with_columns(pl.Series(target, y.tolist(), dtype=pl.Object))
         return X.with_columns(pl.Series(target, y))
     if hasattr(X, "assign"):  # pandas; y may carry an index of its own, which must not realign it
-        return X.assign(**{target: np.asarray(_listed(y))})
+        return X.assign(**{target: np.asarray(_as_object_array(y))})
     return {**X, target: y}
 
 
@@ -163,7 +163,7 @@ def columns_by_name(X: Any, names: Sequence[str]) -> Any:
     """A frame as it is; an array as one column for each name, in order."""
     if hasattr(X, "columns"):
         return X
-    array = np.asarray(_listed(X))
+    array = np.asarray(_as_object_array(X))
     if array.ndim != 2 or array.shape[1] != len(names):
         raise SchemaError(
             "the array does not fit the schema",
@@ -190,11 +190,11 @@ def _ends(names: Sequence[str], bounds: Bounds) -> tuple[list[float], list[float
             )
         pairs = [_pair(name, bounds[name]) for name in names]
         return [low for low, _ in pairs], [high for _, high in pairs]
-    low, high = _two(bounds)
-    return _each("low", low, len(names)), _each("high", high, len(names))
+    low, high = _low_and_high(bounds)
+    return _one_for_each("low", low, len(names)), _one_for_each("high", high, len(names))
 
 
-def _two(bounds: object) -> Pair:
+def _low_and_high(bounds: object) -> Pair:
     if isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2:
         return bounds[0], bounds[1]
     raise SchemaError(
@@ -206,11 +206,11 @@ def _two(bounds: object) -> Pair:
 
 
 def _pair(name: str, pair: object) -> tuple[float, float]:
-    low, high = _two(pair)
-    return _each(f"low of {name!r}", low, 1)[0], _each(f"high of {name!r}", high, 1)[0]
+    low, high = _low_and_high(pair)
+    return _one_for_each(f"low of {name!r}", low, 1)[0], _one_for_each(f"high of {name!r}", high, 1)[0]
 
 
-def _each(what: str, value: object, count: int) -> list[float]:
+def _one_for_each(what: str, value: object, count: int) -> list[float]:
     if isinstance(value, Real):
         return [float(value)] * count
     numbers = np.asarray(value, dtype=np.float64)

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from dpgram.estimators.norm_bounded import FitParameters
-from dpgram.estimators.ssp import Moments, PerturbedMoments, exact_moments
+from dpgram.estimators.ssp import NoisyMoments, PerturbedMoments, exact_moments
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.events import Event
 from dpgram.publishing.publication import Program
@@ -28,7 +28,7 @@ class AdaSSP(PerturbedMoments):
         return damped(moments)
 
 
-def damped(moments: Moments) -> Floats:
+def damped(moments: NoisyMoments) -> Floats:
     """V(max(w, 0) + λ)⁻¹Vᵀb with λ = E‖N₁‖: noise-aware damping from public facts and the release alone.
 
     Proof: proofs/adassp.md#adassp-damping.

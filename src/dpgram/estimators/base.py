@@ -25,13 +25,13 @@ from sklearn.utils.validation import (
 from dpgram.document.fields import AdjacencyName, MissingPolicy, StatedGuarantee
 from dpgram.document.statement import in_words
 from dpgram.errors import DpgramWarning, SchemaError
-from dpgram.estimators._paying import checked_entropy
+from dpgram.estimators._fit_publication import checked_entropy
 from dpgram.estimators._table import (
     Bounds,
     Table,
     floats,
     readable,
-    unquoted,
+    without_quoting_cells,
 )
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.receipt import Receipt
@@ -255,7 +255,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):
     def _target_numbers(self, array: Vector, y: Any) -> Vector:
         """y as one number for each row of X."""
         column = readable(column_or_1d(readable(y), warn=True))
-        numbers = unquoted("y", lambda: np.asarray(column, dtype=np.float64))
+        numbers = without_quoting_cells("y", lambda: np.asarray(column, dtype=np.float64))
         check_consistent_length(array, numbers)
         return numbers
 

@@ -36,12 +36,12 @@ from dpgram.privacy.curves.calibrate import (
 from dpgram.privacy.curves.rounding import SLACK, down, up
 from dpgram.privacy.curves.search import greatest
 from dpgram.privacy.guarantee import Guarantee, pure_rho_at_least, rho_at_most
-from dpgram.publishing.measurements.moments import First, JointGaussian, MomentNoise, VectorNoise
+from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, VectorLaw, VectorNoise
 
 Accounting: TypeAlias = Literal["zcdp", "gdp", "advanced", "basic"]
-Second: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
+MatrixNoiseName: TypeAlias = Literal["gaussian", "matrix-laplace", "wishart"]
 
-SECOND: Final[Mapping[str, Mechanism]] = {
+MATRIX_NOISES: Final[Mapping[str, Mechanism]] = {
     mechanism.name: mechanism for mechanism in (Gaussian(), MatrixLaplace(), Wishart())
 }
 
@@ -56,8 +56,8 @@ class IterationSettings:
     width: int
     iterations: int
     accounting: Accounting
-    first: First
-    second: Second
+    first: VectorLaw
+    second: MatrixNoiseName
 
     @property
     def facts(self) -> PublicFacts:
@@ -72,7 +72,7 @@ class IterationSettings:
     @property
     def approximate_steps(self) -> int:
         """Steps that are (ε', δ')-DP and not pure."""
-        return self.iterations * ((self.first == "gaussian") + (not SECOND[self.second].pure))
+        return self.iterations * ((self.first == "gaussian") + (not MATRIX_NOISES[self.second].pure))
 
 
 def first_l2(adjacency: Adjacency) -> float:
@@ -93,11 +93,11 @@ def calibrated(settings: IterationSettings) -> MomentNoise:
         raise GuaranteeError(
             "unknown accounting", got=repr(settings.accounting), limit=" or ".join(map(repr, _RULES))
         )
-    if settings.second not in SECOND or settings.first not in ("gaussian", "laplace"):
+    if settings.second not in MATRIX_NOISES or settings.first not in ("gaussian", "laplace"):
         raise GuaranteeError(
             "unknown noise",
             got=f"first={settings.first!r}, second={settings.second!r}",
-            limit=f"first: 'gaussian' or 'laplace'; second: {' or '.join(map(repr, SECOND))}",
+            limit=f"first: 'gaussian' or 'laplace'; second: {' or '.join(map(repr, MATRIX_NOISES))}",
         )
     needs_delta = settings.approximate_steps > 0 or settings.accounting != "basic"
     if needs_delta and settings.guarantee.pure:
@@ -111,7 +111,7 @@ def calibrated(settings: IterationSettings) -> MomentNoise:
 
 
 @lru_cache(maxsize=256)
-def worth(settings: IterationSettings) -> Guarantee:
+def exact_guarantee(settings: IterationSettings) -> Guarantee:
     """The exact guarantee of all iterations together at the asked δ, discreteness of the noise included.
 
     Proof: proofs/robust.md#robust-claim.
@@ -132,52 +132,54 @@ def event_of(settings: IterationSettings) -> Event:
     return composed(list(calibrated(settings).events) * settings.iterations)
 
 
-def _by_steps(settings: IterationSettings, epsilon: float, delta: float) -> MomentNoise:
+def _noise_of_each_step(settings: IterationSettings, epsilon: float, delta: float) -> MomentNoise:
     """Every step (ε', δ')-DP, the pure ones ε'-DP."""
-    mechanism = SECOND[settings.second].calibrated(Guarantee(epsilon, delta), settings.facts)
+    mechanism = MATRIX_NOISES[settings.second].calibrated(Guarantee(epsilon, delta), settings.facts)
     if settings.first == "gaussian":
         sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=settings.first_l2)
         return _with_gaussian_vector(settings, mechanism, sigma)
     return _with_laplace_vector(settings, mechanism, epsilon)
 
 
-def gaussian_vector(reach: float, sigma: float) -> tuple[VectorNoise, Event]:
-    """Noise of deviation σ on a vector that one row moves by `reach` (L2), and what it costs."""
-    return VectorNoise(law="gaussian", scale=_proven(sigma)), GaussianEvent(mu=up(reach / sigma))
+def gaussian_vector(sensitivity: float, sigma: float) -> tuple[VectorNoise, Event]:
+    """Noise of deviation σ on a vector that one row moves by `sensitivity` (L2), and what it costs."""
+    return VectorNoise(law="gaussian", scale=_proven(sigma)), GaussianEvent(mu=up(sensitivity / sigma))
 
 
-def laplace_vector(reach: float, epsilon: float) -> tuple[VectorNoise, Event]:
-    """ε-DP noise on a vector that one row moves by `reach` (L1), and what it costs."""
-    scale = up(reach / epsilon * (1.0 + 4.0 * SLACK))
-    return VectorNoise(law="laplace", scale=scale), PureEvent(epsilon=up(reach / scale))
+def laplace_vector(sensitivity: float, epsilon: float) -> tuple[VectorNoise, Event]:
+    """ε-DP noise on a vector that one row moves by `sensitivity` (L1), and what it costs."""
+    scale = up(sensitivity / epsilon * (1.0 + 4.0 * SLACK))
+    return VectorNoise(law="laplace", scale=scale), PureEvent(epsilon=up(sensitivity / scale))
 
 
 def _with_gaussian_vector(
     settings: IterationSettings, mechanism: CalibratedMechanism, sigma: float
 ) -> MomentNoise:
-    return _apart(settings, mechanism, *gaussian_vector(settings.first_l2, sigma))
+    return _as_two_events(settings, mechanism, *gaussian_vector(settings.first_l2, sigma))
 
 
 def _with_laplace_vector(
     settings: IterationSettings, mechanism: CalibratedMechanism, epsilon: float
 ) -> MomentNoise:
-    return _apart(settings, mechanism, *laplace_vector(first_l1(settings.adjacency, settings.width), epsilon))
+    return _as_two_events(
+        settings, mechanism, *laplace_vector(first_l1(settings.adjacency, settings.width), epsilon)
+    )
 
 
-def _apart(
+def _as_two_events(
     settings: IterationSettings, mechanism: CalibratedMechanism, noise: VectorNoise, event: Event
 ) -> MomentNoise:
     return MomentNoise(second=mechanism, first=noise, events=(mechanism.event(settings.facts), event))
 
 
-def _jointly(settings: IterationSettings, mu: float) -> MomentNoise:
+def _as_one_event(settings: IterationSettings, mu: float) -> MomentNoise:
     """Both moments in one Gaussian release of μ: cheaper than apart, as one row cannot be worst for both."""
     return JointGaussian.calibrated(mu, settings.adjacency, width=settings.width).noise
 
 
 def _basic(settings: IterationSettings) -> MomentNoise:
     """Σε' = ε, Σδ' = δ."""
-    return _by_steps(
+    return _noise_of_each_step(
         settings, down(settings.guarantee.epsilon / (2 * settings.iterations)), _share_of_delta(settings, 1.0)
     )
 
@@ -188,7 +190,7 @@ def _advanced(settings: IterationSettings) -> MomentNoise:
     slack = 0.5 * total if settings.approximate_steps else total
     spread = math.sqrt(2.0 * steps * math.log(1.0 / slack))
     share = greatest(lambda e: up(spread * e + steps * e * math.expm1(min(e, 500.0))) <= epsilon)
-    return _by_steps(settings, share, _share_of_delta(settings, 0.5))
+    return _noise_of_each_step(settings, share, _share_of_delta(settings, 0.5))
 
 
 def _share_of_delta(settings: IterationSettings, part: float) -> float:
@@ -204,21 +206,21 @@ def _zcdp(settings: IterationSettings) -> MomentNoise:
     delta = 0.5 * settings.guarantee.delta if wishart else settings.guarantee.delta
     each = down(rho_at_most(settings.guarantee.epsilon, down(delta)) / (2 * settings.iterations))
     if settings.first == settings.second == "gaussian":
-        return _jointly(settings, down(math.sqrt(4.0 * each)))
+        return _as_one_event(settings, down(math.sqrt(4.0 * each)))
     pure = greatest(lambda epsilon: pure_rho_at_least(epsilon) <= each)
     if settings.second == "gaussian":
         mechanism: CalibratedMechanism = _gaussian(settings, each)
     else:
         leak = down(delta / settings.iterations) if wishart else 0.0
-        mechanism = SECOND[settings.second].calibrated(Guarantee(pure, leak), settings.facts)
+        mechanism = MATRIX_NOISES[settings.second].calibrated(Guarantee(pure, leak), settings.facts)
     if settings.first == "gaussian":
         return _with_gaussian_vector(settings, mechanism, up(settings.first_l2 / math.sqrt(2.0 * each)))
     return _with_laplace_vector(settings, mechanism, pure)
 
 
 def _gaussian(settings: IterationSettings, rho: float) -> CalibratedGaussian:
-    reach = settings.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
-    return CalibratedGaussian(sigma=_proven(up(reach / math.sqrt(2.0 * rho))))
+    sensitivity = settings.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
+    return CalibratedGaussian(sigma=_proven(up(sensitivity / math.sqrt(2.0 * rho))))
 
 
 def _proven(sigma: float) -> float:
@@ -242,7 +244,7 @@ def _gdp(settings: IterationSettings) -> MomentNoise:
             remedy="Take both 'gaussian', or accounting='zcdp'.",
         )
     mu = discrete_mu_at_most(settings.guarantee.epsilon, settings.guarantee.delta)
-    return _jointly(settings, down(mu / math.sqrt(settings.iterations)))
+    return _as_one_event(settings, down(mu / math.sqrt(settings.iterations)))
 
 
 _RULES: Final[Mapping[str, Callable[[IterationSettings], MomentNoise]]] = {

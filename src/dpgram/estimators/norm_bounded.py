@@ -15,7 +15,7 @@ import numpy as np
 
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
-from dpgram.estimators._paying import delta_inspected, paid
+from dpgram.estimators._fit_publication import delta_warning, published_fit
 from dpgram.estimators.base import PrivateRegressor
 from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
@@ -63,7 +63,7 @@ class FitParameters:
             width=width,
         )
 
-    def rows(self, reweighting: Reweighting | None = None) -> MomentsStatistic:
+    def moment_sums(self, reweighting: Reweighting | None = None) -> MomentsStatistic:
         """The moments of the rows, weighted by what is published already."""
         return MomentsStatistic(
             columns=self._names,
@@ -81,7 +81,7 @@ class FitParameters:
             work=work,
             measurements=(measurement,),
             charge=charge,
-            inspect=delta_inspected(work, self.guarantee.delta, self.adjacency),
+            inspect=delta_warning(work, self.guarantee.delta, self.adjacency),
         )
 
     @property
@@ -143,7 +143,7 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
         parameters = self._parameters(rows.shape[1])
         calibration = self._calibration(parameters)
         self._count_fit()
-        found = paid(
+        found = published_fit(
             self._program(parameters, calibration.event),
             model=self,
             data=np.column_stack([rows, target]),

@@ -12,7 +12,12 @@ from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBound
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.publishing.measurements.minimiser import GammaSteps, GaussianSteps, Minimiser, RidgeProblem
+from dpgram.publishing.measurements.minimiser import (
+    GammaGridNoise,
+    GaussianGridNoise,
+    Minimiser,
+    RidgeProblem,
+)
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats
 
@@ -38,7 +43,7 @@ class OutputPerturbation(NormBoundedRegressor):
 
     def _calibration(self, parameters: FitParameters) -> Calibration:
         measurement, asked = self._measurement(parameters), parameters.guarantee
-        pure = isinstance(measurement.noise, GammaSteps)
+        pure = isinstance(measurement.noise, GammaGridNoise)
         return Calibration(event=measurement.event, guarantee=Guarantee(asked.epsilon) if pure else asked)
 
     def _program(self, parameters: FitParameters, price: Event) -> Program[Floats]:
@@ -55,9 +60,11 @@ class OutputPerturbation(NormBoundedRegressor):
         problem, asked = self._problem(parameters), parameters.guarantee
         gamma = self.noise == "gamma" or (self.noise == "auto" and asked.pure)
         return Minimiser(
-            rows=parameters.rows(),
+            sums=parameters.moment_sums(),
             problem=problem,
-            noise=GammaSteps(epsilon=asked.epsilon) if gamma else GaussianSteps.calibrated(problem, asked),
+            noise=GammaGridNoise(epsilon=asked.epsilon)
+            if gamma
+            else GaussianGridNoise.calibrated(problem, asked),
         )
 
     def _problem(self, parameters: FitParameters) -> RidgeProblem:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpgram.document.fields import AdjacencyName
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
-from dpgram.estimators._paying import checked_entropy, delta_inspected, paid
+from dpgram.estimators._fit_publication import checked_entropy, delta_warning, published_fit
 from dpgram.estimators._table import floats
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -206,12 +206,12 @@ class MomentTransformer(BudgetedTransformer, ABC):
         asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
         relation = adjacency_named(self.adjacency)
         names = tuple(f"x{place}" for place in range(X.shape[1]))
-        rows = ColumnMomentsStatistic(
+        sums = ColumnMomentsStatistic(
             columns=names, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True))
         )
-        measurement = ColumnMoments.calibrated(rows, asked, relation)
+        measurement = ColumnMoments.calibrated(sums, asked, relation)
         source = copy.deepcopy(checked_entropy(self.entropy))
-        found = paid(
+        found = published_fit(
             _column_moments(measurement, asked.delta),
             model=self,
             data=X,
@@ -264,13 +264,13 @@ class SigmaClipper(MomentTransformer):
 
 
 def _column_moments(measurement: ColumnMoments, delta: float) -> Program[MeasuredColumnMoments]:
-    schema = Schema(*map(numeric, measurement.rows.columns), constant=False)
+    schema = Schema(*map(numeric, measurement.sums.columns), constant=False)
     work = Pass(rules=RowRules(schema=schema), statistics=(measurement.statistic,))
     answer = yield Stage(
         work=work,
         measurements=(measurement,),
         charge=measurement.event,
-        inspect=delta_inspected(work, delta, measurement.adjacency),
+        inspect=delta_warning(work, delta, measurement.adjacency),
     )
     found: MeasuredColumnMoments = answer.published[0]
     return found

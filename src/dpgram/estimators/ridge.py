@@ -18,10 +18,10 @@ from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
-from dpgram.estimators._paying import delta_inspected, paid
+from dpgram.estimators._fit_publication import delta_warning, published_fit
 from dpgram.estimators._table import Table
-from dpgram.estimators.joint import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.estimators.linear import Matrix, RegressionEstimator
+from dpgram.estimators.noisy_sums import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
@@ -103,7 +103,7 @@ class PrivateRidge(RegressionEstimator):
         relation = adjacency_named(self.adjacency)
         law = TargetedGaussian.calibrated(asked, row_bounds, relation)
         source = self._noise_source()
-        found = paid(
+        found = published_fit(
             self._program(table, law, source.label),
             model=self,
             data=table.data,
@@ -141,7 +141,7 @@ class PrivateRidge(RegressionEstimator):
             work=work,
             measurements=(measurement,),
             charge=law.event,
-            inspect=delta_inspected(work, float(self.delta), law.adjacency),
+            inspect=delta_warning(work, float(self.delta), law.adjacency),
         )
         return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 

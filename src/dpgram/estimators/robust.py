@@ -12,10 +12,10 @@ from dpgram.errors import GuaranteeError
 from dpgram.estimators.iteration_noise import (
     Accounting,
     IterationSettings,
-    Second,
+    MatrixNoiseName,
     calibrated,
     event_of,
-    worth,
+    exact_guarantee,
 )
 from dpgram.estimators.norm_bounded import (
     Calibration,
@@ -27,7 +27,7 @@ from dpgram.estimators.norm_bounded import (
 from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.events import Event
-from dpgram.publishing.measurements.moments import First, MeasuredMoments, MomentNoise, Moments
+from dpgram.publishing.measurements.moments import MeasuredMoments, MomentNoise, Moments, VectorLaw
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats, Reweighting
 
@@ -58,7 +58,9 @@ class ReweightedRegression(NormBoundedRegressor, ABC):
         weights: Reweighting | None = None
         theta = np.zeros(parameters.width)
         for _ in range(self._count()):
-            answer = yield parameters.stage(Moments(rows=parameters.rows(weights), noise=noise), charge)
+            answer = yield parameters.stage(
+                Moments(sums=parameters.moment_sums(weights), noise=noise), charge
+            )
             theta = _solved(answer.published[0]) * (parameters.y_bound / parameters.x_norm)
             weights = Reweighting(theta=tuple(theta.tolist()), floor=floor, power=power)
             charge = None  # all iterations were charged before the first draw
@@ -93,13 +95,13 @@ class RobustRegression(ReweightedRegression):
     """
 
     accounting: Accounting = "zcdp"
-    first: First = "gaussian"
-    second: Second = "gaussian"
+    first: VectorLaw = "gaussian"
+    second: MatrixNoiseName = "gaussian"
 
     def _calibration(self, parameters: FitParameters) -> Calibration:
         self._check(parameters)
         settings = self._settings(parameters)
-        return Calibration(event=event_of(settings), guarantee=worth(settings))
+        return Calibration(event=event_of(settings), guarantee=exact_guarantee(settings))
 
     def _noise(self, parameters: FitParameters) -> MomentNoise:
         return calibrated(self._settings(parameters))

@@ -13,15 +13,14 @@ from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBound
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.events import Event
 from dpgram.publishing.measurements.gram import full_matrix
-from dpgram.publishing.measurements.moments import JointGaussian, MeasuredMoments
-from dpgram.publishing.measurements.moments import Moments as MomentsMeasurement
+from dpgram.publishing.measurements.moments import JointGaussian, MeasuredMoments, Moments
 from dpgram.publishing.publication import Program
 from dpgram.sums.moments import Floats
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
+class NoisyMoments:
     """Noisy XᵀX and Xᵀy in the units of the data, and the deviation on the diagonal of the first."""
 
     second: Floats
@@ -42,13 +41,13 @@ def exact_noise(parameters: FitParameters) -> JointGaussian:
     return JointGaussian.calibrated(mu, parameters.adjacency, width=parameters.width)
 
 
-def exact_moments(parameters: FitParameters, price: Event) -> Program[Moments]:
+def exact_moments(parameters: FitParameters, price: Event) -> Program[NoisyMoments]:
     """Integer sums of lattice rows with discrete Gaussian noise (proofs/adassp.md)."""
     noise = exact_noise(parameters)
-    measurement = MomentsMeasurement(rows=parameters.rows(), noise=noise.noise)
+    measurement = Moments(sums=parameters.moment_sums(), noise=noise.noise)
     answer = yield parameters.stage(measurement, price)
     second, first = in_lattice_units(answer.published[0])
-    return Moments(
+    return NoisyMoments(
         second=second * parameters.second_unit,
         first=first * parameters.first_unit,
         sigma=noise.second * parameters.second_unit,

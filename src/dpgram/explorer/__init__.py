@@ -27,7 +27,7 @@ SCRIPTS: Final = (
     "design.js",
     "regression.js",
     "inference.js",
-    "structure.js",
+    "covariance.js",
     "downloads.js",
     "sheet.js",
     "charts.js",

@@ -2,7 +2,7 @@
 (function (dpgram) {
   "use strict";
 
-  const { draw, clear, shape, tell, label, number, linear, range, rowNames, bottomAxis, leftAxis, legend } = dpgram.sheet;
+  const { draw, clear, shape, withTip, label, number, linear, range, rowNames, bottomAxis, leftAxis, legend } = dpgram.sheet;
   // Purple to orange: told apart with any colour vision; the middle is the ground, so dark stays dark.
   const TONES = [[-1, "#5b3c99"], [-0.5, "#a99ccb"], [0, null], [0.5, "#f0a558"], [1, "#b35806"]];
   const RIGHT = 12;
@@ -25,18 +25,18 @@
       const y = linear(-0.6, effects.length - 0.4, box.top, box.bottom);
       const named = effects.map(({ name }, i) => ({ name, y: y(i) })).filter((_, i) => i % every === 0);
       box.left = rowNames(sheet, width, named);
-      const told = (e) => e.low !== null && Number.isFinite(e.low) && Number.isFinite(e.high);
-      const values = effects.flatMap((e) => (told(e) ? [e.fitted, e.estimate, e.low, e.high] : [e.fitted]));
+      const hasInterval = (e) => e.low !== null && Number.isFinite(e.low) && Number.isFinite(e.high);
+      const values = effects.flatMap((e) => (hasInterval(e) ? [e.fitted, e.estimate, e.low, e.high] : [e.fitted]));
       const x = bottomAxis(sheet, box, range(values), `change of ${label(target)}`);
       effects.forEach((e, i) => {
-        if (told(e)) {
+        if (hasInterval(e)) {
           const words = `${label(e.name)}: ${number(e.estimate)} (${number(e.low)} to ${number(e.high)})`;
           sheet.append(
-            tell(shape("line", { x1: x(e.low), x2: x(e.high), y1: y(i), y2: y(i), class: "interval" }), words),
-            tell(dot(x(e.estimate), y(i)), words),
+            withTip(shape("line", { x1: x(e.low), x2: x(e.high), y1: y(i), y2: y(i), class: "interval" }), words),
+            withTip(dot(x(e.estimate), y(i)), words),
           );
         }
-        sheet.append(tell(diamond(x(e.fitted), y(i)), `${label(e.name)}, fitted: ${number(e.fitted)}`));
+        sheet.append(withTip(diamond(x(e.fitted), y(i)), `${label(e.name)}, fitted: ${number(e.fitted)}`));
       });
     });
   }
@@ -87,7 +87,7 @@
       const cells = shape("image", {
         x: box.left, y: box.top, width: wide, height: high, preserveAspectRatio: "none", class: "cells", href: pixels(values, tone),
       });
-      sheet.append(tell(cells, (atX, atY) => {
+      sheet.append(withTip(cells, (atX, atY) => {
         const i = Math.min(Math.max(Math.floor(((atY - box.top) / high) * count), 0), count - 1);
         const j = Math.min(Math.max(Math.floor(((atX - box.left) / wide) * count), 0), count - 1);
         const value = values[i][j];
@@ -143,7 +143,7 @@
       const numbers = shown.map((_, i) => i + 1).filter((i) => i % every === 0);
       const x = bottomAxis(sheet, { ...box, left }, [0.5, shown.length + 0.5], "component", numbers);
       shown.forEach((c, i) => {
-        sheet.append(tell(shape("rect", {
+        sheet.append(withTip(shape("rect", {
           x: x(i + 0.6), width: x(i + 1.4) - x(i + 0.6), y: Math.min(y(c.variance), y(0)), height: Math.abs(y(c.variance) - y(0)),
           class: c.stable ? "stable" : "mixed",
         }), `component ${i + 1}: ${number(c.variance, 4)}`));
@@ -172,7 +172,7 @@
       for (const arrow of longest) {
         sheet.append(
           shape("line", { x1: x(0), y1: y(0), x2: x(arrow.x), y2: y(arrow.y), class: "arrow" }),
-          tell(dot(x(arrow.x), y(arrow.y), 3.5), label(arrow.name)),
+          withTip(dot(x(arrow.x), y(arrow.y), 3.5), label(arrow.name)),
         );
       }
       for (const arrow of named) {

@@ -1,4 +1,4 @@
-"""Everything the page needs to know, as one JSON value: the release itself, and what Python says about it.
+"""Everything the explorer's page needs to know, as one JSON value: the release, and what Python knows of it.
 
 The page computes from the release's own cells. What comes ready is the shape of the schema, the size of the
 noise (E‖N‖ for every number of columns), the constants of the estimators, so that they are written down once,
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgram.analysis import estimand, inference, noise_aware, quality, trust
-from dpgram.analysis import normal_equations as problem
+from dpgram.analysis import estimand, inference, noise_aware, normal_equations, quality, trust
 from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors
@@ -24,7 +23,7 @@ def page_facts(release: Document) -> dict[str, object]:
     """The page's data; nothing in it says more than the release does."""
     moments = Moments.of(release)
     inverse = isinstance(release.noise, NoisyInverse)
-    told = release.guarantee
+    guarantee = release.guarantee
     return {
         "release": release.to_json().decode("utf-8"),
         "digest": release.digest,
@@ -42,8 +41,8 @@ def page_facts(release: Document) -> dict[str, object]:
         "moved_meanings": {kind: estimand.meaning_of(moments, kind, moved=True) for kind in estimand.KINDS},
         "cautions": {kind: list(estimand.difference_cautions(moments, kind)) for kind in estimand.KINDS},
         "guarantee": {
-            "epsilon": told.epsilon,
-            "delta": told.delta,
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
             "adjacency": release.adjacency,
             "words": guarantee_in_words(release),
         },
@@ -105,19 +104,19 @@ def _constants() -> dict[str, object]:
         "widening": noise_aware.WIDENING,
         "floor": noise_aware.FLOOR,
         "negligible": noise_aware.NEGLIGIBLE,
-        "largest": noise_aware.LARGEST,
-        "count_to_noise": problem.COUNT_TO_NOISE,
+        "largest_misfit": noise_aware.LARGEST_MISFIT,
+        "count_to_noise": normal_equations.COUNT_TO_NOISE,
         "signal_to_noise": quality.SIGNAL_TO_NOISE,
         "following": inference.FOLLOWING,
         "lost": trust.LOST,
         "lost_part": trust.LOST_PART,
         "own_limit": trust.OWN_LIMIT,
         "rest_limit": trust.REST_LIMIT,
-        "calm": trust.CALM,
-        "caution": trust.CAUTION,
-        "sampled": trust.SAMPLED,
-        "close": trust.CLOSE,
-        "moved": estimand.MOVED,
+        "rest_limit_beside_lost": trust.REST_LIMIT_BESIDE_LOST,
+        "caution_inflation": trust.CAUTION_INFLATION,
+        "sampled_caution": trust.SAMPLED_CAUTION,
+        "close_caution": trust.CLOSE_CAUTION,
+        "moved_caution": estimand.MOVED_CAUTION,
         "moved_refusal": estimand.MOVED_REFUSAL,
         "equal_variance": estimand.EQUAL_VARIANCE,
     }

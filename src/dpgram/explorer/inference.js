@@ -138,8 +138,8 @@
     const off = moments.noise.offdiagonalSd ** 2;
     const ahead = toward.map((x) => (variance > 0 ? x / variance : 0));
     const own = dot(rotated, ahead);
-    const calm = solution.shares.every((share) => share <= moments.constants.lost);
-    const reach = (calm ? moments.constants.following : 0) * off * dot(rotated, rotated);
+    const noneLost = solution.shares.every((share) => share <= moments.constants.lost);
+    const reach = (noneLost ? moments.constants.following : 0) * off * dot(rotated, rotated);
     const squares = dot(ahead, ahead);
     const share = Math.min((squares * variance) / Math.max(trace, 2 ** -1022), 1);
     return {
@@ -175,7 +175,7 @@
     const { constants, noise } = moments;
     const kept = solution.shares.filter((share) => share <= constants.lost);
     const lost = solution.shares.length - kept.length;
-    const limit = lost ? constants.calm : constants.rest_limit;
+    const limit = lost ? constants.rest_limit_beside_lost : constants.rest_limit;
     const sum = kept.reduce((all, share) => all + share, 0);
     if (lost <= constants.lost_part * solution.shares.length && 1 + sum <= limit) return null;
     const reach = noise.expectedNorm(solution.shares.length);
@@ -202,10 +202,10 @@
 
   function cautionsOf(moments, solution, kind, moved, refusal, coefficients) {
     const { constants, facts } = moments;
-    const found = moments.noise.added ? [] : [constants.sampled];
-    if (solution.inflation > constants.caution) found.push(constants.close);
+    const found = moments.noise.added ? [] : [constants.sampled_caution];
+    if (solution.inflation > constants.caution_inflation) found.push(constants.close_caution);
     found.push(...facts.cautions[kind]);
-    if (moved && kind === "table") found.push(constants.moved);
+    if (moved && kind === "table") found.push(constants.moved_caution);
     const doubtful = coefficients.filter((c) => !c.trusted).map((c) => c.name);
     if (refusal === null && doubtful.length) {
       const more = doubtful.length > 5 ? ` and ${doubtful.length - 5} more` : "";

@@ -50,14 +50,14 @@
     return result;
   }
 
-  function noiseOf(told) {
-    const diagonal = told.diagonal_sd ** 2;
-    const off = told.offdiagonal_sd ** 2;
+  function noiseOf(law) {
+    const diagonal = law.diagonal_sd ** 2;
+    const off = law.offdiagonal_sd ** 2;
     return {
-      diagonalSd: told.diagonal_sd,
-      offdiagonalSd: told.offdiagonal_sd,
-      added: told.added,
-      expectedNorm: (width) => told.expected_norms[width],
+      diagonalSd: law.diagonal_sd,
+      offdiagonalSd: law.offdiagonal_sd,
+      added: law.added,
+      expectedNorm: (width) => law.expected_norms[width],
       // Var⟨S, N⟩ for S = a·xxᵀ + b·yyᵀ.
       functionalVariance(a, x, b, y) {
         let onDiagonal = 0;

@@ -1,4 +1,4 @@
-// Tables, cards and notices. Every text goes in as text, never as markup.
+// What the page shows of an answer: tables, cards and notices. Every text goes in as text, never as markup.
 (function (dpgram) {
   "use strict";
 
@@ -65,7 +65,7 @@
     return box;
   }
 
-  function measured(title, id, found, change, level) {
+  function estimateCard(title, id, found, change, level) {
     if (found.refused) return card(title, "–", "not available here", { id, title: found.refused });
     const interval = found.low === undefined
       ? ""
@@ -79,8 +79,8 @@
       ? `the noise leaves ${fit.effective.toFixed(1)} of ${design.terms.length} parameters to be fitted`
       : fit.penalty > 0 ? `λ = ${number(fit.penalty, 4)}` : `${design.terms.length} parameters`;
     document.getElementById("quality").replaceChildren(
-      measured("R², explained share", "r-squared", quality.rSquared, (x) => x, inference.level),
-      measured("Standard deviation of errors", "error-sd", quality.residualVariance, Math.sqrt, inference.level),
+      estimateCard("R², explained share", "r-squared", quality.rSquared, (x) => x, inference.level),
+      estimateCard("Standard deviation of errors", "error-sd", quality.residualVariance, Math.sqrt, inference.level),
       card("Rows", rows, "noisy count", { id: "rows", "data-value": String(moments.rows) }),
       card("Fit", { auto: "noise-aware", ridge: "ridge", ols: "least squares" }[fit.method], used, {
         id: "fit", "data-penalty": String(fit.penalty), "data-effective": String(fit.effective),
@@ -142,8 +142,8 @@
     const pairs = [];
     columns.forEach((left, i) => columns.slice(0, i).forEach((right, j) => {
       // Levels of one column exclude each other: nothing worth a line.
-      const told = left.source !== right.source && !Number.isNaN(values[i][j]);
-      if (told) pairs.push({ left: left.name, right: right.name, value: values[i][j] });
+      const shown = left.source !== right.source && !Number.isNaN(values[i][j]);
+      if (shown) pairs.push({ left: left.name, right: right.name, value: values[i][j] });
     }));
     pairs.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     fillTable("correlations", ["", "and", "correlation"], pairs.slice(0, 10).map(({ left, right, value }) => {

@@ -170,7 +170,7 @@
       let misfit = 0;
       for (let i = 0; i < width; i++) {
         const spread = share * Math.max(alpha[i], least + TINY) + off * (size + sum + q[i]) + TINY;
-        misfit += Math.min((u[i] * u[i]) / spread, constants.largest) + Math.log(spread);
+        misfit += Math.min((u[i] * u[i]) / spread, constants.largest_misfit) + Math.log(spread);
       }
       return constants.log_prior[k] - 0.5 * misfit;
     });

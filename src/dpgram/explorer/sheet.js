@@ -1,4 +1,4 @@
-// A sheet of SVG to draw on: axes, legends, and what the pointer is told. Every text goes in as text.
+// A sheet of SVG to draw on: axes, legends, tooltips. Every text goes in as text.
 (function (dpgram) {
   "use strict";
 
@@ -7,7 +7,7 @@
   const LONGEST = 26;
   const LINE = 20;
   const TICK = 4;
-  const drawn = new Map();  // id → { width, again }: drawn again when the window gets another width
+  const drawn = new Map();  // id → { width, redraw }: drawn again when the window gets another width
 
   // One line, short, and isolated from the writing direction of its surroundings.
   function label(name, longest = LONGEST) {
@@ -31,7 +31,7 @@
   function draw(id, words, height, paint) {
     const place = document.getElementById(id);
     place.setAttribute("aria-label", words);
-    const again = () => {
+    const redraw = () => {
       const width = place.clientWidth;
       const sheet = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
       const tip = document.createElement("div");
@@ -40,9 +40,9 @@
       place.replaceChildren(sheet, tip);
       listen(place, sheet, tip);
       paint(sheet, width);
-      drawn.set(id, { width, again });
+      drawn.set(id, { width, redraw });
     };
-    again();
+    redraw();
   }
 
   function clear(id) {
@@ -52,18 +52,18 @@
     place.removeAttribute("aria-label");
   }
 
-  // A shape tells what it is by `told`: a text, or a function of the place within it.
-  function tell(made, told) {
-    made.told = told;
+  // A shape with a tooltip, `tipText`: a text, or a function of the place within it.
+  function withTip(made, tipText) {
+    made.tipText = tipText;
     return made;
   }
 
   function listen(place, sheet, tip) {
     const show = (event) => {
-      const { told } = event.target;
+      const { tipText } = event.target;
       const corner = place.getBoundingClientRect();
       const [x, y] = [event.clientX - corner.left, event.clientY - corner.top];
-      tip.textContent = (typeof told === "function" ? told(x, y) : told) ?? "";
+      tip.textContent = (typeof tipText === "function" ? tipText(x, y) : tipText) ?? "";
       tip.hidden = tip.textContent === "";
       // To the left of the pointer where there is more room.
       tip.style.left = x < corner.width / 2 ? `${x + 12}px` : "";
@@ -166,10 +166,10 @@
   }
 
   addEventListener("resize", () => {
-    for (const [id, { width, again }] of drawn) {
-      if (document.getElementById(id).clientWidth !== width) again();
+    for (const [id, { width, redraw }] of drawn) {
+      if (document.getElementById(id).clientWidth !== width) redraw();
     }
   });
 
-  dpgram.sheet = { draw, clear, shape, tell, label, number, linear, range, rowNames, bottomAxis, leftAxis, legend };
+  dpgram.sheet = { draw, clear, shape, withTip, label, number, linear, range, rowNames, bottomAxis, leftAxis, legend };
 })(globalThis.dpgram ??= {});

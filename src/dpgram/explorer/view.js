@@ -6,7 +6,7 @@
   const { possibleTargets, possibleFeatures, buildDesign } = dpgram.design;
   const { regress, defaultPenalty } = dpgram.regression;
   const { infer, quality } = dpgram.inference;
-  const { correlation, components } = dpgram.structure;
+  const { correlation, components } = dpgram.covariance;
   const { modelOf, asJson, asCsv, asPython } = dpgram.downloads;
   const { panels } = dpgram;
 

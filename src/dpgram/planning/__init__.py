@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpgram.planning._assumed import Assumption
+from dpgram.planning._assumption import Assumption
 from dpgram.planning.forecast import Forecast
 from dpgram.planning.planner import Advice, Plan, plan
 

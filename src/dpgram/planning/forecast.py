@@ -13,7 +13,7 @@ from dpgram.analysis.moments import EncodedNoise
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.mechanisms import CalibratedMechanism, Mechanism, PublicFacts
 from dpgram.noise import NoisyInverse, SymmetricGaussian
-from dpgram.planning._question import Outcome, Question
+from dpgram.planning._regression import AssumedRegression, RegressionOutcome
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
@@ -70,9 +70,9 @@ class Forecast:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """A question with the public facts that decide the noise."""
+    """A regression with the public facts that decide the noise."""
 
-    question: Question
+    regression: AssumedRegression
     rows: int
     adjacency: Adjacency
     radius: float
@@ -85,7 +85,7 @@ class Setting:
     def facts(self, rows: int | None = None) -> PublicFacts:
         """What mechanisms are calibrated from."""
         return PublicFacts(
-            width=len(self.question.values),
+            width=len(self.regression.values),
             adjacency=self.adjacency,
             rows=self.rows if rows is None else rows,
             radius=self.radius,
@@ -100,11 +100,11 @@ class Setting:
 
     def outcome(
         self, mechanism: CalibratedMechanism, rows: float | None = None, factor: float = 1.0
-    ) -> Outcome:
+    ) -> RegressionOutcome:
         """Of the regression, for a table of `rows` rows."""
         count = self.rows if rows is None else rows
-        law = mechanism.expected(count * self.question.values / self.unit)
-        return self.question.outcome(law, count, self.unit, factor)
+        law = mechanism.expected(count * self.regression.values / self.unit)
+        return self.regression.outcome(law, count, self.unit, factor)
 
     def rows_needed(
         self, asked: Mechanism, mechanism: CalibratedMechanism, guarantee: Guarantee, factor: float
@@ -118,7 +118,7 @@ class Setting:
             used = self.calibrated(asked, guarantee, rows) if asked.follows_rows else mechanism
             return self.outcome(used, rows, factor).typical <= WORTH_IT
 
-        low, high = len(self.question.spectrum), 2 * len(self.question.spectrum)
+        low, high = len(self.regression.spectrum), 2 * len(self.regression.spectrum)
         while not enough(high):
             low, high = high, 4 * high
             if high > MOST_ROWS:
@@ -134,9 +134,9 @@ class Setting:
         First-order errors, but those of the library's own estimates for a noisy inverse: its noise is far
         from even, while an analysis takes it for even, which costs more than the noise itself.
         """
-        question, unit = self.question, self.unit
-        gram = self.rows * question.second / unit
-        law = mechanism.expected(self.rows * question.values / unit)
+        regression, unit = self.regression, self.unit
+        gram = self.rows * regression.second / unit
+        law = mechanism.expected(self.rows * regression.values / unit)
         generator, width = simulation(0), len(gram)
         shift = law.mean_diagonal * np.eye(width)
         drawn = []
@@ -147,12 +147,12 @@ class Setting:
         if isinstance(law, NoisyInverse):
             even = EncodedNoise.of(law.stand_in(gram, simulation(0)), unit)
             none = EncodedNoise.of(SymmetricGaussian(sigma=0.0))
-            truth = question.estimated([exact], none, self.radius)
-            errors = (question.estimated(drawn, even, self.radius) - truth) * self.rows
+            truth = regression.estimated([exact], none, self.radius)
+            errors = (regression.estimated(drawn, even, self.radius) - truth) * self.rows
             squares = np.quantile(np.abs(errors), ONE_SIGMA, axis=0) ** 2
         else:
-            squares = np.mean([question.error_of(one - exact) ** 2 for one in drawn], axis=0)
-        closed = question.noise(law.cell_variances(self.rows * question.values / unit) * unit**2)
+            squares = np.mean([regression.error_of(one - exact) ** 2 for one in drawn], axis=0)
+        closed = regression.noise(law.cell_variances(self.rows * regression.values / unit) * unit**2)
         return float(np.mean(squares / closed))
 
 
@@ -167,10 +167,10 @@ def forecast(
     tick: Callable[[], None],
 ) -> Forecast:
     """Everything that is told about one mechanism. `tick` is called after each step of work."""
-    question = setting.question
+    regression = setting.regression
     mechanism = setting.calibrated(asked, guarantee)
     tick()
-    law = mechanism.expected(setting.rows * question.values / setting.unit)
+    law = mechanism.expected(setting.rows * regression.values / setting.unit)
     simulated = simulate and asked.first_order_error
     factor = setting.simulated_factor(mechanism, tick) if simulated else 1.0
     found = setting.outcome(mechanism, factor=factor)
@@ -178,13 +178,13 @@ def forecast(
     tick()
     fewer = None
     if halved is not None:
-        narrow = asked.for_fewer_columns(len(halved.question.values))
+        narrow = asked.for_fewer_columns(len(halved.regression.values))
         fewer = halved.outcome(halved.calibrated(narrow, guarantee), factor=factor).typical
     tick()
     pure = mechanism.curve(setting.facts()).delta(guarantee.epsilon) == 0.0
     # A share b of the budget leaves μ√(1 − b); of a pure budget ε(1 − b).
     left = (1.0 - bounds_share) ** (2 if pure else 1)
-    cells = law.cell_variances(setting.rows * question.values / setting.unit)
+    cells = law.cell_variances(setting.rows * regression.values / setting.unit)
     width = len(cells)
     sigma = math.sqrt(2.0 * factor * float(cells.sum()) / (width * (width + 1)))
     return Forecast(
@@ -195,8 +195,8 @@ def forecast(
         noise_in_rows=sigma / ROW_NORM_SQUARED,
         se_ratio=found.typical,
         worst_se_ratio=float("inf") if found.refused else float(found.ratios.max()),
-        se_ratios=dict(zip(question.names, map(float, found.ratios), strict=True)),
-        without_interval=tuple(n for n, ok in zip(question.names, found.clear, strict=True) if not ok),
+        se_ratios=dict(zip(regression.names, map(float, found.ratios), strict=True)),
+        without_interval=tuple(n for n, ok in zip(regression.names, found.clear, strict=True) if not ok),
         rows_needed=setting.rows_needed(asked, mechanism, guarantee, factor),
         se_ratio_at_double_epsilon=setting.outcome(doubled, factor=factor).typical,
         se_ratio_with_half_the_columns=fewer,
@@ -205,7 +205,7 @@ def forecast(
     )
 
 
-def steps(asked: Mechanism, width: int, *, simulate: bool) -> int:
+def tick_count(asked: Mechanism, width: int, *, simulate: bool) -> int:
     """How often `forecast` calls `tick`."""
     simulated = simulate and asked.first_order_error
     return 3 + (max(6, min(DRAWS, DRAWS * 64 // width)) if simulated else 0)

@@ -15,13 +15,13 @@ import numpy as np
 
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
-from dpgram.planning._assumed import (
+from dpgram.planning._assumption import (
     Assumption,
     Matrix,
 )
-from dpgram.planning._question import Question
-from dpgram.planning._words import header, plan_text, table_rows
-from dpgram.planning.forecast import Forecast, Setting, forecast, steps
+from dpgram.planning._regression import AssumedRegression
+from dpgram.planning._text import header, plan_text, table_rows
+from dpgram.planning.forecast import Forecast, Setting, forecast, tick_count
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
@@ -241,15 +241,15 @@ def plan(
         raise AnalysisError("a regression needs a target and something to regress it on", got=bounded.names)
     radius = Encoder(bounded, clip=clip).radius
     name = _default_target(bounded) if target is None else target
-    question = _question(bounded, name, on, assume)
-    if not question.names:
+    regression = _assumed_regression(bounded, name, on, assume)
+    if not regression.names:
         raise AnalysisError(
             "a regression needs something to regress on beside the constant",
             got=f"only {name!r}",
             remedy="Declare another column, or name some in `on`",
         )
     setting = Setting(
-        question=question,
+        regression=regression,
         rows=count,
         adjacency=adjacency_named(adjacency),
         radius=radius,
@@ -257,7 +257,7 @@ def plan(
     halved = _halved(bounded, setting, on, clip=clip)
     candidates = _candidates(mechanisms)
     semidefinite = all(each.semidefinite for each in candidates.values())
-    work = sum(steps(each, bounded.width, simulate=simulate) for each in candidates.values())
+    work = sum(tick_count(each, bounded.width, simulate=simulate) for each in candidates.values())
     found: list[Forecast] = []
     left_out: dict[str, str] = {}
     with _ticking(progress, work) as tick:
@@ -288,7 +288,7 @@ def plan(
         adjacency=adjacency,
         width=bounded.width,
         target=name,
-        features=len(question.names),
+        features=len(regression.names),
         assumption=str(assume) if isinstance(assume, Assumption) else "second moments of a similar table",
         bounds_share=bounds_share,
         bounds_unknown=unknown,
@@ -301,14 +301,14 @@ def plan(
     )
 
 
-def _question(
+def _assumed_regression(
     schema: Schema,
     target: str,
     on: Sequence[str] | None,
     assume: Assumption | Release | Matrix,
-) -> Question:
+) -> AssumedRegression:
     if not isinstance(assume, Assumption):
-        return Question.ask(schema, _known_moments(schema, assume), target, on)
+        return AssumedRegression.of(schema, _known_moments(schema, assume), target, on)
     # The design needs a matrix to be laid out, and the matrix needs the design's features: any will do first.
     from dpgram.analysis.design import build_design
     from dpgram.analysis.moments import EncodedNoise, Moments
@@ -322,7 +322,7 @@ def _question(
     )
     design = build_design(blank, target, on, intercept=schema.constant)
     second = assume.second_moments(schema, schema.indices(target)[0], design.members)
-    return Question.ask(schema, second, target, on)
+    return AssumedRegression.of(schema, second, target, on)
 
 
 def _known_moments(schema: Schema, like: Release | Matrix) -> Matrix:
@@ -352,7 +352,7 @@ def _halved(
     schema: Schema, setting: Setting, on: Sequence[str] | None, *, clip: float | None
 ) -> Setting | None:
     """The same regression on the first half of its features, with the other half left out of the release."""
-    target = setting.question.target
+    target = setting.regression.target
     own = schema.encoded[schema.indices(target)[0]].source
     used = [c for c in schema.columns if c.name != own and own not in c.factors]
     used = [c for c in used if on is None or c.name in on]
@@ -365,10 +365,10 @@ def _halved(
     ]
     smaller = Schema(*kept, constant=schema.constant)
     at = [schema.names.index(name) for name in smaller.names]
-    question = Question.ask(smaller, setting.question.second[np.ix_(at, at)], target)
+    regression = AssumedRegression.of(smaller, setting.regression.second[np.ix_(at, at)], target)
     radius = Encoder(smaller, clip=None if clip is None else min(clip, smaller.max_norm_squared**0.5)).radius
     return Setting(
-        question=question,
+        regression=regression,
         rows=setting.rows,
         adjacency=setting.adjacency,
         radius=radius,

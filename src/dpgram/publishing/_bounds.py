@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.octaves import LEAST_EXPONENT, OCTAVES, ZERO, Coarse
+from dpgram.document.octaves import LEAST_EXPONENT, OCTAVES, ZERO, OctaveRun
 from dpgram.privacy.count_noise import CountNoise, projected_counts
 from dpgram.sums.zoom import BINS
 
@@ -44,10 +44,10 @@ _UNCLIPPED: Final = 2.0
 
 def rows_needed(noise: CountNoise, columns: int) -> float:
     """From how many rows on a column with a quarter of them in one octave is found."""
-    return _alarm(noise, columns, usual=True) / _FULLEST
+    return _detection_threshold(noise, columns, usual=True) / _FULLEST
 
 
-def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | None:
+def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> OctaveRun | None:
     """The octaves that hold the column, from noisy counts in rows; nothing where noise hides them all.
 
     An octave counts when noise alone would hardly reach it anywhere; one beside the run found so far counts
@@ -55,15 +55,19 @@ def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> Coarse | 
     """
     exponents = np.abs(np.arange(OCTAVES) - ZERO) + LEAST_EXPONENT - 1
     usual = (np.abs(exponents) <= USUAL) | (np.arange(OCTAVES) == ZERO)
-    marks = np.where(usual, _alarm(noise, columns, usual=True), _alarm(noise, columns, usual=False))
-    (found,) = np.nonzero(octaves > marks)
+    thresholds = np.where(
+        usual,
+        _detection_threshold(noise, columns, usual=True),
+        _detection_threshold(noise, columns, usual=False),
+    )
+    (found,) = np.nonzero(octaves > thresholds)
     if len(found) == 0:
         return None
     first = _extended(octaves, int(found[0]), -1, noise.deviation)
-    return Coarse(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
+    return OctaveRun(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
 
 
-def _alarm(noise: CountNoise, columns: int, *, usual: bool) -> float:
+def _detection_threshold(noise: CountNoise, columns: int, *, usual: bool) -> float:
     """A count, in rows, that noise alone reaches in no octave of this group but with a small chance."""
     cells = 2 * (2 * USUAL + 1) + 1 if usual else OCTAVES
     return noise.upper_quantile(0.5 * _FALSE_ALARM / (cells * columns))

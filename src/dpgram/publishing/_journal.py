@@ -27,7 +27,7 @@ except ImportError:  # no such locks on this system: publications cannot be take
     fcntl = None  # type: ignore[assignment]
 
 FORMAT: Final = "dpgram-unfinished/1"
-_AT_ONCE: Final = 10_000
+_MOST_AT_ONCE: Final = 10_000
 """Publications with the same options at the same time."""
 
 
@@ -37,7 +37,7 @@ def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journa
     # Without locks nobody could tell an interrupted publication from one that is running.
     asked = {"library": version("dpgram"), "request": dict(request)}
     key = sha256_hex(asked) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
-    for number in range(_AT_ONCE):
+    for number in range(_MOST_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
         handle = _locked(path)
         if handle is None:
@@ -47,7 +47,7 @@ def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journa
         finally:
             os.close(handle)  # and with it the lock
         return
-    raise DpgramError("too many publications with the same options at once", limit=f"{_AT_ONCE}")
+    raise DpgramError("too many publications with the same options at once", limit=f"{_MOST_AT_ONCE}")
 
 
 def _locked(path: Path) -> int | None:

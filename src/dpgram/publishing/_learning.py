@@ -1,4 +1,4 @@
-"""Public facts that nobody knows, measured before the matrix in one event: bounds, levels, the row radius.
+"""Bounds, levels and a row radius where they are not public: learnt privately before the matrix in one event.
 
 μ² = Σ μᵢ² (or ε = Σ εᵢ) over rows, levels, octaves, bins, lengths and the matrix, each a share of the event's
 currency that is fixed before a row is read; learnt levels add a share of δ. Each part sees only what the
@@ -24,7 +24,7 @@ from dpgram.document.fields import (
     Measurements,
 )
 from dpgram.document.measurements import latest
-from dpgram.document.octaves import Coarse
+from dpgram.document.octaves import OctaveRun
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -58,7 +58,7 @@ from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCou
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import Request
-from dpgram.publishing.split import Parts
+from dpgram.publishing.split import PartShares
 from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.row_lengths import chosen_radius
@@ -83,20 +83,20 @@ class LearningCalibration:
     request: Request
     family: Family
     mechanism: Mechanism | Auto
-    """Of the matrix; its noise is calibrated to `rest` when its columns are known."""
+    """Of the matrix; its noise is calibrated to `matrix_price` when its columns are known."""
     rows_at_most: int | None
     """For more rows the mechanism's arithmetic is not proven."""
     law: CountLaw
-    shares: Parts
+    shares: PartShares
     count: CountNoise | None
     octaves: CountNoise | None
     bins: CountNoise | None
     levels: CountNoise | None
     lengths: CountNoise | None
     level_delta: float
-    rest: float
+    matrix_price: float
     """μ² or ε for the matrix, or for all blocks of it."""
-    before: Fraction
+    price_before: Fraction
     """μ² or ε of everything measured before it."""
     guarantee: Guarantee
     gaussian: GaussianDP | None
@@ -117,11 +117,11 @@ class LearningCalibration:
         """E‖N‖ of noise on `width` columns, for rows of length 1, in rows: a forecast, to choose by."""
         if self.family == "pure":
             facts = PublicFacts(width=width, adjacency=self.request.adjacency)
-            law: Any = MatrixLaplace().calibrated(Guarantee(self.rest), facts).law(width)
+            law: Any = MatrixLaplace().calibrated(Guarantee(self.matrix_price), facts).law(width)
         else:
-            square = self.rest
+            square = self.matrix_price
             if self.family == "approximate":
-                square = discrete_mu_at_most(self.rest, self.request.guarantee.delta) ** 2
+                square = discrete_mu_at_most(self.matrix_price, self.request.guarantee.delta) ** 2
             scale = scale_of_counts(
                 "discrete-gaussian", square, histograms=1, units_changed=self.units_changed
             )
@@ -145,7 +145,7 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
     shares = split.parts(private_rows=request.adjacency.name == "add-remove")
     columns, blocks = len(schema.unbounded), request.blocks
-    drawn = {
+    histograms = {
         "count": 1,
         "levels": len(schema.without_levels),
         "octaves": columns,
@@ -155,25 +155,25 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
     units_changed = request.adjacency.units_changed
     noises = {
         part: _noise(law, getattr(shares, part) * whole, count, units_changed)
-        for part, count in drawn.items()
+        for part, count in histograms.items()
     }
 
     def price(*parts: str) -> Fraction:
         found = [
-            price_of_counts(law, noise.scale, histograms=drawn[part], units_changed=units_changed)
+            price_of_counts(law, noise.scale, histograms=histograms[part], units_changed=units_changed)
             for part in parts
             if (noise := noises[part]) is not None
         ]
         return sum(found, Fraction(0))
 
-    rest = (1.0 - split.total) * whole * _SLACK
+    matrix_price = (1.0 - split.total) * whole * _SLACK
     first, later = price("count", "levels", "octaves"), price("bins", "lengths")
-    if first + later + Fraction(rest) > Fraction(whole):
+    if first + later + Fraction(matrix_price) > Fraction(whole):
         raise MechanismError(
             "the parts of this event cost more than the whole", remedy="This is a bug: please report it"
         )
-    total = first + later + Fraction(rest)
-    matrix = _of_known_columns(request, asked, rest) if family == "approximate" else None
+    total = first + later + Fraction(matrix_price)
+    matrix = _matrix_of_known_columns(request, asked, matrix_price) if family == "approximate" else None
     kind = asked if matrix is None else matrix.mechanism.kind
     return LearningCalibration(
         request=request,
@@ -183,11 +183,11 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         law=law,
         shares=shares,
         level_delta=level_delta,
-        rest=rest,
-        before=first + later,
+        matrix_price=matrix_price,
+        price_before=first + later,
         guarantee=Guarantee(guarantee.epsilon, level_delta) if family == "pure" else guarantee,
         gaussian=GaussianDP(root_up(total)) if family == "gaussian" and not level_delta else None,
-        charges=tuple(_charges(family, matrix, first, later, rest, level_delta)),
+        charges=tuple(_charges(family, matrix, first, later, matrix_price, level_delta)),
         **noises,
     )
 
@@ -229,10 +229,10 @@ def _too_little(share: float) -> GuaranteeError:
 
 def _charges(
     family: Family,
-    matrix: _Matrix | None,
+    matrix: _PricedMatrix | None,
     first: Fraction,
     later: Fraction,
-    rest: float,
+    matrix_price: float,
     level_delta: float,
 ) -> Iterator[Event]:
     """What could stop the publication is paid for by itself, the rest only if it goes on.
@@ -248,27 +248,27 @@ def _charges(
         leak = [ApproximateEvent(epsilon=0.0, delta=level_delta)] if level_delta else []
         yield composed([event(first), *leak])
     if matrix is None:
-        yield event(later + Fraction(rest))
+        yield event(later + Fraction(matrix_price))
     else:
         yield composed([event(later), matrix.event] if later else [matrix.event])
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Matrix:
+class _PricedMatrix:
     """The noise of a matrix whose columns are known before anything is measured, and its price."""
 
     mechanism: CalibratedMechanism
     event: Event
 
 
-def _of_known_columns(request: Request, asked: Mechanism | Auto, epsilon: float) -> _Matrix:
+def _matrix_of_known_columns(request: Request, asked: Mechanism | Auto, epsilon: float) -> _PricedMatrix:
     """Levels are known here, so the columns are, and with them what the matrix costs."""
     schema = request.rules.schema
     (encoder,) = request.encoders(schema.with_bounds(dict.fromkeys(schema.unbounded, (-1.0, 1.0))))
     facts = request.facts(encoder)
     mechanism, _ = _approximate(request, asked, epsilon, facts)
-    return _Matrix(mechanism=mechanism, event=mechanism.event(facts))
+    return _PricedMatrix(mechanism=mechanism, event=mechanism.event(facts))
 
 
 def _approximate(
@@ -321,7 +321,7 @@ def _columns_within(noise: CountNoise, columns: int, rows: float) -> int:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class LearntFacts:
     """What is known once everything before the matrix was measured. All of it is published."""
 
     schema: Schema
@@ -333,7 +333,7 @@ class Learnt:
     """What is still to be charged before the matrix is drawn."""
 
 
-def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[Learnt]:
+def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[LearntFacts]:
     """Part after part, each from what the earlier ones published.
 
     Proof: proofs/bounds.md#bounds-order.
@@ -353,7 +353,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         refuse_few_rows(calibration, rows, paid=calibration.charges[0])
     schema = _with_levels(rules.schema, measured)
     if calibration.bins is not None:
-        bounds = _coarse(calibration, measured)
+        bounds = _coarse_bounds(calibration, measured)
         bins = Bins(
             noise=calibration.bins,
             share=calibration.shares.bins,
@@ -384,7 +384,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         clips = tuple(
             _radius(calibration, one, found, rows) for one, found in zip(encoders, lengths, strict=True)
         )
-    return Learnt(
+    return LearntFacts(
         schema=schema,
         clips=clips,
         measured=tuple((*measured, *lengths[place : place + 1]) for place in range(len(clips))),
@@ -444,13 +444,13 @@ def _with_levels(schema: Schema, measured: list[Any]) -> Schema:
     return schema.with_levels({each.column: each.levels for each in found[0]}) if found else schema
 
 
-def _coarse(calibration: LearningCalibration, measured: list[Any]) -> dict[str, tuple[float, float]]:
+def _coarse_bounds(calibration: LearningCalibration, measured: list[Any]) -> dict[str, tuple[float, float]]:
     """The coarse bounds that the octaves stand for; stops where noise hides a column."""
     (octaves,) = (each for each in measured if isinstance(each, MeasuredOctaves))
-    return {each.column: _run(calibration, each).bounds for each in octaves.columns}
+    return {each.column: _octave_run(calibration, each).bounds for each in octaves.columns}
 
 
-def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Coarse:
+def _octave_run(calibration: LearningCalibration, octaves: ColumnOctaves) -> OctaveRun:
     if not octaves.cells:
         raise LearningError(
             f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
@@ -458,14 +458,14 @@ def _run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Coarse:
             spent=calibration.charges[0],
             cost=_cost(calibration.charges[0]),
         )
-    return Coarse(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
+    return OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
 
 
 def _with_bounds(
     calibration: LearningCalibration, schema: Schema, measured: list[Any], rows: float
 ) -> Schema:
-    """Location ± reach·scale of each column, from the bins looked at last."""
-    coarse = _coarse(calibration, measured)
+    """Location ± reach·scale of each column, from the bins counted last."""
+    coarse = _coarse_bounds(calibration, measured)
     (bins,) = (each for each in measured if isinstance(each, MeasuredBins))
     # A private clip bounds the noise whatever the bounds are. Then columns are scaled to a deviation of
     # about 1, as much as the constant has, and centred; otherwise to [-1, 1], within the coarse bounds.
@@ -496,7 +496,7 @@ def _radius(
     )
 
 
-def learnt_terms(calibration: LearningCalibration, learnt: Learnt) -> tuple[ReleaseTerms, ...]:
+def learnt_terms(calibration: LearningCalibration, learnt: LearntFacts) -> tuple[ReleaseTerms, ...]:
     """The noise of the matrix, or of every block of it, now that its columns are known."""
     request = replace(calibration.request, rules=replace(calibration.request.rules, schema=learnt.schema))
     encoders = request.encoders(learnt.schema, learnt.clips)
@@ -525,38 +525,42 @@ def _mechanism(calibration: LearningCalibration, facts: PublicFacts) -> tuple[Ca
     left_open = isinstance(calibration.request.mechanism, Auto)
     reason = "auto: its noise composes exactly with that of the counts" if left_open else "asked for by name"
     if calibration.family == "gaussian" and isinstance(calibration.mechanism, Mechanism):
-        return calibration.mechanism.of_mu_squared(calibration.rest, facts), reason
+        return calibration.mechanism.of_mu_squared(calibration.matrix_price, facts), reason
     if calibration.family == "pure" and isinstance(calibration.mechanism, Mechanism):
-        return calibration.mechanism.calibrated(Guarantee(calibration.rest), facts), reason
-    return _approximate(calibration.request, calibration.mechanism, calibration.rest, facts)
+        return calibration.mechanism.calibrated(Guarantee(calibration.matrix_price), facts), reason
+    return _approximate(calibration.request, calibration.mechanism, calibration.matrix_price, facts)
 
 
 def _blocks(
     calibration: LearningCalibration, request: Request, encoders: tuple[Encoder, ...]
 ) -> list[ReleaseTerms]:
-    """What is left, shared out for the least Σ d_b·σ_b²: from published facts, and within `rest`."""
-    before, leak = float_up(calibration.before), calibration.level_delta
+    """What is left, shared out for the least Σ d_b·σ_b²: from published facts, and within `matrix_price`."""
+    price_before, level_delta = float_up(calibration.price_before), calibration.level_delta
     if calibration.family == "gaussian":
         found = []
         for one, share in zip(encoders, gaussian_shares(encoders), strict=True):
             scale = scale_of_counts(
                 calibration.law,
-                calibration.rest * share,
+                calibration.matrix_price * share,
                 histograms=1,
                 units_changed=calibration.units_changed,
             )
             reason = f"blocks: {share:.1%} of the μ² that is left for the matrices"
             mechanism = CalibratedGaussian(sigma=scale)
-            found.append(gaussian_block(request, one, mechanism, reason, before=before, leak=leak))
+            found.append(
+                gaussian_block(
+                    request, one, mechanism, reason, price_before=price_before, level_delta=level_delta
+                )
+            )
         return found
     return [
         pure_block(
             request,
             one,
-            calibration.rest * share,
+            calibration.matrix_price * share,
             f"blocks: {share:.1%} of the ε that is left for the matrices",
-            before=before,
-            leak=leak,
+            price_before=price_before,
+            level_delta=level_delta,
         )
         for one, share in zip(encoders, pure_shares(encoders), strict=True)
     ]

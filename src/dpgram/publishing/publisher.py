@@ -21,7 +21,7 @@ from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing._learning import (
     LearningCalibration,
-    Learnt,
+    LearntFacts,
     calibrate_learning,
     learn,
     learnt_terms,
@@ -306,7 +306,7 @@ class _Order:
                     )
                 )
 
-        learnt: Learnt = yield from learn(calibration, before)
+        learnt: LearntFacts = yield from learn(calibration, before)
         terms = learnt_terms(calibration, learnt)
         rules = replace(self.request.rules, schema=learnt.schema)
         seen: list[Sums] = []

@@ -52,25 +52,24 @@ class BudgetSplit:
     def __bool__(self) -> bool:
         return self.total > 0.0
 
-    def parts(self, *, private_rows: bool) -> Parts:
+    def parts(self, *, private_rows: bool) -> PartShares:
         """What each part gets; where the number of rows is private, 5% of what is learnt first pay for it.
 
-
-        With bounds, whose marks need that number most, they come out of the bounds' share alone; otherwise
-        out of every share alike, so that none can be used up.
+        With bounds, whose thresholds need that number most, they come out of the bounds' share alone;
+        otherwise out of every share alike, so that none can be used up.
         """
         count = COUNT_SHARE * (self.bounds or self.total) if private_rows else 0.0
         left = 1.0 - COUNT_SHARE if private_rows else 1.0
         others = 1.0 if self.bounds else left
         half = 0.5 * left * self.bounds
-        return Parts(
+        return PartShares(
             count=count, octaves=half, bins=half, levels=others * self.levels, lengths=others * self.radius
         )
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class PartShares:
     """The share of the event's currency that each part before the matrix gets; 0 where nothing is drawn."""
 
     count: float
@@ -84,7 +83,7 @@ class Parts:
             share = getattr(self, name)
             if not 0.0 <= share < 1.0:
                 raise GuaranteeError(
-                    f"the part {name!r} has no share of the budget", got=f"{share:g}", limit="0 < share < 1"
+                    f"the share of the part {name!r} is out of range", got=f"{share:g}", limit="0 ≤ share < 1"
                 )
 
 

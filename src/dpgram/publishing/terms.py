@@ -201,17 +201,17 @@ def gaussian_block(
     mechanism: CalibratedGaussian,
     reason: str,
     *,
-    before: float = 0.0,
-    leak: float = 0.0,
+    price_before: float = 0.0,
+    level_delta: float = 0.0,
 ) -> ReleaseTerms:
-    """One block under Gaussian noise; `before` is the μ², `leak` the δ of what was measured before it."""
+    """One block under Gaussian noise; `price_before` is the μ² of what was measured before it."""
     facts = request.facts(encoder)
     event = mechanism.event(facts)
     mu = event.mu if isinstance(event, GaussianEvent) else 0.0
-    whole = GaussianDP(up(math.sqrt(mu * mu + before))) if before else GaussianDP(mu)
+    whole = GaussianDP(up(math.sqrt(mu * mu + price_before))) if price_before else GaussianDP(mu)
     # What integers and continuous noise differ by, as in the calibration of a single release.
     delta = request.guarantee.delta
-    left = (delta - leak) * (1.0 - DISCRETE_SLACK)
+    left = (delta - level_delta) * (1.0 - DISCRETE_SLACK)
     own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(left) + DISCRETE_SLACK
     return ReleaseTerms(
         encoder=encoder,
@@ -220,7 +220,7 @@ def gaussian_block(
         mechanism=mechanism,
         event=event,
         # With a δ of its own beside it, the whole has no μ.
-        gaussian=None if leak else whole,
+        gaussian=None if level_delta else whole,
         reason=reason,
         rules=request.rules,
     )
@@ -245,16 +245,16 @@ def pure_block(
     epsilon: float,
     reason: str,
     *,
-    before: float = 0.0,
-    leak: float = 0.0,
+    price_before: float = 0.0,
+    level_delta: float = 0.0,
 ) -> ReleaseTerms:
-    """One block under matrix Laplace noise; `before` is the ε, `leak` the δ of what came before it."""
+    """One block under matrix Laplace noise; `price_before` is the ε of what was measured before it."""
     facts = request.facts(encoder)
     mechanism = MatrixLaplace().calibrated(Guarantee(epsilon), facts)
     return ReleaseTerms(
         encoder=encoder,
         facts=facts,
-        guarantee=Guarantee(up(epsilon + before) if before else epsilon, leak),
+        guarantee=Guarantee(up(epsilon + price_before) if price_before else epsilon, level_delta),
         mechanism=mechanism,
         event=mechanism.event(facts),
         gaussian=None,

@@ -229,10 +229,10 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return as_text(self)
 
     def __repr__(self) -> str:
-        told = self.guarantee
+        stated = self.guarantee
         return (
             f"<Release: {self.schema.width} columns, {self.mechanism.name}, "
-            f"epsilon={told.epsilon:g}, delta={told.delta:g}, {self.adjacency}>"
+            f"epsilon={stated.epsilon:g}, delta={stated.delta:g}, {self.adjacency}>"
         )
 
     def _repr_html_(self) -> str:

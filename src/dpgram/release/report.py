@@ -78,11 +78,11 @@ def page(release: Release, ledger: Path | None = None) -> str:
 
 def detection(release: Release, false_alarms: float) -> float:
     """The best chance of noticing one person's presence at a rate of false alarms; the exact curve for μ."""
-    told = release.guarantee
-    delta = told.delta + told.numerical_delta
-    if told.mu is not None:
-        return min(float(ndtr(ndtri(false_alarms) + told.mu)) + told.numerical_delta, 1.0)
-    growth = math.exp(min(told.epsilon, 700.0))
+    stated = release.guarantee
+    delta = stated.delta + stated.numerical_delta
+    if stated.mu is not None:
+        return min(float(ndtr(ndtri(false_alarms) + stated.mu)) + stated.numerical_delta, 1.0)
+    growth = math.exp(min(stated.epsilon, 700.0))
     return min(growth * false_alarms + delta, 1.0 - (1.0 - delta - false_alarms) / growth, 1.0)
 
 
@@ -163,13 +163,13 @@ def _learnt(release: Release) -> str:
 def _budget(release: Release, ledger: Path | None) -> str:
     receipt = release.receipt
     if receipt is None:
-        told = "<p>No ledger was charged: nothing in this file says what else was published.</p>"
+        charged = "<p>No ledger was charged: nothing in this file says what else was published.</p>"
     else:
-        told = (
+        charged = (
             f"<p>Charged as entry {receipt.entry} of the ledger {_bdi(receipt.ledger_name)} "
             f"({escape(receipt.ledger_id)}) before the noise was drawn.</p>"
         )
-    return f"<h2>The budget</h2>\n{told}" + ("" if ledger is None else _history(release, ledger))
+    return f"<h2>The budget</h2>\n{charged}" + ("" if ledger is None else _history(release, ledger))
 
 
 def _history(release: Release, path: Path) -> str:

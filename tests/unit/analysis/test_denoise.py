@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
-from dpgram.analysis.denoise import NOTHING, central_moments, denoised, second_moments
+from dpgram.analysis.denoise import NO_NOISE, central_moments, denoised, second_moments
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -98,7 +98,7 @@ def test_it_is_closer_than_the_nearest_semidefinite_matrix(law: str, sigma: floa
     for _ in range(60):
         drawn = laws[law].redraw(gram, generator)
         better.append(np.sum((denoised(drawn, noise) - gram) ** 2))
-        plain.append(np.sum((denoised(drawn, NOTHING) - gram) ** 2))
+        plain.append(np.sum((denoised(drawn, NO_NOISE) - gram) ** 2))
     # With so little noise that all eigenvalues are clear of it there is nothing to gain, and little to lose.
     assert np.mean(better) < np.mean(plain) * (1.02 if sigma < 1.0 else 1.0)
 
@@ -123,7 +123,7 @@ def test_central_moments_are_the_covariance_and_semidefinite() -> None:
         found = central_moments(noisy)
         assert np.linalg.eigvalsh(found)[0] >= -1e-9
         aware.append(np.linalg.norm(found - exact))
-        unaware.append(np.linalg.norm(central_moments(dataclasses.replace(noisy, noise=NOTHING)) - exact))
+        unaware.append(np.linalg.norm(central_moments(dataclasses.replace(noisy, noise=NO_NOISE)) - exact))
     assert np.mean(aware) < 0.9 * np.mean(unaware)
 
 
@@ -148,7 +148,7 @@ def test_a_public_row_count_bounds_the_trace() -> None:
 
 def answer(law: Law, drawn: Matrix, limit: float) -> Matrix:
     if isinstance(law, EigenvectorSampling):
-        return denoised(law.denoised(drawn) * UNIT, NOTHING, limit)
+        return denoised(law.denoised(drawn) * UNIT, NO_NOISE, limit)
     return denoised(drawn * UNIT, EncodedNoise.of(law, UNIT), limit)
 
 

@@ -17,7 +17,7 @@ from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
-from dpgram.analysis.trust import CAUTION
+from dpgram.analysis.trust import CAUTION_INFLATION
 from dpgram.analysis.unshrunken import solve, unshrunken
 from dpgram.errors import AnalysisError, DpgramWarning
 from dpgram.noise import (
@@ -213,7 +213,7 @@ def test_noise_near_the_limit_comes_with_a_caution() -> None:
     for sigma in range(60, 400, 10):
         moments = exact_moments(insurance_schema(), insurance(2000), sigma=float(sigma))
         found = regress(moments, "charges", ["age", "bmi", "active"]).inference()
-        if found.refusal is None and found.inflation > CAUTION:
+        if found.refusal is None and found.inflation > CAUTION_INFLATION:
             assert any("close to what these features can bear" in caution for caution in found.cautions)
             break
     else:

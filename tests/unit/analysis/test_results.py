@@ -13,7 +13,7 @@ import pytest
 import statsmodels.api as sm
 from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
-from dpgram.analysis._bounds import error_bound
+from dpgram.analysis._error_bounds import error_bound
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.normal_equations import orthonormal

@@ -15,7 +15,7 @@ from dpgram import Schema, categorical, numeric
 from dpgram.engines.local import add_up, gram
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, MechanismError, SchemaError
-from dpgram.estimators.joint import NoisySums
+from dpgram.estimators.noisy_sums import NoisySums
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.curves.base import GaussianCurve
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most

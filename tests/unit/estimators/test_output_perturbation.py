@@ -17,7 +17,7 @@ from dpgram.estimators.output_perturbation import OutputPerturbation
 from dpgram.privacy.accountant import PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing.measurements.ridge_minimiser import on_grid
+from dpgram.publishing.measurements.proven_minimiser import on_grid
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
 UNIT = 1 << 20

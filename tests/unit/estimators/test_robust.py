@@ -11,7 +11,13 @@ import pytest
 from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.adassp import AdaSSP
-from dpgram.estimators.iteration_noise import SECOND, IterationSettings, calibrated, event_of, worth
+from dpgram.estimators.iteration_noise import (
+    MATRIX_NOISES,
+    IterationSettings,
+    calibrated,
+    event_of,
+    exact_guarantee,
+)
 from dpgram.estimators.robust import RobustRegression
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
@@ -23,7 +29,7 @@ from dpgram.sums.moments import MomentsStatistic, Reweighting, power
 from .lattice_rows import BoundedRows
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
-PAIRS = [(first, second) for first in ("gaussian", "laplace") for second in SECOND]
+PAIRS = [(first, second) for first in ("gaussian", "laplace") for second in MATRIX_NOISES]
 VALID = [(a, f, s) for a in ("zcdp", "advanced", "basic") for f, s in PAIRS] + [
     ("gdp", "gaussian", "gaussian")
 ]
@@ -62,7 +68,7 @@ def test_every_accounting_meets_its_claim(accounting: str, first: str, second: s
     """By the exact curve of everything that is drawn, not by the rule that set it."""
     one = settings(accounting, first, second)
     assert delta_of(event_of(one), 0.9) <= 1e-6
-    assert worth(one).epsilon <= 0.9
+    assert exact_guarantee(one).epsilon <= 0.9
 
 
 @pytest.mark.parametrize(("accounting", "first", "second"), [v for v in VALID if v[2] != "wishart"])
@@ -74,7 +80,7 @@ def test_replace_one_meets_it_too(accounting: str, first: str, second: str) -> N
 
 
 def test_gdp_is_tight_and_zcdp_close() -> None:
-    assert worth(settings("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
+    assert exact_guarantee(settings("gdp", "gaussian", "gaussian")).epsilon == pytest.approx(0.9, abs=1e-6)
     noise = {
         a: calibrated(settings(a, "gaussian", "gaussian")).first.scale
         for a in ("gdp", "zcdp", "basic", "advanced")
@@ -119,7 +125,7 @@ def test_weights_keep_every_row_inside_the_lattice() -> None:
         assert sum(int(cell) ** 2 for cell in first) <= 2**60
 
 
-@pytest.mark.parametrize("second", list(SECOND))
+@pytest.mark.parametrize("second", list(MATRIX_NOISES))
 def test_finds_the_coefficients(second: str) -> None:
     x, y, theta = table()
     fit = RobustRegression(3.0, 1e-6, **BOUNDS, second=second, entropy=SeededEntropy(4)).fit(x, y)

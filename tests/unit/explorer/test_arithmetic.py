@@ -47,10 +47,10 @@ const asked = {
     const told = { names: design.names, refusal, coefficients, rSquared, residualVariance };
     return { ...fit, values, ...told, fitCautions: fit.cautions, cautions, meaning, assumption };
   },
-  correlation: () => dpgram.structure.correlation(moments),
+  correlation: () => dpgram.covariance.correlation(moments),
   components({ on, standardise }) {
     const positions = on.flatMap((name) => moments.declared.find((column) => column.name === name).positions);
-    return dpgram.structure.components(moments, positions, standardise);
+    return dpgram.covariance.components(moments, positions, standardise);
   },
   tails: ({ points, degrees }) => points.map((t) => dpgram.distributions.upperTail(t, degrees)),
   quantiles: ({ tails, degrees }) => tails.map((p) => dpgram.distributions.upperQuantile(p, degrees)),

@@ -24,11 +24,11 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram_papers.experiments import amin_regression, sheffet_multiple, sheffet_single
 from dpgram_papers.experiments.clipped_rows import ClippedRows
+from dpgram_papers.experiments.comparisons import Comparison, summary
 from dpgram_papers.experiments.kalaja_mapping import MAPPINGS
 from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
 from dpgram_papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
-from dpgram_papers.experiments.surpassed import Surpassed, summary
-from dpgram_papers.sheffet_grown import PrintedGrown
+from dpgram_papers.sheffet_adaptive_degrees import PrintedAdaptiveDegrees
 
 pytest.importorskip("matplotlib")
 
@@ -72,7 +72,7 @@ def test_huge_tables_take_the_limit_and_small_ones_do_not() -> None:
 
 
 def test_more_degrees_only_where_the_least_eigenvalue_allows() -> None:
-    variant = PrintedGrown(claimed=Guarantee(0.5, DELTA), least=44)
+    variant = PrintedAdaptiveDegrees(claimed=Guarantee(0.5, DELTA), least=44)
     plans = [variant.plan(size * np.eye(22), simulation(6)) for size in (0.0, 1e2, 1e3, 1e4, 1e5)]
     ridges, degrees = zip(*plans, strict=True)
     assert list(ridges) == sorted(ridges, reverse=True)
@@ -126,7 +126,7 @@ class TestSheffet:
         assert outcomes["subtracting the expected noise is consistently better"] == "pass"
 
     def test_the_default_is_ahead_where_something_is_left_to_gain(self, sheffet: Reproduction) -> None:
-        open_ = [row for row in sheffet.surpassed if not row.arrived]
+        open_ = [row for row in sheffet.comparisons if not row.arrived]
         assert len(open_) >= 4
         assert all(row.ratio > 1.0 for row in open_)
 
@@ -141,7 +141,7 @@ class TestSheffet:
 
 def test_park_and_welling(tmp_path: Path) -> None:
     made = reproduce("park-welling", tmp_path, size="tiny")
-    assert [row.ratio > 1.0 for row in made.surpassed] == [True, True]
+    assert [row.ratio > 1.0 for row in made.comparisons] == [True, True]
     assert sum(verdict.outcome == "false as printed" for verdict in made.verdicts) == 3
 
 
@@ -183,8 +183,8 @@ def test_every_paper_has_studies_and_figures() -> None:
 
 
 def test_summary_leaves_out_what_has_arrived() -> None:
-    def row(theirs: float, ours: float) -> Surpassed:
-        return Surpassed(figure="F", setting="s", rival="r", theirs=theirs, ours=ours, floor=1.0)
+    def row(theirs: float, ours: float) -> Comparison:
+        return Comparison(figure="F", setting="s", rival="r", theirs=theirs, ours=ours, floor=1.0)
 
     lines = summary([row(4.0, 2.0), row(2.0, 4.0), row(0.5, 1.2)])
     assert "| F | 1 of 2 | 0.50 | 1.25 | 2 | s (r) |" in lines

@@ -10,8 +10,8 @@ import pytest
 
 from dpgram.errors import DpgramError
 from dpgram_papers.experiments import grid as grids
-from dpgram_papers.experiments.claims import judged, write_verdicts
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, draw
+from dpgram_papers.experiments.claims import verdict_on, write_verdicts
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, draw
 from dpgram_papers.experiments.grid import Grid, Key, generator_of, run
 
 CALLS: list[Key] = []
@@ -103,9 +103,9 @@ def test_what_was_found_can_be_asked(tmp_path: Path) -> None:
 
 def test_claims_are_written(tmp_path: Path) -> None:
     verdicts = [
-        judged("§1", "a | b", True, "2"),
-        judged("§2", "c", False, "it is not", printed=True),
-        judged("§3", "d", None, "no such setting"),
+        verdict_on("§1", "a | b", True, "2"),
+        verdict_on("§2", "c", False, "it is not", printed=True),
+        verdict_on("§3", "d", None, "no such setting"),
     ]
     assert [v.outcome for v in verdicts] == ["pass", "false as printed", "not measured"]
     assert verdicts[1].text == "false as printed, because it is not"
@@ -117,9 +117,9 @@ def test_claims_are_written(tmp_path: Path) -> None:
 def test_figures_are_the_same_every_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     line = Line(label="a", x=[1.0, 2.0], y=[3.0, np.nan], spread=[0.1, np.nan])
-    plate = Plate(
+    paper_figure = PaperFigure(
         title="t", panels=(Panel(title="p", lines=(line,), x_label="x", y_label="y"),) * 4, columns=3
     )
-    made = [[file.read_bytes() for file in draw(plate, tmp_path / name)] for name in ("one", "two")]
+    made = [[file.read_bytes() for file in draw(paper_figure, tmp_path / name)] for name in ("one", "two")]
     assert made[0] == made[1]
     assert grids.PROCESSES_AT_MOST == 2

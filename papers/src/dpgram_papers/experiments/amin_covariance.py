@@ -16,12 +16,12 @@ from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLap
 from dpgram_papers.amin_sampler import PrintedSampler
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.amin_tables import REAL, Array, held, real, synthetic
-from dpgram_papers.experiments.claims import Verdict, judged
-from dpgram_papers.experiments.default import drawn, law_of, second_moments
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found, Grid, Key, entropy_of
+from dpgram_papers.experiments.claims import Verdict, verdict_on
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.dpgram_default import drawn, law_of, second_moments
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import Grid, GridResults, Key, entropy_of
 from dpgram_papers.experiments.study import Size
-from dpgram_papers.experiments.surpassed import Surpassed
 from dpgram_papers.variant import Variant
 
 EPSILONS: Final = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -109,7 +109,7 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
     return errors
 
 
-def _plate(found: Found, number: str, columns: int) -> Plate:
+def _plate(found: GridResults, number: str, columns: int) -> PaperFigure:
     colours = {
         "L": "grey",
         "KT": "green",
@@ -143,26 +143,26 @@ def _plate(found: Found, number: str, columns: int) -> Plate:
                     y_scale="log",
                 )
             )
-    return Plate(
+    return PaperFigure(
         title=f"Amin et al., Figure {number}: the covariance matrix", panels=tuple(panels), columns=columns
     )
 
 
-def real_plates(found: Found) -> Mapping[str, Plate]:
+def real_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """Pure methods above, Gaussian ones below."""
     return {"1": _plate(found, "1", len(found.axis("table")))}
 
 
-def synthetic_plates(found: Found) -> Mapping[str, Plate]:
+def synthetic_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """The same for the synthetic tables."""
     return {"2": _plate(found, "2", min(4, len(dict.fromkeys((c[0], c[1]) for c in found.cells))))}
 
 
-def _value(found: Found, column: str, cell: Key) -> float:
+def _value(found: GridResults, column: str, cell: Key) -> float:
     return float(found.table[found.cells.index(cell), found.columns.index(column)])
 
 
-def real_verdicts(found: Found) -> list[Verdict]:
+def real_verdicts(found: GridResults) -> list[Verdict]:
     """What §4 says of Figure 1."""
     others = ("L", "KT")
     exceptions = [c for c in found.cells if _value(found, "AD", c) > min(_value(found, n, c) for n in others)]
@@ -180,39 +180,39 @@ def real_verdicts(found: Found) -> list[Verdict]:
     loose = PrintedEigenvectors(claimed=Guarantee(1.0))
     named = ", ".join(f"{c[0]} ε = {c[3]}" for c in exceptions) or "none"
     return [
-        judged(
+        verdict_on(
             "§4, Figure 1a",
             "AD outperforms L and KT everywhere but on wine at ε = 0.01",
             all(c[0] == "wine" and float(c[3]) == 0.01 for c in exceptions),
             f"exceptions: {named}",
         ),
-        judged(
+        verdict_on(
             "§4, Figure 1b",
             "AD beats the Gaussian mechanism even at δ = 10⁻³",
             not against["G-3"],
             f"it loses in {len(against['G-3'])} of {len(found.cells)} settings (δ = 10⁻¹⁰: "
             f"{len(against['G-10'])}, 10⁻¹⁶: {len(against['G-16'])})",
         ),
-        judged(
+        verdict_on(
             "§4",
             "adaptive or even splitting makes no big difference",
             min(even) > 0.67 and max(even) < 1.5,
             f"AD over IT-U: {min(even):.2f} to {max(even):.2f}",
         ),
-        judged(
+        verdict_on(
             "§4",
             "AD gains most on KT on the table with the most columns",
             "adult" in gaps and max(gaps, key=gaps.__getitem__) == "adult" if "adult" in gaps else None,
             ", ".join(f"{t}: {g:.2f} times" for t, g in gaps.items()),
         ),
-        judged(
+        verdict_on(
             "Algorithm 1",
             "the eigenvalues and directions together are ε-private",
             loose.true_epsilon(0.0) <= 1.0,
             f"and more careful than needed: at ε = 1 the true ε is at most {loose.true_epsilon(0.0):.2f}",
             printed=True,
         ),
-        judged(
+        verdict_on(
             "Algorithm 2",
             "the sampler draws the stated law, so the direction is ε-private",
             sampler.private,
@@ -222,7 +222,7 @@ def real_verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def synthetic_verdicts(found: Found) -> list[Verdict]:
+def synthetic_verdicts(found: GridResults) -> list[Verdict]:
     """What Appendix C.1 says of Figure 2."""
 
     def ratio(top: str, width: int, rows: int) -> float:
@@ -239,25 +239,25 @@ def synthetic_verdicts(found: Found) -> list[Verdict]:
         return None if math.isnan(larger) or math.isnan(smaller) else larger > smaller
 
     return [
-        judged(
+        verdict_on(
             "App. C.1, Figure 2",
             "AD consistently outperforms all others",
             len(best) == len(found.cells),
             f"all in {len(best)} of {len(found.cells)} settings, the pure ones in {len(pure)}",
         ),
-        judged(
+        verdict_on(
             "App. C.1, Figure 2",
             "the gap to KT grows with the dimension",
             ordered(wide, narrow),
             f"KT over AD at n = 1,000: {narrow:.2f} (d = 10), {wide:.2f} (d = 100)",
         ),
-        judged(
+        verdict_on(
             "App. C.1, Figure 2",
             "the gap to KT shrinks as n grows",
             ordered(narrow, many),
             f"KT over AD at d = 10: {narrow:.2f} (n = 1,000), {many:.2f} (n = 50,000)",
         ),
-        judged(
+        verdict_on(
             "App. C.1, Figure 2",
             "against the Gaussian mechanism AD degrades as n grows",
             ordered(gauss, gauss_many),
@@ -266,14 +266,14 @@ def synthetic_verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Pure ε under replaced rows."""
     rows = []
     for cell in found.cells:
         best = min(PURE, key=lambda n: _value(found, n, cell))
         size = f", n = {cell[1]:,}" if cell[1] else ""
         rows.append(
-            Surpassed(
+            Comparison(
                 figure="Amin 1" if not cell[1] else "Amin 2",
                 setting=f"{cell[0]}{size}, ε = {cell[3]}",
                 rival=best,

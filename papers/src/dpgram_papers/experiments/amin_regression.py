@@ -14,12 +14,12 @@ from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram_papers.amin import PrintedEigenvectors
 from dpgram_papers.experiments.amin_tables import REAL, Array, held, real, synthetic
-from dpgram_papers.experiments.claims import Verdict, judged
-from dpgram_papers.experiments.default import drawn, fitted, law_of
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found, Grid, Key, entropy_of, generator_of
+from dpgram_papers.experiments.claims import Verdict, verdict_on
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import Grid, GridResults, Key, entropy_of, generator_of
 from dpgram_papers.experiments.study import Size
-from dpgram_papers.experiments.surpassed import Surpassed
 
 ALPHAS: Final = (0.1, 1.0, 10.0, 100.0, 1000.0)
 DELTA: Final = 1e-6
@@ -117,7 +117,7 @@ def _ridge(gram: Array, target: int, on: list[int], alpha: float) -> Array:
     return np.asarray(np.linalg.solve(gram[np.ix_(on, on)] + alpha * np.eye(len(on)), gram[on, target]))
 
 
-def _plate(found: Found, number: str, cells: list[Key]) -> Plate:
+def _plate(found: GridResults, number: str, cells: list[Key]) -> PaperFigure:
     blues = ("#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594")
     greens = ("#c7e9c0", "#a1d99b", "#74c476", "#31a354", "#006d2c")
     panels = []
@@ -148,31 +148,33 @@ def _plate(found: Found, number: str, cells: list[Key]) -> Plate:
         "4": "all targets",
         "5": "predicting the first column, real tables",
     }
-    return Plate(title=f"Amin et al., Figure {number}: {titles[number]}", panels=tuple(panels), columns=3)
+    return PaperFigure(
+        title=f"Amin et al., Figure {number}: {titles[number]}", panels=tuple(panels), columns=3
+    )
 
 
-def synthetic_plates(found: Found) -> Mapping[str, Plate]:
+def synthetic_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """One target, and all of them."""
     one = [c for c in found.cells if c[2] == 1]
     return {"3": _plate(found, "3", one), "4": _plate(found, "4", [c for c in found.cells if c[2] != 1])}
 
 
-def real_plates(found: Found) -> Mapping[str, Plate]:
+def real_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """One target."""
     return {"5": _plate(found, "5", list(found.cells))}
 
 
-def _best(found: Found, cell: Key, names: tuple[str, ...]) -> float:
+def _best(found: GridResults, cell: Key, names: tuple[str, ...]) -> float:
     line = found.table[found.cells.index(cell)]
     return float(min(line[found.columns.index(name)] for name in names))
 
 
-def _worst(found: Found, cell: Key, names: tuple[str, ...]) -> float:
+def _worst(found: GridResults, cell: Key, names: tuple[str, ...]) -> float:
     line = found.table[found.cells.index(cell)]
     return float(max(line[found.columns.index(name)] for name in names))
 
 
-def synthetic_verdicts(found: Found) -> list[Verdict]:
+def synthetic_verdicts(found: GridResults) -> list[Verdict]:
     """What Appendix C.2 says."""
     one = [c for c in found.cells if c[2] == 1]
     many = [c for c in found.cells if c[2] != 1]
@@ -186,19 +188,19 @@ def synthetic_verdicts(found: Found) -> list[Verdict]:
     ]
     all_targets = [_best(found, c, PERTURBED) / _best(found, c, SAMPLED) for c in many]
     return [
-        judged(
+        verdict_on(
             "App. C.2, Figure 3",
             "for each ε the best P performs similarly to the best AD",
             min(similar) > 0.5 and max(similar) < 2.0,
             f"best P over best AD: {min(similar):.2f} to {max(similar):.2f}",
         ),
-        judged(
+        verdict_on(
             "App. C.2, Figure 3",
             "AD is much more stable across α than P",
             all(ad < p for p, ad in stable),
             f"worst over best α: P to {max(p for p, _ in stable):.3g}, AD to {max(a for _, a in stable):.3g}",
         ),
-        judged(
+        verdict_on(
             "App. C.2, Figure 4",
             "with all targets asked for, one matrix beats d perturbed regressions",
             min(all_targets) > 1.0,
@@ -207,11 +209,11 @@ def synthetic_verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def real_verdicts(found: Found) -> list[Verdict]:
+def real_verdicts(found: GridResults) -> list[Verdict]:
     """What §4 and Figure 5 say."""
     ahead = [c for c in found.cells if _best(found, c, SAMPLED) < _best(found, c, PERTURBED)]
     return [
-        judged(
+        verdict_on(
             "§4, Figure 5",
             "AD outperforms output perturbation on the real tables",
             len(ahead) == len(found.cells),
@@ -220,7 +222,7 @@ def real_verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Squared loss above the non-private one, against the best of AD with an α chosen on the test rows."""
     rows = []
     for cell in found.cells:
@@ -229,7 +231,7 @@ def surpassed(found: Found) -> list[Surpassed]:
         size = f", n = {cell[1]:,}" if cell[1] else ""
         what = "" if cell[2] == 1 else ", all targets"
         rows.append(
-            Surpassed(
+            Comparison(
                 figure=f"Amin {'5' if not cell[1] else '3' if cell[2] == 1 else '4'} (excess loss)",
                 setting=f"{cell[0]}{size}{what}, ε = {cell[4]}",
                 rival=f"{best} (α by test loss)",

@@ -29,7 +29,7 @@ class Verdict:
         )
 
 
-def judged(place: str, claim: str, holds: bool | None, found: str, *, printed: bool = False) -> Verdict:
+def verdict_on(place: str, claim: str, holds: bool | None, found: str, *, printed: bool = False) -> Verdict:
     """A verdict: None is "not measured"; with `printed`, what does not hold is false as printed."""
     if holds is None:
         outcome: Outcome = "not measured"

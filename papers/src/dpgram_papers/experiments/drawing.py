@@ -50,7 +50,7 @@ class Panel:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plate:
+class PaperFigure:
     """One figure."""
 
     title: str
@@ -64,7 +64,7 @@ def ours(label: str, x: Sequence[float] | Array, y: Sequence[float] | Array, *, 
     return Line(label=label, x=x, y=y, colour=OURS, marker=marker, dashed=True)
 
 
-def draw(plate: Plate, stem: Path) -> tuple[Path, Path]:
+def draw(paper_figure: PaperFigure, stem: Path) -> tuple[Path, Path]:
     """`stem`.png and `stem`.svg."""
     try:
         import matplotlib as mpl
@@ -72,20 +72,20 @@ def draw(plate: Plate, stem: Path) -> tuple[Path, Path]:
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
 
-    columns = min(plate.columns, len(plate.panels))
-    rows = -(-len(plate.panels) // columns)
+    columns = min(paper_figure.columns, len(paper_figure.panels))
+    rows = -(-len(paper_figure.panels) // columns)
     figure: Any = Figure(figsize=(3.7 * columns + 0.6, 3.0 * rows + 1.3), layout="constrained")
     axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
-    for axis, panel in zip(axes, plate.panels, strict=False):
+    for axis, panel in zip(axes, paper_figure.panels, strict=False):
         _panel(axis, panel)
-    for axis in axes[len(plate.panels) :]:
+    for axis in axes[len(paper_figure.panels) :]:
         axis.set_visible(False)
-    figure.suptitle(plate.title, fontsize=11)
+    figure.suptitle(paper_figure.title, fontsize=11)
     shown: dict[str, Any] = {}
-    for axis in axes[: len(plate.panels)]:
+    for axis in axes[: len(paper_figure.panels)]:
         handles, labels = axis.get_legend_handles_labels()
         shown |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in shown}
-    note = f"{plate.note}\n" if plate.note else ""
+    note = f"{paper_figure.note}\n" if paper_figure.note else ""
     figure.legend(
         shown.values(),
         shown.keys(),

@@ -1,4 +1,4 @@
-"""A grid of independent cells, measured once each: one line of a CSV file a cell, kept and skipped next time.
+"""A grid of independent cells, measured once each: one line of a CSV file for each, kept for the next run.
 
 A cell's randomness comes from the seed and the cell alone, so the order and the number of processes do not
 change a number. What an interrupted run has finished stays.
@@ -48,7 +48,7 @@ class Grid:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class GridResults:
     """Measured cells, to be asked for means and series."""
 
     keys: tuple[str, ...]
@@ -93,7 +93,7 @@ class Found:
 
 def run(
     grid: Grid, path: Path, *, seed: int, processes: int = 1, tell: Callable[[int, int], None] | None = None
-) -> Found:
+) -> GridResults:
     """Measure what the file lacks, and return the grid. `tell` hears how many cells of how many are done."""
     path.parent.mkdir(parents=True, exist_ok=True)
     header = ("seed", *grid.keys, *grid.columns)
@@ -114,7 +114,7 @@ def run(
             say(done, len(wanted))
     _write(path, header, lines, first=wanted)
     table = np.array([[float(cell) for cell in lines[text]] for text in wanted], dtype=np.float64)
-    return Found(keys=grid.keys, columns=grid.columns, cells=tuple(wanted.values()), table=table)
+    return GridResults(keys=grid.keys, columns=grid.columns, cells=tuple(wanted.values()), table=table)
 
 
 def generator_of(seed: int, *parts: Value) -> np.random.Generator:

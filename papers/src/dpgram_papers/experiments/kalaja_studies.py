@@ -12,13 +12,13 @@ import numpy as np
 
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
-from dpgram_papers.experiments.claims import Verdict, judged
-from dpgram_papers.experiments.default import drawn, fitted, law_of
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found, Grid, Key, entropy_of, generator_of
+from dpgram_papers.experiments.claims import Verdict, verdict_on
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import Grid, GridResults, Key, entropy_of, generator_of
 from dpgram_papers.experiments.kalaja_mapping import CLIPS, MAPPINGS, Array
 from dpgram_papers.experiments.study import Size, Study
-from dpgram_papers.experiments.surpassed import Surpassed
 from dpgram_papers.experiments.wang_protocol import DELTA, Fold, load_rows
 from dpgram_papers.kalaja import SufficientStatistics
 
@@ -69,9 +69,9 @@ def studies() -> tuple[Study, ...]:
             name="kalaja",
             figures=tuple(FIGURES),
             grid=grid,
-            plates=plates,
+            paper_figures=paper_figures,
             verdicts=verdicts,
-            surpassed=surpassed,
+            comparisons=comparisons,
             needs=SETS,
         ),
     )
@@ -128,16 +128,16 @@ def _solved(matrix: Array) -> Array:
     return np.asarray(np.linalg.solve(matrix[:-1, :-1], matrix[:-1, -1]))
 
 
-def plates(found: Found) -> Mapping[str, Plate]:
+def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """A panel for each set."""
     made = {}
     for number, (title, methods, mappings) in FIGURES.items():
         panels = tuple(_panel(found, str(name), methods, mappings) for name in found.axis("set"))
-        made[number] = Plate(title=f"Kalaja, Figure {number}: {title}", panels=panels, columns=2)
+        made[number] = PaperFigure(title=f"Kalaja, Figure {number}: {title}", panels=panels, columns=2)
     return made
 
 
-def _panel(found: Found, name: str, methods: Sequence[str], mappings: Sequence[str]) -> Panel:
+def _panel(found: GridResults, name: str, methods: Sequence[str], mappings: Sequence[str]) -> Panel:
     x = np.array([float(e) for e in found.axis("epsilon")])
     lines = []
     several = len(mappings) > 1
@@ -189,7 +189,7 @@ def _panel(found: Found, name: str, methods: Sequence[str], mappings: Sequence[s
     )
 
 
-def verdicts(found: Found) -> list[Verdict]:
+def verdicts(found: GridResults) -> list[Verdict]:
     """What Chapter 4 says."""
     sets, epsilons = found.axis("set"), found.axis("epsilon")
     fixed = "AdaSSP, fixed"
@@ -244,26 +244,26 @@ def verdicts(found: Found) -> list[Verdict]:
     shares = SufficientStatistics(claimed=claimed)
     mended_noise = SufficientStatistics(claimed=claimed, constant="kalaja")
     return [
-        judged(
+        verdict_on(
             "§4.1.1, Figure 4.1",
             "SSP is unstable: it often does not reach the trivial solution",
             bool(unstable),
             f"worse than trivial in {len(unstable)} of {settings} settings",
         ),
-        judged(
+        verdict_on(
             "§4.1.1, Figure 4.1",
             "symmetric noise of the right size changes little about that",
             len(mended) == len(unstable),
             f"still worse in {len(mended)} of these {len(unstable)}",
         ),
-        judged(
+        verdict_on(
             "§4.1.2, Figure 4.2",
             "both versions of AdaSSP give very similar results, the fixed one slightly worse",
             1.0 < float(np.median(excess)) < 2.0,
             f"excess error of the fixed over the printed: median {np.median(excess):.2f}, "
             f"{min(excess):.2f} to {max(excess):.2f}",
         ),
-        judged(
+        verdict_on(
             "§3, §4.1.2",
             "the printed noise of AdaSSP may not be enough for (ε, δ)",
             not shares.private,
@@ -271,44 +271,44 @@ def verdicts(found: Found) -> list[Verdict]:
             f"{mended_noise.true_epsilon(DELTA):.2f} after the fix",
             printed=True,
         ),
-        judged(
+        verdict_on(
             "§4.1.2",
             "AdaSSP is a remarkable improvement on SSP, with larger noise too",
             len(better) == settings,
             f"in {len(better)} of {settings} settings",
         ),
-        judged(
+        verdict_on(
             "§4.1.3, Figure 4.3",
             "which mapping is better for the non-private fit depends on the set",
             differ,
             ", ".join(f"{s}: {m}" for s, m in best.items()),
         ),
-        judged(
+        verdict_on(
             "§4.1.3, Figure 4.3",
             "the row mapping gives the better private predictions on these sets",
             len(rows_win) == len(sets),
             f"at ε = {epsilons[-1]} on {', '.join(map(str, rows_win)) or 'none'}",
         ),
-        judged(
+        verdict_on(
             "§4.2, Figure 4.5",
             "sharing training statistics after the split gives almost identical results",
             min(split) > 0.9 and max(split) < 1.1,
             f"after over before: {min(split):.2f} to {max(split):.2f}",
         ),
-        judged(
+        verdict_on(
             "§4.2.1, Figure 4.6",
             "the intercept's effect on AdaSSP diminishes as columns grow in number",
             _falling(gains),
             ", ".join(f"{s}: {g:.2f} times" for s, g in gains.items())
             + "; the targets here are centred already",
         ),
-        judged(
+        verdict_on(
             "§4.2.2, Figure 4.7",
             "clipping helps on half of the sets at larger ε, best between 1.3 and 1.6",
             clipping,
             ", ".join(f"{s}: best c = {c:g}" for s, c in helped.items()) or "on none",
         ),
-        judged(
+        verdict_on(
             "§4.2.2, Figure 4.8",
             "clipping the test rows too has much worse utility",
             len(both) > len(sets) * len(CLIPS) / 2,
@@ -324,7 +324,7 @@ def _falling(gains: Mapping[str, float]) -> bool | None:
     return gains["airfoil"] > max(1.02, gains["elevators"])
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Excess test MSE of all methods under the same mapping; under clipping the MSE itself."""
     rows = []
     for name in found.axis("set"):
@@ -337,7 +337,7 @@ def surpassed(found: Found) -> list[Surpassed]:
                 rivals = {m: found.mean(m, **at) - floor for m in ("SSP, fixed", "AdaSSP", "AdaSSP, fixed")}
                 best = min(rivals, key=rivals.__getitem__)
                 rows.append(
-                    Surpassed(
+                    Comparison(
                         figure=f"{figure} ({'excess MSE' if floor else 'MSE'})",
                         setting=f"{name}, {mapping}, ε = {epsilon}",
                         rival=best,

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from dpgram.privacy.guarantee import Guarantee
-from dpgram_papers.experiments.claims import Verdict, judged
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found, Grid, Key
+from dpgram_papers.experiments.claims import Verdict, verdict_on
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import Grid, GridResults, Key
 from dpgram_papers.experiments.park_welling_setting import (
     DELTA,
     EPSILON,
@@ -24,7 +25,6 @@ from dpgram_papers.experiments.park_welling_setting import (
     simulated,
 )
 from dpgram_papers.experiments.study import Study
-from dpgram_papers.experiments.surpassed import Surpassed
 from dpgram_papers.park_welling import OneSidedWishart, concentrated_overshoot, step_epsilon
 
 OURS: Final = "zcdp (Gaussian, the default)"
@@ -50,9 +50,9 @@ def studies() -> tuple[Study, ...]:
             name="park-welling",
             figures=("1",),
             grid=lambda size, _: grid(size),
-            plates=plates,
+            paper_figures=paper_figures,
             verdicts=verdicts,
-            surpassed=surpassed,
+            comparisons=comparisons,
         ),
     )
 
@@ -76,13 +76,13 @@ def measure(cell: Key, seed: int) -> Mapping[str, float]:
     return {name: data.log_likelihood(run(data, seed + number)) for name, run in runs.items()}
 
 
-def gap(found: Found, name: str, rows: object) -> float:
+def gap(found: GridResults, name: str, rows: object) -> float:
     """Nats per test row below the non-private fit, the median over data sets."""
     at = int(str(rows))
     return float(np.median(found.values("non-private", rows=at) - found.values(name, rows=at)))
 
 
-def plates(found: Found) -> Mapping[str, Plate]:
+def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """Log-likelihood over N."""
     x = np.array([float(n) for n in found.axis("rows")])
 
@@ -109,10 +109,10 @@ def plates(found: Found) -> Mapping[str, Plate]:
         x_scale="log",
         y_range=(top - 12.0, top + 1.0),
     )
-    return {"1": Plate(title="Park and Welling, Figure 1", panels=(panel,), columns=1)}
+    return {"1": PaperFigure(title="Park and Welling, Figure 1", panels=(panel,), columns=1)}
 
 
-def verdicts(found: Found) -> list[Verdict]:
+def verdicts(found: GridResults) -> list[Verdict]:
     """What the text and the caption say."""
     sizes = [n for n in found.axis("rows") if int(n) > USELESS]
     ahead = [n for n in sizes if max(gap(found, m, n) for m in MEAN) < min(gap(found, r, n) for r in RIVALS)]
@@ -121,14 +121,14 @@ def verdicts(found: Found) -> list[Verdict]:
     true_delta = OneSidedWishart(claimed=Guarantee(share)).true_delta(share)
     true_epsilon = {m.name: m.true_epsilon() for m in methods()}
     return [
-        judged(
+        verdict_on(
             "Figure 1",
             "CDP-IRLS requires significantly less data than DP-IRLS, by either composition (N > 1,000)",
             len(ahead) == len(sizes),
             f"smaller gap at N = {', '.join(f'{int(n):,}' for n in ahead) or 'none'}; it promises less: ε at "
             f"δ = {DELTA:g} is {true_epsilon[MEAN[0]]:.2f}, not {EPSILON}",
         ),
-        judged(
+        verdict_on(
             "§3",
             "its noise is lower without compromising on the cumulative privacy loss",
             true_epsilon[MEAN[0]] <= EPSILON,
@@ -136,14 +136,14 @@ def verdicts(found: Found) -> list[Verdict]:
             f"the smaller gap at {len(same)} of {len(sizes)} sizes",
             printed=True,
         ),
-        judged(
+        verdict_on(
             "eq. 6–11",
             f"B + ZZᵀ is ε'-private (ε' = {share:.2f})",
             true_delta == 0.0,
             f"the noise is positive definite, so the loss is infinite with probability {true_delta:.2f}",
             printed=True,
         ),
-        judged(
+        verdict_on(
             "§3",
             "dropping the positive terms of the series gives a step that suffices",
             concentrated_overshoot(EPSILON, ITERATIONS) <= 1.0,
@@ -154,13 +154,13 @@ def verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Nats below the non-private fit, at (0.9, 10⁻⁶)."""
     rows = []
     for n in found.axis("rows"):
         best = min(RIVALS, key=lambda name: gap(found, name, n))
         rows.append(
-            Surpassed(
+            Comparison(
                 figure="Park and Welling 1 (nats)",
                 setting=f"N = {int(n):,}",
                 rival=best,

@@ -1,4 +1,4 @@
-"""Run a paper's experiments: a CSV a grid, figures, the table of claims, and ours against theirs."""
+"""Run a paper's experiments: a CSV file for each grid, figures, the table of claims, ours against theirs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final, Protocol, TypeAlias, final
 
 from dpgram.errors import DpgramError, DpgramWarning
 from dpgram_papers.experiments.claims import Verdict, write_verdicts
+from dpgram_papers.experiments.comparisons import Comparison, write_comparisons
 from dpgram_papers.experiments.drawing import draw
 from dpgram_papers.experiments.grid import run
 from dpgram_papers.experiments.study import SEED, Size, Study
-from dpgram_papers.experiments.surpassed import Surpassed, write_surpassed
 
 PAPERS: Final[Mapping[str, str]] = {
     "sheffet": "Sheffet 2015",
@@ -41,7 +41,7 @@ class Reproduction:
     paper: str
     files: tuple[Path, ...]
     verdicts: tuple[Verdict, ...]
-    surpassed: tuple[Surpassed, ...]
+    comparisons: tuple[Comparison, ...]
     skipped: Mapping[str, str]
     """Studies that could not run, with the reason."""
 
@@ -72,7 +72,7 @@ def reproduce(
         raise DpgramError(f"{PAPERS[paper]} has no such figure here", got=figure, limit=", ".join(known))
     files: list[Path] = []
     verdicts: list[Verdict] = []
-    better: list[Surpassed] = []
+    comparisons: list[Comparison] = []
     skipped: dict[str, str] = {}
     for study in studies:
         if figure is not None and figure not in study.figures:
@@ -87,11 +87,11 @@ def reproduce(
             hear = None if tell is None else _named(tell, study.name)
             found = run(study.grid(size, data), file, seed=seed, processes=processes, tell=hear)
             files.append(file)
-            for number, plate in study.plates(found).items():
+            for number, paper_figure in study.paper_figures(found).items():
                 if figure in (None, number):
-                    files += draw(plate, output / f"{paper}-figure-{number}")
+                    files += draw(paper_figure, output / f"{paper}-figure-{number}")
             verdicts += study.verdicts(found)
-            better += study.surpassed(found)
+            comparisons += study.comparisons(found)
     if skipped and not files:
         name, reason = next(iter(skipped.items()))
         raise DpgramError(f"nothing asked for of {PAPERS[paper]} can run here", got=f"{name}: {reason}")
@@ -99,12 +99,18 @@ def reproduce(
         stem = output / f"{paper}-claims"
         write_verdicts(verdicts, stem, f"{PAPERS[paper]}: claims, checked ({size} grid)")
         files += [stem.with_suffix(".md"), stem.with_suffix(".csv")]
-    if better:
+    if comparisons:
         stem = output / f"{paper}-surpassed"
-        write_surpassed(better, stem, f"{PAPERS[paper]}: dpgram's default against the best of its methods")
+        write_comparisons(
+            comparisons, stem, f"{PAPERS[paper]}: dpgram's default against the best of its methods"
+        )
         files += [stem.with_suffix(".md"), stem.with_suffix(".csv")]
     return Reproduction(
-        paper=paper, files=tuple(files), verdicts=tuple(verdicts), surpassed=tuple(better), skipped=skipped
+        paper=paper,
+        files=tuple(files),
+        verdicts=tuple(verdicts),
+        comparisons=tuple(comparisons),
+        skipped=skipped,
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram_papers.analyze_gauss import AnalyzeGauss
-from dpgram_papers.experiments.claims import Verdict, judged
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found
+from dpgram_papers.experiments.claims import Verdict, verdict_on
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import GridResults
 from dpgram_papers.experiments.sheffet_single import DELTA, GAUSS, GAUSS_EQUAL, LENGTH, OURS, OWN, WIDTH
-from dpgram_papers.experiments.surpassed import Surpassed
 from dpgram_papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedWishart
 from dpgram_papers.variant import Variant
 
@@ -66,10 +66,10 @@ _TITLES: Final = {
 }
 
 
-def plates(found: Found) -> Mapping[str, Plate]:
+def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """One panel for each ε, in linear scale cut at the errors that say something, as in the paper."""
     return {
-        number: Plate(
+        number: PaperFigure(
             title=f"Sheffet, Figure {number}: {_TITLES[number]}",
             panels=tuple(_panel(found, number, epsilon) for epsilon in found.axis("epsilon")),
             columns=3,
@@ -79,7 +79,7 @@ def plates(found: Found) -> Mapping[str, Plate]:
     }
 
 
-def _panel(found: Found, number: str, epsilon: object) -> Panel:
+def _panel(found: GridResults, number: str, epsilon: object) -> Panel:
     x = np.array([float(value) for value in found.axis("log2_rows")])
     at = {"epsilon": float(str(epsilon))}
     lines = [
@@ -106,12 +106,12 @@ def _panel(found: Found, number: str, epsilon: object) -> Panel:
     )
 
 
-def verdicts(found: Found) -> list[Verdict]:
+def verdicts(found: GridResults) -> list[Verdict]:
     """In the order of the text."""
     return [*_figure_1(found), *_figure_2(found), *_figure_3(found), *_figure_4(found), *_privacy()]
 
 
-def _everywhere(found: Found, test: Callable[[dict[str, float]], bool]) -> tuple[int, int]:
+def _everywhere(found: GridResults, test: Callable[[dict[str, float]], bool]) -> tuple[int, int]:
     """In how many (ε, n) the means of all columns pass a test."""
     passed = total = 0
     for epsilon in found.axis("epsilon"):
@@ -123,17 +123,17 @@ def _everywhere(found: Found, test: Callable[[dict[str, float]], bool]) -> tuple
 
 
 def _all(place: str, claim: str, counts: tuple[int, int]) -> Verdict:
-    return judged(place, claim, counts[0] == counts[1], f"in {counts[0]} of {counts[1]} settings (ε, n)")
+    return verdict_on(place, claim, counts[0] == counts[1], f"in {counts[0]} of {counts[1]} settings (ε, n)")
 
 
-def _figure_1(found: Found) -> list[Verdict]:
+def _figure_1(found: GridResults) -> list[Verdict]:
     best = _everywhere(found, lambda m: m["non-private sketch"] <= min(m["Algorithm 1"], m["Algorithm 2"]))
     settled = _everywhere(
         found,
         lambda m: m["non-private sketch"] <= 1.1 * min(m["Algorithm 1"], m["Algorithm 2"]),
     )
     verdicts = [
-        judged(
+        verdict_on(
             "§3.2, Figure 1",
             "the non-private sketch is clearly the best for all n",
             best[0] == best[1],
@@ -150,7 +150,7 @@ def _figure_1(found: Found) -> list[Verdict]:
         start = next((n for i, n in enumerate(later) if better[i:].all()), None)
         crossings.append((epsilon, start))
     verdicts.append(
-        judged(
+        verdict_on(
             "§3.2, Figure 1",
             "Algorithm 2 overtakes Algorithm 1 only at n of about 2¹⁹ or 2²⁰, in most experiments",
             18 <= float(np.median([n or 99 for _, n in crossings])) <= 21,
@@ -162,7 +162,7 @@ def _figure_1(found: Found) -> list[Verdict]:
         close = None if np.isnan(mean) else bool(printed / CLOSE <= mean <= printed * CLOSE)
         rest = "" if name == "Algorithm 1" else " The body of Algorithm 2 is missing in the text."
         verdicts.append(
-            judged(
+            verdict_on(
                 "§3.2",
                 f"{name} at n = 2²⁵, ε = {epsilon}: mean error {printed}",
                 close,
@@ -178,7 +178,7 @@ def _figure_1(found: Found) -> list[Verdict]:
     ]
     known = not np.isnan(factors).any()
     verdicts.append(
-        judged(
+        verdict_on(
             "§3.2",
             "at the largest n Algorithm 2 is 3.5 to 11 times better than Algorithm 1",
             bool(min(factors) >= 3.0 and max(factors) <= 12.0) if known else None,
@@ -188,12 +188,12 @@ def _figure_1(found: Found) -> list[Verdict]:
     return verdicts
 
 
-def _figure_2(found: Found) -> list[Verdict]:
+def _figure_2(found: GridResults) -> list[Verdict]:
     counts = _everywhere(found, lambda m: m["Algorithm 3, shifted"] < m["Algorithm 3"])
     return [_all("§4.1, Figure 2", "subtracting the expected noise is consistently better", counts)]
 
 
-def _figure_3(found: Found) -> list[Verdict]:
+def _figure_3(found: GridResults) -> list[Verdict]:
     large = [
         found.mean(name, epsilon=epsilon, log2_rows=rows)
         for name in ("Algorithm 4", "Algorithm 5, from n + d")
@@ -210,7 +210,7 @@ def _figure_3(found: Found) -> list[Verdict]:
         for rows in found.axis("log2_rows")
     ]
     return [
-        judged(
+        verdict_on(
             "§5.1, Figure 3",
             "Algorithms 4 and 5 (from n + d) have fairly large errors throughout",
             min(large) > 0.5,
@@ -221,13 +221,13 @@ def _figure_3(found: Found) -> list[Verdict]:
             "halving the budget makes Algorithm 5 costlier than 4, even for large n",
             costlier,
         ),
-        judged(
+        verdict_on(
             "§5.1, Figure 3",
             "Algorithm 5 outperforms the sketch (Algorithm 2) for all n, both with 2d degrees",
             better[0] == better[1],
             f"in {better[0]} of {better[1]} settings",
         ),
-        judged(
+        verdict_on(
             "§5.1, Figure 3",
             "the variance of Algorithms 4 and 5 (from n + d) is too small to be seen",
             max(spreads) < 0.05,
@@ -236,7 +236,7 @@ def _figure_3(found: Found) -> list[Verdict]:
     ]
 
 
-def _figure_4(found: Found) -> list[Verdict]:
+def _figure_4(found: GridResults) -> list[Verdict]:
     starts, transitions_hold = [], True
     for epsilon in found.axis("epsilon"):
         means = {name: found.series(name, "log2_rows", epsilon=epsilon) for name in SIX}
@@ -268,26 +268,26 @@ def _figure_4(found: Found) -> list[Verdict]:
         for e, w in zip(found.axis("epsilon"), wild, strict=True)
     ]
     return [
-        judged(
+        verdict_on(
             "§6.1, Figure 4",
             "from some n on Analyze Gauss has the smallest error of the six",
             transitions_hold,
             "; ".join(f"ε = {e}: {'never' if n is None else f'from 2^{n}'}" for e, n in starts),
         ),
-        judged(
+        verdict_on(
             "§6.1, Figure 4",
             "for the smallest n Analyze Gauss is out of scale (errors of 9, 12, 30 where |β| is 3)",
             max(wild) > 3.0 * LENGTH,
             "mean errors "
             + ", ".join(f"{w:.1f} (ε = {e})" for e, w in zip(found.axis("epsilon"), wild, strict=True)),
         ),
-        judged(
+        verdict_on(
             "§6.1, Figure 4",
             "where it is, all other techniques have errors above 2.5 as well",
             min(others) > NO_USE if others else None,
             f"the best of them has {min(others):.2f}" if others else "it is not, at these settings",
         ),
-        judged(
+        verdict_on(
             "§6.1, Figure 4",
             "eventually the errors of all six fall below that of the non-private estimate",
             len(below) == len(SIX),
@@ -295,7 +295,7 @@ def _figure_4(found: Found) -> list[Verdict]:
             "scatters about the non-private one, whose own error there is the bias of clipping",
             printed=True,
         ),
-        judged(
+        verdict_on(
             "§6, post-processing",
             "zeroing the negative eigenvalues is as bad as leaving them",
             min(ratio) > 0.5,
@@ -321,11 +321,11 @@ def _privacy() -> list[Verdict]:
         if not variant.private:
             reason = f"true δ at ε = {epsilon:g} is {variant.true_delta(epsilon):.2g}"
         claim = f"{what} is ({epsilon:g}, {delta:.2g})-private"
-        found.append(judged(place, claim, variant.private, reason, printed=True))
+        found.append(verdict_on(place, claim, variant.private, reason, printed=True))
     return found
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Each (ε, n) of the grid: dpgram against the best method of the paper at its guarantee."""
     rows = []
     rivals = (*OWN, GAUSS_EQUAL)
@@ -334,7 +334,7 @@ def surpassed(found: Found) -> list[Surpassed]:
             at = {"epsilon": epsilon, "log2_rows": exponent}
             best = min(rivals, key=lambda name: found.mean(name, **at))
             rows.append(
-                Surpassed(
+                Comparison(
                     figure="Sheffet 1–4",
                     setting=f"ε = {epsilon}, n = 2^{exponent}",
                     rival=best,

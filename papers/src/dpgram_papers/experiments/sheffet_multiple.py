@@ -20,14 +20,14 @@ from dpgram.privacy.adjacency import ReplaceOne
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.analyze_gauss import AnalyzeGauss
-from dpgram_papers.experiments.claims import Verdict, judged
+from dpgram_papers.experiments.claims import Verdict, verdict_on
 from dpgram_papers.experiments.clipped_rows import ManyTargets
-from dpgram_papers.experiments.default import drawn, fitted, law_of
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found, Grid, Key, generator_of
-from dpgram_papers.experiments.surpassed import Surpassed
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import Grid, GridResults, Key, generator_of
 from dpgram_papers.sheffet import PrintedWishart
-from dpgram_papers.sheffet_grown import PrintedGrown
+from dpgram_papers.sheffet_adaptive_degrees import PrintedAdaptiveDegrees
 from dpgram_papers.variant import Variant
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -114,8 +114,8 @@ def releases(seed: int, exponent: int, run: int, direct: int) -> Mapping[str, Ar
     variants: dict[str, Variant] = {
         "Analyze Gauss": AnalyzeGauss(claimed=claimed),
         "Analyze Gauss, scaled": AnalyzeGauss(claimed=claimed, repair="scaled"),
-        "Algorithm 2": PrintedGrown(claimed=claimed, least=2 * WIDTH),
-        "Algorithm 5": PrintedGrown(claimed=claimed, least=2 * WIDTH, algorithm=5),
+        "Algorithm 2": PrintedAdaptiveDegrees(claimed=claimed, least=2 * WIDTH),
+        "Algorithm 5": PrintedAdaptiveDegrees(claimed=claimed, least=2 * WIDTH, algorithm=5),
         "Algorithm 3": PrintedWishart(claimed=claimed, width=WIDTH),
         "Algorithm 3, shifted": PrintedWishart(claimed=claimed, width=WIDTH, repair="scaled"),
     }
@@ -163,7 +163,7 @@ def _left_out(matrix: Array, features: Sequence[int]) -> tuple[float, float]:
     return max(found, key=lambda pair: pair[1] - pair[0])
 
 
-def plates(found: Found) -> Mapping[str, Plate]:
+def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """Means and standard deviations, one panel for each m."""
     x = np.array([float(value) for value in found.axis("log2_rows")])
     made = {}
@@ -184,7 +184,7 @@ def plates(found: Found) -> Mapping[str, Plate]:
                     y_range=(0.0, 1.5 * LENGTH) if number == "5" else (0.0, 2.0),
                 )
             )
-        made[number] = Plate(
+        made[number] = PaperFigure(
             title=f"Sheffet, Figure {number}: multiple regressions, ε = {EPSILON}",
             panels=tuple(panels),
             columns=3,
@@ -192,7 +192,7 @@ def plates(found: Found) -> Mapping[str, Plate]:
     return made
 
 
-def verdicts(found: Found) -> list[Verdict]:
+def verdicts(found: GridResults) -> list[Verdict]:
     """What §6.2 says."""
     exponents = [int(e) for e in found.axis("log2_rows")]
     plain = {name: found.series(name, "log2_rows", m=0) for name in NAMES}
@@ -200,7 +200,7 @@ def verdicts(found: Found) -> list[Verdict]:
     wins = gauss <= 1.05 * np.min([plain[name] for name in NAMES], axis=0)
     start = next((n for i, n in enumerate(exponents) if wins[i:].all()), None)
     result = [
-        judged(
+        verdict_on(
             "§6.2, Figure 5",
             "without redundant features Analyze Gauss is the best of the six from n = 2¹⁶ on",
             start is not None and start <= 16,
@@ -230,14 +230,14 @@ def verdicts(found: Found) -> list[Verdict]:
     zeros = {name: np.nanmean([found.mean(name, m=m, log2_rows=large) for m in extra]) for name in LASSO}
     return [
         *result,
-        judged(
+        verdict_on(
             "§6.2, Figure 5",
             "with redundant features Analyze Gauss often errs far beyond |β| (26, 45)",
             max(wild) > 5.0 * LENGTH,
             f"largest mean error {max(wild):.1f}, "
             f"beyond |β| in {sum(w > LENGTH for w in wild)} of {len(wild)} settings",
         ),
-        judged(
+        verdict_on(
             "§6.2, Figure 5",
             "scaled Analyze Gauss is worse than Algorithms 2, 5 and the shifted 3 for all n < 2²²",
             not worse,
@@ -248,25 +248,25 @@ def verdicts(found: Found) -> list[Verdict]:
                 else ""
             ),
         ),
-        judged(
+        verdict_on(
             "§6.2, Figure 5",
             "all errors become large as m grows",
             bool(rising[-1] > rising[0]),
             f"the best of the six at n = 2^{middle}: " + ", ".join(f"{r:.2f}" for r in rising),
         ),
-        judged(
+        verdict_on(
             "§6.2, Figure 6",
             "scaled Analyze Gauss has the smallest variance",
             steady == len(spread),
             f"in {steady} of {len(spread)} settings with m > 0",
         ),
-        judged(
+        verdict_on(
             "§6.2, the lasso",
             "without noise a lasso drops the redundant features, not the others",
             bool(zeros[LASSO[1]] > zeros[LASSO[0]] + 0.25),
             f"zeros at n = 2^{large}: {zeros[LASSO[0]]:.0%} of x, {zeros[LASSO[1]]:.0%} of the redundant",
         ),
-        judged(
+        verdict_on(
             "§6.2, the lasso",
             "on the noisy matrix it is sparse on both, not specifically on the redundant ones",
             bool(abs(zeros[LASSO[3]] - zeros[LASSO[2]]) < 0.25),
@@ -275,7 +275,7 @@ def verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Each (m, n): dpgram against the best method of the paper at its guarantee."""
     rivals = ("Algorithm 2", "Algorithm 5", "Algorithm 3", "Algorithm 3, shifted", EQUAL)
     rows = []
@@ -284,7 +284,7 @@ def surpassed(found: Found) -> list[Surpassed]:
             means = {name: found.mean(name, m=m, log2_rows=exponent) for name in rivals}
             best = min(means, key=means.__getitem__)
             rows.append(
-                Surpassed(
+                Comparison(
                     figure="Sheffet 5–6",
                     setting=f"m = {m}, n = 2^{exponent}",
                     rival=best,

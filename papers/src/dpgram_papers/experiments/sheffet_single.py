@@ -23,10 +23,10 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.clipped_rows import OneTarget
-from dpgram_papers.experiments.default import drawn, fitted, law_of
+from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
 from dpgram_papers.experiments.grid import Grid, Key, generator_of
 from dpgram_papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedWishart
-from dpgram_papers.sheffet_grown import PrintedGrown
+from dpgram_papers.sheffet_adaptive_degrees import PrintedAdaptiveDegrees
 from dpgram_papers.variant import Variant
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -134,15 +134,15 @@ def measure(cell: Key, seed: int) -> Mapping[str, float]:
     claimed = Guarantee(epsilon, DELTA)
     entropy = SeededEntropy(np.random.SeedSequence([seed, exponent, run, round(1000 * epsilon)]))
     generator = entropy.generator()
-    grown = PrintedGrown(claimed=claimed, least=2 * WIDTH)
+    grown = PrintedAdaptiveDegrees(claimed=claimed, least=2 * WIDTH)
     ridge, degrees = grown.plan(gram, generator)
     variants: dict[str, Variant] = {
         "Algorithm 1": PrintedSketch(claimed=claimed, rows=degrees),
         "Algorithm 3": PrintedWishart(claimed=claimed, width=WIDTH),
         "Algorithm 3, shifted": PrintedWishart(claimed=claimed, width=WIDTH, repair="scaled"),
         "Algorithm 4": PrintedInverseWishart(claimed=claimed, degrees=rows + WIDTH),
-        "Algorithm 5": PrintedGrown(claimed=claimed, least=2 * WIDTH, algorithm=5),
-        "Algorithm 5, from n + d": PrintedGrown(claimed=claimed, least=rows + WIDTH, algorithm=5),
+        "Algorithm 5": PrintedAdaptiveDegrees(claimed=claimed, least=2 * WIDTH, algorithm=5),
+        "Algorithm 5, from n + d": PrintedAdaptiveDegrees(claimed=claimed, least=rows + WIDTH, algorithm=5),
         GAUSS: AnalyzeGauss(claimed=claimed),
         "Analyze Gauss, scaled": AnalyzeGauss(claimed=claimed, repair="scaled"),
         "Analyze Gauss, zeroed": AnalyzeGauss(claimed=claimed, repair="zeroed"),

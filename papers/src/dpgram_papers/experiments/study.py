@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 from dpgram_papers.experiments.claims import Verdict
-from dpgram_papers.experiments.drawing import Plate
-from dpgram_papers.experiments.grid import Found, Grid
-from dpgram_papers.experiments.surpassed import Surpassed
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.drawing import PaperFigure
+from dpgram_papers.experiments.grid import Grid, GridResults
 
 Size: TypeAlias = Literal["tiny", "quick", "full"]
 """How much of a paper's grid: for a test, for minutes, or as in the paper."""
@@ -28,9 +28,9 @@ class Study:
     figures: tuple[str, ...]
     grid: Callable[[Size, Path | None], Grid]
     """By size and the folder of data sets."""
-    plates: Callable[[Found], Mapping[str, Plate]]
-    verdicts: Callable[[Found], list[Verdict]]
-    surpassed: Callable[[Found], list[Surpassed]]
+    paper_figures: Callable[[GridResults], Mapping[str, PaperFigure]]
+    verdicts: Callable[[GridResults], list[Verdict]]
+    comparisons: Callable[[GridResults], list[Comparison]]
     needs: tuple[str, ...] = ()
     """Files in the folder of data sets without which it cannot run."""
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
-from dpgram_papers.experiments.claims import Verdict, judged
-from dpgram_papers.experiments.default import drawn, fitted, law_of
-from dpgram_papers.experiments.drawing import Line, Panel, Plate, ours
-from dpgram_papers.experiments.grid import Found, Grid, Key, generator_of
+from dpgram_papers.experiments.claims import Verdict, verdict_on
+from dpgram_papers.experiments.comparisons import Comparison
+from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
+from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
+from dpgram_papers.experiments.grid import Grid, GridResults, Key, generator_of
 from dpgram_papers.experiments.study import Size, Study
-from dpgram_papers.experiments.surpassed import Surpassed
 from dpgram_papers.experiments.wang_protocol import DELTA, SETS, Task, adassp, load_task, published
 from dpgram_papers.kalaja import SufficientStatistics
 
@@ -43,9 +43,9 @@ def studies() -> tuple[Study, ...]:
             name="wang-table",
             figures=("1",),
             grid=grid,
-            plates=plates,
+            paper_figures=paper_figures,
             verdicts=verdicts,
-            surpassed=surpassed,
+            comparisons=comparisons,
             needs=(FILE, *SETS),
         ),
     )
@@ -99,7 +99,7 @@ def default_error(task: Task, epsilon: float, draws: int, generator: np.random.G
     return float(np.mean(errors))
 
 
-def plates(found: Found) -> Mapping[str, Plate]:
+def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
     """A panel for each set."""
     styles = (
         ("trivial", "red", "", False),
@@ -128,10 +128,10 @@ def plates(found: Found) -> Mapping[str, Plate]:
                 y_range=(0.8 * found.mean("non-private", set=name), top),
             )
         )
-    return {"1": Plate(title="Wang's table, as published, and dpgram", panels=tuple(panels), columns=4)}
+    return {"1": PaperFigure(title="Wang's table, as published, and dpgram", panels=tuple(panels), columns=4)}
 
 
-def verdicts(found: Found) -> list[Verdict]:
+def verdicts(found: GridResults) -> list[Verdict]:
     """What the published program is known for."""
     pairs = list(found.cells)
 
@@ -152,44 +152,44 @@ def verdicts(found: Found) -> list[Verdict]:
     coded = SufficientStatistics(claimed=claimed, algorithm="ssp", constant="wang-code")
     ada = SufficientStatistics(claimed=claimed)
     return [
-        judged(
+        verdict_on(
             "published table (our question)",
             "our re-run of AdaSSP agrees with the published numbers",
             bool(np.mean(scores**2) < 2.0),
             f"mean z² {np.mean(scores**2):.2f} over {len(scores)} numbers (1 is expected)",
         ),
-        judged(
+        verdict_on(
             "published table (our question)",
             "SSP is unstable: worse than predicting nothing at small ε",
             any(float(c[2]) <= 0.1 for c in unstable),
             f"in {len(unstable)} of {len(pairs)} published numbers",
         ),
-        judged(
+        verdict_on(
             "published table (our question)",
             "AdaSSP is never much worse than the trivial prediction",
             len(safe) == len(pairs),
             f"within a tenth of it in {len(safe)} of {len(pairs)}",
         ),
-        judged(
+        verdict_on(
             "published table (our question)",
             "AdaSSP is the best of SSP, AdaSSP and AdaOPS",
             len(best) == len(pairs),
             f"in {len(best)} of {len(pairs)}",
         ),
-        judged(
+        verdict_on(
             "published table (our question)",
             "AdaSSP approaches the non-private fit as ε grows",
             max(closing) < 0.5,
             f"part of the possible gain lost at ε = {largest:g}: {min(closing):.2f} to {max(closing):.2f}",
         ),
-        judged(
+        verdict_on(
             "published program",
             "AdaSSP is (1, 10⁻⁶)-private",
             ada.private,
             f"true ε {ada.true_epsilon(DELTA):.2f}",
             printed=True,
         ),
-        judged(
+        verdict_on(
             "published program",
             "SSP is (1, 10⁻⁶)-private",
             coded.private,
@@ -199,7 +199,7 @@ def verdicts(found: Found) -> list[Verdict]:
     ]
 
 
-def surpassed(found: Found) -> list[Surpassed]:
+def comparisons(found: GridResults) -> list[Comparison]:
     """Excess test MSE over the non-private fit; SSP as published is left out, as it is not private."""
     rows = []
     for name, draws, epsilon in found.cells:
@@ -208,7 +208,7 @@ def surpassed(found: Found) -> list[Surpassed]:
         rivals = {m: found.mean(m, **at) - floor for m in (RERUN, "AdaOPS")}
         best = min(rivals, key=rivals.__getitem__)
         rows.append(
-            Surpassed(
+            Comparison(
                 figure="Wang's table (excess MSE)",
                 setting=f"{name}, ε = {epsilon:g}",
                 rival=best,

@@ -18,7 +18,7 @@ from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.publishing.measurements.counts import texts
+from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.sums.column_moments import ColumnMomentsStatistic
 
 if TYPE_CHECKING:
@@ -54,26 +54,26 @@ class ColumnMoments(Measurement):
 
     kind: ClassVar[str] = "column-moments"
     result: ClassVar[Any] = MeasuredColumnMoments
-    rows: ColumnMomentsStatistic
+    sums: ColumnMomentsStatistic
     adjacency: Adjacency
     sigma: float
 
     @classmethod
-    def calibrated(cls, rows: ColumnMomentsStatistic, asked: Guarantee, adjacency: Adjacency) -> Self:
+    def calibrated(cls, sums: ColumnMomentsStatistic, asked: Guarantee, adjacency: Adjacency) -> Self:
         """The least σ whose exact curve, discreteness included, is within (ε, δ)."""
-        sensitivity = row_sensitivity(len(rows.columns), adjacency) * ROW_NORM_SQUARED
+        sensitivity = row_sensitivity(len(sums.columns), adjacency) * ROW_NORM_SQUARED
         sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=sensitivity)
-        return cls(rows=rows, adjacency=adjacency, sigma=sigma)
+        return cls(sums=sums, adjacency=adjacency, sigma=sigma)
 
     @property
     def sensitivity(self) -> float:
         """Δ in units of rows."""
-        return row_sensitivity(len(self.rows.columns), self.adjacency)
+        return row_sensitivity(len(self.sums.columns), self.adjacency)
 
     @property
     def statistic(self) -> ColumnMomentsStatistic:
         """Every column by itself."""
-        return self.rows
+        return self.sums
 
     @property
     def event(self) -> GaussianEvent:
@@ -83,7 +83,7 @@ class ColumnMoments(Measurement):
     def draw(self, exact: tuple[ExactColumnMoments], entropy: Entropy) -> MeasuredColumnMoments:
         cells = exact[0].cells
         noisy = cells.astype(object) + entropy.discrete_gaussian(self.sigma, cells.size).reshape(cells.shape)
-        count, first, second = map(texts, noisy)
+        count, first, second = map(decimal_cells, noisy)
         return MeasuredColumnMoments(count=count, first=first, second=second)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dpgram.sums.counts import ExactCounts
 
 
-def texts(cells: Integers) -> tuple[str, ...]:
+def decimal_cells(cells: Integers) -> tuple[str, ...]:
     """Whole numbers as a release writes them."""
     return tuple(str(int(cell)) for cell in cells)
 
@@ -86,7 +86,7 @@ class RowCount(CountMeasurement):
         return RowsStatistic(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredRows:
-        (cell,) = texts(self.noise.draw(exact[0].cells, entropy).ravel())
+        (cell,) = decimal_cells(self.noise.draw(exact[0].cells, entropy).ravel())
         return MeasuredRows(cell=cell, **self._facts())
 
 
@@ -115,7 +115,9 @@ class Octaves(CountMeasurement):
         run = coarse_bounds(in_rows(cells), self.noise, len(self.columns))
         if run is None:
             return ColumnOctaves(column=name, first=0, cells=())
-        return ColumnOctaves(column=name, first=run.first, cells=texts(cells[run.first : run.last + 1]))
+        return ColumnOctaves(
+            column=name, first=run.first, cells=decimal_cells(cells[run.first : run.last + 1])
+        )
 
 
 @final
@@ -153,7 +155,7 @@ class Bins(CountMeasurement):
             for place, counts in enumerate(finest):
                 cells = self.noise.draw(windows[place].counts(counts), entropy)
                 low, high = windows[place].edges(*self.bounds[place])
-                looks[place].append(LearntLook(low=low, high=high, bins=texts(cells)))
+                looks[place].append(LearntLook(low=low, high=high, bins=decimal_cells(cells)))
                 closer = None if windows[place].closest else crowded(looks[place], self.rows, self.noise)
                 windows[place] = windows[place] if closer is None else windows[place].closer(closer)
         return MeasuredBins(
@@ -179,4 +181,6 @@ class Lengths(CountMeasurement):
         return LengthsStatistic(self.encoder)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredLengths:
-        return MeasuredLengths(cells=texts(self.noise.draw(exact[0].cells[0], entropy)), **self._facts())
+        return MeasuredLengths(
+            cells=decimal_cells(self.noise.draw(exact[0].cells[0], entropy)), **self._facts()
+        )

@@ -1,4 +1,4 @@
-"""Frequent levels of columns that list none: only texts that occur are counted, and few enough stay hidden.
+"""Frequent levels of columns that list none: texts that occur are counted, and rare ones stay hidden.
 
 Each text's count gets noise, and it is published when its noisy count reaches T. One row can bring one new
 text to each of m columns, so T = 1 + (what noise exceeds with probability δ/m) keeps the chance that any text
@@ -41,7 +41,9 @@ class Levels(Measurement):
     result: ClassVar[Any] = MeasuredLevels
     noise: CountNoise
     share: float
+    """Of the event's currency, as the release records it."""
     units_changed: int
+    """Rows that neighbours differ by: 1 under add/remove, 2 under replace-one."""
     delta: float
     columns: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + noise: one row moves it no further than is proven."""
+"""A ridge minimiser with noise, argmin_{|θ| ≤ R} |t − Qθ|²/2 + (λ/2)|θ|² + N: output perturbation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.publishing.measurements.counts import texts
-from dpgram.publishing.measurements.ridge_minimiser import on_grid
+from dpgram.publishing.measurements.counts import decimal_cells
+from dpgram.publishing.measurements.proven_minimiser import on_grid
 from dpgram.sums.moments import MomentsStatistic
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class RidgeProblem:
         return down(GRID_STEPS / self.sensitivity)
 
     @property
-    def widened(self) -> float:
+    def rounded_sensitivity(self) -> float:
         """How far one row moves the rounded minimiser, in steps."""
         return up(GRID_STEPS + 2.0 * math.sqrt(self.width))
 
@@ -79,7 +79,7 @@ class RidgeProblem:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianSteps:
+class GaussianGridNoise:
     """Independent discrete Gaussian noise on every coordinate."""
 
     sigma: float
@@ -94,12 +94,14 @@ class GaussianSteps:
                 limit="delta > 0",
                 remedy="Use noise='gamma', or give a delta such as 1e-6.",
             )
-        sigma = discrete_gaussian_sigma(epsilon=asked.epsilon, delta=asked.delta, sensitivity=problem.widened)
+        sigma = discrete_gaussian_sigma(
+            epsilon=asked.epsilon, delta=asked.delta, sensitivity=problem.rounded_sensitivity
+        )
         return cls(sigma=sigma)
 
     def event(self, problem: RidgeProblem) -> GaussianEvent:
         """μ = Δ/σ."""
-        return GaussianEvent(mu=up(problem.widened / self.sigma))
+        return GaussianEvent(mu=up(problem.rounded_sensitivity / self.sigma))
 
     def draw(self, exact: Cells, problem: RidgeProblem, entropy: Entropy) -> Cells:
         """Call it only after the event has been charged."""
@@ -109,7 +111,7 @@ class GaussianSteps:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GammaSteps:
+class GammaGridNoise:
     """A vector with density ∝ e^{−ε|v|/Δ}: pure."""
 
     epsilon: float
@@ -121,7 +123,9 @@ class GammaSteps:
 
     def draw(self, exact: Cells, problem: RidgeProblem, entropy: Entropy) -> Cells:
         """Rounded noise on integers is rounding after noise. Call it only after the charge."""
-        noisy: Cells = exact + entropy.norm_laplace(problem.width, up(problem.widened / self.epsilon))
+        noisy: Cells = exact + entropy.norm_laplace(
+            problem.width, up(problem.rounded_sensitivity / self.epsilon)
+        )
         return noisy
 
 
@@ -142,14 +146,14 @@ class Minimiser(Measurement):
 
     kind: ClassVar[str] = "minimiser"
     result: ClassVar[Any] = MeasuredMinimiser
-    rows: MomentsStatistic
+    sums: MomentsStatistic
     problem: RidgeProblem
-    noise: GaussianSteps | GammaSteps
+    noise: GaussianGridNoise | GammaGridNoise
 
     @property
     def statistic(self) -> MomentsStatistic:
         """The sums that decide the minimiser."""
-        return self.rows
+        return self.sums
 
     @property
     def event(self) -> GaussianEvent | PureEvent:
@@ -157,4 +161,4 @@ class Minimiser(Measurement):
 
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMinimiser:
         solved = self.problem.solved(exact[0])
-        return MeasuredMinimiser(theta=texts(self.noise.draw(solved, self.problem, entropy)))
+        return MeasuredMinimiser(theta=decimal_cells(self.noise.draw(solved, self.problem, entropy)))

@@ -1,4 +1,4 @@
-"""(XᵀSX + N₁, XᵀSy + N₂) of rows inside public bounds: noise of a mechanism, and noise on a vector."""
+"""(XᵀSX + N₁, XᵀSy + N₂) of rows inside public bounds, S public weights: noise on a matrix and a vector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, stacked_sig
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent, composed
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.publishing.measurements.counts import texts
+from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.publishing.measurements.gram import MeasuredGram, published_matrix
 from dpgram.sums.moments import MomentsStatistic
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.object_]
-First: TypeAlias = Literal["gaussian", "laplace"]
+VectorLaw: TypeAlias = Literal["gaussian", "laplace"]
 
 _UNASKED: Final = 1e-60
 """The cost of noise on y², which is not released: its share of μ² is below 10⁻²⁵."""
@@ -40,7 +40,7 @@ _UNASKED: Final = 1e-60
 class VectorNoise:
     """Independent discrete noise on the cells of Σ q t: Gaussian of scale σ, or Laplace of scale b."""
 
-    law: First
+    law: VectorLaw
     scale: float
 
     def draw(self, exact: Integers, entropy: Entropy) -> Cells:
@@ -124,13 +124,13 @@ class Moments(Measurement):
 
     kind: ClassVar[str] = "moments"
     result: ClassVar[Any] = MeasuredMoments
-    rows: MomentsStatistic
+    sums: MomentsStatistic
     noise: MomentNoise
 
     @property
     def statistic(self) -> MomentsStatistic:
         """Rows inside their bounds."""
-        return self.rows
+        return self.sums
 
     @property
     def event(self) -> Event:
@@ -139,4 +139,4 @@ class Moments(Measurement):
     def draw(self, exact: tuple[ExactMoments], entropy: Entropy) -> MeasuredMoments:
         second, first = self.noise.draw(exact[0].xx, exact[0].xy, entropy)
         found = MeasuredGram(matrix=published_matrix(second), noise=second.noise)
-        return MeasuredMoments(second=found, first=texts(first))
+        return MeasuredMoments(second=found, first=decimal_cells(first))

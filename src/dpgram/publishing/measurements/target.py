@@ -17,7 +17,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import DISCRETE_SLACK, discrete_mu_at_most, stacked_sigmas
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.publishing.measurements.counts import texts
+from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.publishing.measurements.gram import lower_triangle
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.target import TargetBounds, TargetStatistic
@@ -131,7 +131,7 @@ class TargetedGaussian:
         )
         xy = sums.xy + entropy.discrete_gaussian(self.sigma_xy, width)
         yy = sums.yy + entropy.discrete_gaussian(self.sigma_yy, 1)[0]
-        return MeasuredTarget(xx=lower_triangle(xx), xy=texts(xy), yy=str(int(yy)))
+        return MeasuredTarget(xx=lower_triangle(xx), xy=decimal_cells(xy), yy=str(int(yy)))
 
 
 @final

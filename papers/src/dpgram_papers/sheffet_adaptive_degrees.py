@@ -16,7 +16,7 @@ from dpgram_papers.variant import Matrix, Variant
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedGrown(Variant):
+class PrintedAdaptiveDegrees(Variant):
     """A look at σ_min with ε/2; ridge W + 1 − s while s < W + 1, and above it no ridge but more degrees.
 
     s and W(r) as in `PrintedAdaptive`, at (ε/2, δ/2); r is the largest with W(r) ≤ s − 1. The text says only

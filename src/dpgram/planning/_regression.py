@@ -1,4 +1,4 @@
-"""Var β̂_j ≈ s²(A⁻¹)_jj + κ·Σ_kl V_kl-weighted noise: one regression, before there is a release.
+"""The standard errors that one regression would have, before there is a release, on a table that is assumed.
 
 With G = n·S, S assumed, the noise E of a release moves a coefficient by p_jᵀE r to first order, r the
 residual as a function of the encoded row and p_j = V A⁻¹Jᵀe_j. In the eigenbasis of G every mechanism's E
@@ -26,7 +26,7 @@ from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.normal_equations import orthonormal
-from dpgram.analysis.trust import CALM, LOST, LOST_PART, OWN_LIMIT, REST_LIMIT
+from dpgram.analysis.trust import LOST, LOST_PART, OWN_LIMIT, REST_LIMIT, REST_LIMIT_BESIDE_LOST
 from dpgram.errors import AnalysisError
 from dpgram.noise import Law, SymmetricGaussian
 from dpgram.noise.additive import invariant_variances
@@ -38,7 +38,6 @@ Vector = npt.NDArray[np.float64]
 SINGULAR: Final = 1e-10
 """Features whose smallest eigenvalue is below this part of the largest are dependent by assumption."""
 
-
 DROWNED: Final = 0.3
 """The share v/a² at which what a drowned direction does to estimates levels off; found on two real tables
 (concrete and nmes1988 of benchmarks/planner.py); the others there are the evidence."""
@@ -46,7 +45,7 @@ DROWNED: Final = 0.3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
+class RegressionOutcome:
     """What a release would give for one regression."""
 
     ratios: Vector
@@ -66,7 +65,7 @@ class Outcome:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Question:
+class AssumedRegression:
     """One regression on a table with E aaᵀ = S. Without slots, so that sums over cells are done once."""
 
     schema: Schema
@@ -93,7 +92,7 @@ class Question:
     """(JA⁻²Jᵀ)_jj/|J_j|²: how far a coefficient leans on weak directions."""
 
     @classmethod
-    def ask(cls, schema: Schema, second: Matrix, target: str, on: Sequence[str] | None = None) -> Self:
+    def of(cls, schema: Schema, second: Matrix, target: str, on: Sequence[str] | None = None) -> Self:
         """The regression of `target` on the named columns (all others by default), with an intercept."""
         moments = Moments(
             gram=second,
@@ -135,7 +134,7 @@ class Question:
             own=np.sum(solved**2, axis=1) / np.maximum(np.sum(jacobian**2, axis=1), np.finfo(float).tiny),
         )
 
-    def outcome(self, law: Law, rows: float, unit: float, factor: float = 1.0) -> Outcome:
+    def outcome(self, law: Law, rows: float, unit: float, factor: float = 1.0) -> RegressionOutcome:
         """Of a release with this law for a table of `rows` rows; `unit` is a lattice unit in encoded units.
 
         `factor` multiplies all variances: what a simulation found the first order to be off by.
@@ -157,13 +156,15 @@ class Question:
         shown = float(shares[kept].sum())
         if max(root, shown) >= 1.0 or rows <= len(self.spectrum):
             lost = np.full(len(self.names), np.inf)
-            return Outcome(ratios=lost, clear=np.zeros(len(lost), dtype=bool), refused=True, inflation=np.inf)
+            return RegressionOutcome(
+                ratios=lost, clear=np.zeros(len(lost), dtype=bool), refused=True, inflation=np.inf
+            )
         inflation = (1.0 + float(np.minimum(shares[~kept], DROWNED).sum())) / (1.0 - root)
         degrees = rows - len(self.spectrum)
-        return Outcome(
+        return RegressionOutcome(
             ratios=np.sqrt(1.0 + inflation * noise * degrees / self.variance),
             clear=1.0 + variance * self.own / (1.0 - shown) <= OWN_LIMIT,
-            refused=_hopeless(shares / (1.0 - shown)),
+            refused=_refused(shares / (1.0 - shown)),
             inflation=inflation,
         )
 
@@ -212,8 +213,10 @@ def _slopes(design: Design, jacobian: Matrix) -> Matrix:
     return jacobian[[i for i, name in enumerate(design.names) if name != INTERCEPT]]
 
 
-def _hopeless(shares: Vector) -> bool:
+def _refused(shares: Vector) -> bool:
     """The rule by which analyses refuse intervals (analysis/trust.py), on forecast shares."""
     kept = shares[shares <= LOST]
     lost = len(shares) - len(kept)
-    return lost > LOST_PART * len(shares) or 1.0 + float(kept.sum()) > (CALM if lost else REST_LIMIT)
+    return lost > LOST_PART * len(shares) or 1.0 + float(kept.sum()) > (
+        REST_LIMIT_BESIDE_LOST if lost else REST_LIMIT
+    )

@@ -82,7 +82,7 @@ def _advice(plan: Plan) -> str:
         names = ", ".join(plan.bounds_unknown[:5])
         lines.append(f"Bounds of {names} must be learnt first: read the column “bounds”.")
     if plan.advice is not None:
-        lines.append(_target(plan.advice))
+        lines.append(_least_epsilon(plan.advice))
     return "\n".join(lines)
 
 
@@ -101,7 +101,7 @@ def _recommendation(plan: Plan, best: Forecast | None) -> str:
     return text
 
 
-def _target(advice: Advice) -> str:
+def _least_epsilon(advice: Advice) -> str:
     if advice.epsilon is None:
         return f"This will not work: no ε up to 100 gives a ratio of {advice.se_ratio:g} with so many rows."
     return f"For a ratio of {advice.se_ratio:g}: ε = {advice.epsilon:.3g} with {advice.mechanism}."

@@ -1,4 +1,4 @@
-"""One fit as one publication: the program of its stages, who pays, and which interrupted fit it takes up."""
+"""One fit carried out as one publication: who pays for it, and by what it is known if it is interrupted."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PAYERS = frozenset({"ledger", "entropy"})
+_NOT_ASKED = frozenset({"ledger", "entropy"})
 """Parameters that say who pays and where noise comes from: no part of what is asked for."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid(Generic[T]):
+class PublishedFit(Generic[T]):
     """What a fit gave, and the receipt of its charge; None where no ledger paid."""
 
     result: T
     receipt: Receipt | None
 
 
-def paid(
+def published_fit(
     program: Program[T],
     *,
     model: Any,
@@ -47,7 +47,7 @@ def paid(
     price: Event,
     entropy: Entropy,
     facts: Mapping[str, object],
-) -> Paid[T]:
+) -> PublishedFit[T]:
     """Carry a fit out as every publication is. `facts` are public, and not among the model's parameters."""
     account = account_of(model, adjacency, facts)
     with publication(
@@ -69,7 +69,7 @@ def account_of(model: Any, adjacency: Adjacency, facts: Mapping[str, object]) ->
     if book is None:
         return None
     name = type(model).__name__
-    asked = {key: value for key, value in model.get_params(deep=False).items() if key not in _PAYERS}
+    asked = {key: value for key, value in model.get_params(deep=False).items() if key not in _NOT_ASKED}
     request = {"estimator": name, "parameters": _plain(asked), "facts": _plain(dict(facts))}
     return Account(ledger=book, adjacency=adjacency, unit=None, note=name, request=request)
 
@@ -87,19 +87,19 @@ def checked_entropy(entropy: object) -> Entropy:
     return entropy
 
 
-def delta_inspected(work: Pass, delta: float, adjacency: Adjacency) -> Callable[[Sums], None] | None:
+def delta_warning(work: Pass, delta: float, adjacency: Adjacency) -> Callable[[Sums], None] | None:
     """For `Stage.inspect`: the warning of a large δ, where the number of rows is public."""
     return (lambda sums: warn_of_delta(delta, work, sums)) if adjacency.name == "replace-one" else None
 
 
-def _with_receipt(program: Program[T]) -> Program[Paid[T]]:
+def _with_receipt(program: Program[T]) -> Program[PublishedFit[T]]:
     answer = yield next(program)
     while True:
         try:
             stage = program.send(answer)
         except StopIteration as end:
             receipt = answer.receipts[-1] if answer.receipts else None
-            return Paid(result=end.value, receipt=receipt)
+            return PublishedFit(result=end.value, receipt=receipt)
         answer = yield stage
 
 

@@ -1,4 +1,4 @@
-"""What follows from the private sums of one target: an analyst sees them as the moments of a release."""
+"""The noisy sums of one target, as a fit keeps them, and as the moments that analyses of a release use."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ AT_THE_FLOOR: Final = 1.5
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surpassed:
+class Comparison:
     """At one setting and equal guarantee: the best of the paper's methods against dpgram's default."""
 
     figure: str
@@ -41,7 +41,7 @@ class Surpassed:
         return self.ours <= AT_THE_FLOOR * self.floor
 
 
-def summary(rows: Sequence[Surpassed]) -> list[str]:
+def summary(rows: Sequence[Comparison]) -> list[str]:
     """One line per figure: how often ours is ahead where something is left to gain, and by how much."""
     lines = []
     for figure in dict.fromkeys(row.figure for row in rows):
@@ -65,7 +65,7 @@ def summary(rows: Sequence[Surpassed]) -> list[str]:
     return table(head, lines)
 
 
-def write_surpassed(rows: Sequence[Surpassed], stem: Path, title: str) -> None:
+def write_comparisons(rows: Sequence[Comparison], stem: Path, title: str) -> None:
     """The summary and every setting in Markdown; every setting in CSV."""
     head = ("figure", "setting", "best of the paper", "its error", "dpgram", "non-private", "ratio")
     with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
@@ -76,6 +76,6 @@ def write_surpassed(rows: Sequence[Surpassed], stem: Path, title: str) -> None:
     stem.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _cells(row: Surpassed, digits: int) -> list[str]:
+def _cells(row: Comparison, digits: int) -> list[str]:
     numbers = (row.theirs, row.ours, row.floor, row.ratio)
     return [row.figure, row.setting, row.rival, *(f"{number:.{digits}g}" for number in numbers)]

@@ -11,7 +11,7 @@ import typer
 from dpgram.cli.console import (
     AdjacencyOption,
     JsonFlag,
-    listed,
+    comma_separated,
     print_facts,
     print_json,
     require_writable,
@@ -134,7 +134,7 @@ def verify(
         return
     say(f"the ledger is intact, and {found.releases} of its {found.entries} charges are shown here")
     if found.unclaimed:
-        say(f"charged, but not shown here: entry {listed(found.unclaimed)}")
+        say(f"charged, but not shown here: entry {comma_separated(found.unclaimed)}")
 
 
 @app.command()

@@ -1,4 +1,6 @@
-"""argmin ½Σ(tᵢ − qᵢᵀθ)² + (λ/2)|θ|² over |θ| ≤ R, with a proven bound on its error: balls, not floats.
+"""The ridge minimiser within a ball, computed to a proven error: in ball arithmetic, not in floats.
+
+θ* = argmin ½Σ(tᵢ − qᵢᵀθ)² + (λ/2)|θ|² over |θ| ≤ R.
 
 Output perturbation adds noise to a number that is computed from the data, so the number must be the one in
 the proof. The minimiser is (S + (λ + ν)I)⁻¹b with ν = 0, or the ν > 0 at which |θ| = R. Newton's method on

@@ -13,13 +13,13 @@ from dpgram.audit.bounds import (
     Input,
     Scores,
     Separation,
-    Side,
+    ThresholdSide,
     clopper_pearson_lower,
     clopper_pearson_upper,
 )
 
 _THRESHOLDS: Final = 400
-_DIRECTIONS: Final[tuple[tuple[Side, Input, Input], ...]] = (
+_DIRECTIONS: Final[tuple[tuple[ThresholdSide, Input, Input], ...]] = (
     ("above", "a", "b"),
     ("above", "b", "a"),
     ("below", "a", "b"),
@@ -29,11 +29,11 @@ _DIRECTIONS: Final[tuple[tuple[Side, Input, Input], ...]] = (
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class CandidateEvents:
     """The events "column above (or below) t" with bounds on their probabilities, one for each threshold t."""
 
     column: int
-    event: Side
+    event: ThresholdSide
     likelier: Input
     thresholds: Scores
     p: Scores
@@ -42,16 +42,16 @@ class Candidates:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The event that told the two sides apart best: a column of the scores and a side of a threshold."""
+class ChosenEvent:
+    """The event that told the two inputs apart best: a column of the scores and a side of a threshold."""
 
     column: int
-    event: Side
+    event: ThresholdSide
     likelier: Input
     threshold: float
 
 
-def candidates(a: Scores, b: Scores, error: float) -> Iterator[Candidates]:
+def candidates(a: Scores, b: Scores, error: float) -> Iterator[CandidateEvents]:
     """Every statistic in both directions, at thresholds taken from the runs themselves."""
     n = len(a)
     for column in range(a.shape[1]):
@@ -66,15 +66,19 @@ def candidates(a: Scores, b: Scores, error: float) -> Iterator[Candidates]:
             if event == "above":
                 more, less = n - more, n - less
             p, q = clopper_pearson_lower(more, n, error), clopper_pearson_upper(less, n, error)
-            yield Candidates(column=column, event=event, likelier=likelier, thresholds=thresholds, p=p, q=q)
+            yield CandidateEvents(
+                column=column, event=event, likelier=likelier, thresholds=thresholds, p=p, q=q
+            )
 
 
-def best(candidates: Sequence[Candidates], merit: Callable[[Scores, Scores], Scores]) -> Chosen:
+def best_event(
+    candidates: Sequence[CandidateEvents], merit: Callable[[Scores, Scores], Scores]
+) -> ChosenEvent:
     """The event with the largest merit of its (p, q)."""
     found = [merit(c.p, c.q) for c in candidates]
     block = max(range(len(found)), key=lambda k: float(found[k].max()))
     winner, place = candidates[block], int(found[block].argmax())
-    return Chosen(
+    return ChosenEvent(
         column=winner.column,
         event=winner.event,
         likelier=winner.likelier,
@@ -94,7 +98,7 @@ def gaussian_distance(p: Scores, q: Scores) -> Scores:
     return merit
 
 
-def evaluated(chosen: Chosen, labels: Sequence[str], a: Scores, b: Scores, error: float) -> Separation:
+def evaluated(chosen: ChosenEvent, labels: Sequence[str], a: Scores, b: Scores, error: float) -> Separation:
     """The bounds of one event on draws that had no part in choosing it."""
     more, less = (a, b) if chosen.likelier == "a" else (b, a)
     counts = [int(np.count_nonzero(x[:, chosen.column] > chosen.threshold)) for x in (more, less)]

@@ -1,4 +1,4 @@
-"""E aaᵀ of a table nobody has looked at: spreads, means, one correlation and one R², all of them guesses.
+"""The second moments E aaᵀ of a table nobody has looked at, from guessed spreads, means, correlation and R².
 
 A number z ∈ [-1, 1] is taken to follow a beta law with the assumed mean and standard deviation, a boolean
 column has the mean that its spread implies, the levels of a category have the assumed shares. Numbers and
@@ -122,7 +122,7 @@ class Assumption:
         return mean, loading @ basic @ loading.T + rest
 
     def _polynomials(
-        self, schema: Schema, name: str, law: _Law, i: int, mean: Vector, loading: Matrix, rest: Matrix
+        self, schema: Schema, name: str, law: _BetaLaw, i: int, mean: Vector, loading: Matrix, rest: Matrix
     ) -> None:
         """P_k(z) = its mean + slope·(z − mean) + a rest, exactly, for all Legendre columns of one number."""
         degrees = {
@@ -143,7 +143,7 @@ class Assumption:
         mean[at], loading[at, i] = means[1:], slopes
         rest[np.ix_(at, at)] = covariance[1:, 1:] - np.outer(slopes, slopes) * covariance[0, 0]
 
-    def _law(self, column: SourceColumn) -> _Law:
+    def _law(self, column: SourceColumn) -> _BetaLaw:
         asked = self.spread.get(column.name) if isinstance(self.spread, Mapping) else None
         if asked is not None and not isinstance(asked, int | float):
             raise AnalysisError(f"the spread of {column.name!r} must be one number", got=repr(asked))
@@ -161,7 +161,7 @@ class Assumption:
                 got=spread,
                 limit=f"0 < spread ≤ {largest:.3g}, where 1 is half the range",
             )
-        return _Law(mean=mean, spread=min(spread, largest))
+        return _BetaLaw(mean=mean, spread=min(spread, largest))
 
     def _everywhere(self) -> float:
         """The spread of every number that has none of its own."""
@@ -195,7 +195,7 @@ class Assumption:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Law:
+class _BetaLaw:
     """A beta law on [-1, 1] by its mean and standard deviation."""
 
     mean: float

@@ -1,4 +1,4 @@
-// Correlations and principal components, as in descriptive.py and analysis/pca.py.
+// Correlations and principal components, as in analysis/descriptive.py and analysis/pca.py.
 (function (dpgram) {
   "use strict";
 
@@ -153,5 +153,5 @@
     return Array.from(loadings, (x) => sign * x);
   }
 
-  dpgram.structure = { correlation, components };
+  dpgram.covariance = { correlation, components };
 })(globalThis.dpgram ??= {});
