@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from tests.flat import publish
 
 import dpgram as dg
+from dpgram.engines import LocalEngine
 from dpgram.privacy.ledger import Ledger
+from dpgram.publishing import publish  # everything is loaded before the first fork
 
 SCHEMA = dg.Schema(dg.numeric("x"), dg.numeric("y"), dg.categorical("g"))
 WATCHED = ("publishing", "ledger")
@@ -42,11 +43,9 @@ def release_of(ledger: Path) -> dg.Release:
         SCHEMA,
         epsilon=1.0,
         delta=1e-5,
-        bounds_budget=0.2,
-        levels_budget=0.1,
-        clip="private",
+        adaptive=dg.Adaptive(bounds=0.2, levels=0.1, radius=0.03),
         ledger=ledger,
-        threads=1,
+        engine=LocalEngine(threads=1),
         progress=False,
     )
 
