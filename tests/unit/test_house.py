@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -155,3 +156,12 @@ def test_what_has_an_underscore_stays_in_its_folder() -> None:
                 if module.startswith("_") and not module.startswith("__") and not inside:
                     found.append(f"{path.relative_to(SOURCE)} imports {name}")
     assert found == []
+
+
+def test_the_map_names_what_is_there() -> None:
+    """CONTRIBUTING.md says what to touch: every path in it exists."""
+    project = SOURCE.parents[1]
+    text = (project / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|docs|proofs|assurance)/[\w./-]*)`", text))
+    assert len(named) > 20
+    assert [path for path in sorted(named) if not (project / path).exists()] == []
