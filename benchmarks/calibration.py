@@ -16,9 +16,9 @@ from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma, gaussian_si
 from dpgram.privacy.curves.wishart_calibrate import (
     adaptive_ratio_at_most,
     sketch_ratio_at_most,
-    wishart_degrees_at_least,
 )
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most, rho_at_most
+from dpgram_papers.wishart_degrees import wishart_degrees_at_least
 
 RESULT = Path(__file__).parent / "results" / "calibration.md"
 REPEATS = 25

@@ -23,7 +23,7 @@ from dpgram.mechanisms import MECHANISMS, InverseNoise, PublicFacts, Sketch
 from dpgram.noise import NoiseLaw
 from dpgram.noise.sampled import gram_of_inverse
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
-from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.amin import PrintedDeflation, PrintedEigenvectors, PrintedLaplace
@@ -33,6 +33,7 @@ from dpgram_papers.park_welling import OneSidedWishart
 from dpgram_papers.sheffet import PrintedAdaptive, PrintedInverseWishart, PrintedSketch, PrintedWishart
 from dpgram_papers.sheffet_inverse import PrintedInverseNoise
 from dpgram_papers.variant import Variant
+from dpgram_papers.wishart_degrees import wishart_degrees_at_least
 
 Matrix = npt.NDArray[np.float64]
 RESULTS = Path(__file__).parent / "results"

@@ -12,8 +12,9 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import MECHANISMS, Auto, CalibratedMechanism, Gaussian, PublicFacts, Wishart
 from dpgram.mechanisms.choice import CLOSE_TO_FLOOR, choose, forecast_error
 from dpgram.privacy.adjacency import AddRemove, Adjacency, adjacency
-from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee
+from dpgram_papers.wishart_degrees import wishart_degrees_at_least
 
 SEMIDEFINITE = Auto(semidefinite=True)
 RELATIONS = ("add-remove", "replace-one")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
 from dpgram.rows.kernel import GOLDEN, kernel
-from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, escaped, float_id, text_id
+from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, float_id, text_id
 from dpgram.sources.plain_columns import plain_columns
 
 Hashes = npt.NDArray[np.uint64]
@@ -83,11 +83,6 @@ def _texts(cells: pa.Array) -> pa.LargeStringArray:
     if not _is_plain(letters, texts) or _has_numbers(letters, texts):
         return _each(texts, text_id)
     return texts
-
-
-def _escaped(cells: pa.Array) -> pa.LargeStringArray:
-    letters, texts = _letters(cells)
-    return texts if _is_plain(letters, texts) else _each(texts, escaped)
 
 
 def _letters(cells: pa.Array) -> tuple[npt.NDArray[np.uint8], pa.LargeStringArray]:

@@ -12,7 +12,7 @@ from dpgram.audit import clopper_pearson_lower, clopper_pearson_upper
 from dpgram.errors import MechanismError
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
-from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most, wishart_degrees_at_least
+from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers import errata
@@ -29,6 +29,7 @@ from dpgram_papers.sheffet import (
     corollary_rows,
 )
 from dpgram_papers.sheffet_inverse import PrintedInverseNoise
+from dpgram_papers.wishart_degrees import wishart_degrees_at_least
 
 PROJECT = Path(__file__).resolve().parents[3]
 USUAL = Guarantee(1.0, 1e-6)

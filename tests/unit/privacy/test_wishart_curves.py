@@ -24,9 +24,9 @@ from dpgram.privacy.curves.wishart_calibrate import (
     adaptive_ratio_at_most,
     sketch_degrees_at_most,
     sketch_ratio_at_most,
-    wishart_degrees_at_least,
 )
 from dpgram.privacy.guarantee import Guarantee
+from dpgram_papers.wishart_degrees import wishart_degrees_at_least
 
 E9 = math.exp(-9)
 ADD, REPLACE = AddRemove(), ReplaceOne()

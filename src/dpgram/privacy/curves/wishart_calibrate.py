@@ -1,16 +1,15 @@
-"""The least ridge, the largest sketch and the fewest degrees of freedom that meet a guarantee."""
+"""The least ridge and the largest sketch that meet a guarantee."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dpgram.errors import GuaranteeError
-from dpgram.privacy.adjacency import AddRemove, Adjacency
+from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.search import greatest, least_integer
 from dpgram.privacy.curves.wishart import (
     DEGREES_AT_MOST,
     AdaptiveCurve,
-    AdditiveWishartCurve,
     InverseWishartCurve,
     SketchCurve,
 )
@@ -40,18 +39,6 @@ def sketch_degrees_at_most(guarantee: Guarantee, adjacency: Adjacency, *, ratio:
         return degrees >= _LIMIT or not guarantee.met_by(curve)
 
     return least_integer(too_many, start=1, limit=_LIMIT) - 1
-
-
-def wishart_degrees_at_least(guarantee: Guarantee, adjacency: Adjacency, *, ratio: float) -> int:
-    """The least m = k − d + 1 for additive Wishart noise with τ = R²/s² given."""
-    _check_approximate(guarantee)
-
-    def enough(degrees: int) -> bool:
-        return guarantee.met_by(
-            AdditiveWishartCurve(adjacency=adjacency, degrees=float(degrees), ratio=ratio)
-        )
-
-    return least_integer(enough, start=2 if isinstance(adjacency, AddRemove) else 3, limit=_LIMIT)
 
 
 def adaptive_ratio_at_most(
