@@ -15,7 +15,7 @@ from dpgram.privacy.curves.wishart import DEGREES_AT_MOST, AdditiveWishartCurve
 def wishart_degrees_at_least(guarantee: Guarantee, adjacency: Adjacency, *, ratio: float) -> int:
     """The least m = k − d + 1 for additive Wishart noise with τ = R²/s² given."""
     if guarantee.pure:
-        raise GuaranteeError("Wishart noise gives no pure guarantee", got="delta = 0", limit="delta > 0")
+        raise GuaranteeError("the Wishart family has no pure form", got="delta = 0", limit="delta > 0")
 
     def enough(degrees: int) -> bool:
         return guarantee.met_by(
