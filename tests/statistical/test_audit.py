@@ -309,7 +309,7 @@ def test_neighbours_are_neighbours_and_nearly_the_worst(relation: str, width: in
 def test_refusals() -> None:
     where = facts("add-remove")
     mechanism = Gaussian().calibrated(LOOSE, where)
-    with pytest.raises(GuaranteeError, match="more runs"):
+    with pytest.raises(GuaranteeError, match="too few runs"):
         run(mechanism, where, 10)
     with pytest.raises(GuaranteeError, match="delta"):
         run(mechanism, where, 200, delta=1.0)

@@ -135,5 +135,17 @@ def _refined(
         noise = sum(cost / precision for cost, precision in zip(costs, precisions, strict=True))
         return math.log(noise) + 2.0 * math.log(adjacency.stacked_mu(x_norm, y_bound, precisions))
 
-    found = minimize(objective, start[1:], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13})
-    return [start[0], *map(float, found.x)]
+    def search(at: list[float], simplex: list[list[float]] | None = None) -> tuple[float, list[float]]:
+        options = {"xatol": 1e-9, "fatol": 1e-13, "initial_simplex": simplex}
+        found = minimize(objective, at, method="Nelder-Mead", options=options)
+        return float(found.fun), [float(place) for place in found.x]
+
+    lowest, place = search(start[1:])
+    # The objective has edges, on which a simplex can collapse before it is at the bottom: begin again there
+    # with a large one, until that gains nothing.
+    while True:
+        x, y = place
+        again, other = search(place, [[x, y], [x + 1.0, y], [x, y + 1.0]])
+        if again > lowest - 1e-10:
+            return [start[0], *place]
+        lowest, place = again, other
