@@ -40,18 +40,18 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
     """
     if isinstance(cells.type, IdType):
         return cells.storage
-    return _without_empty(_read(cells, column, _texts))
+    return _without_empty(_read(cells, column))
 
 
-def _read(cells: pa.Array, column: str, texts: Reader) -> pa.LargeStringArray:
+def _read(cells: pa.Array, column: str) -> pa.LargeStringArray:
     if getattr(cells.type, "extension_name", "") == "arrow.uuid":
         return _uuids(cells.storage)
     (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
     if pa.types.is_dictionary(cells.type):
         indices = cells.indices.cast(pa.int64())
-        return _read(cells.dictionary, column, texts).take(indices)
+        return _read(cells.dictionary, column).take(indices)
     if _is_text(cells.type):
-        return texts(cells)
+        return _texts(cells)
     if pa.types.is_binary_view(cells.type):
         cells = cells.cast(pa.large_binary())
     read = next((read for test, read in _READERS.items() if test(cells.type)), None)
