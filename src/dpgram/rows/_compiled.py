@@ -217,6 +217,12 @@ def _scale(a: Floats, factor: Floats) -> None:
 
 
 @compiled
+def _multiply(a: Floats, scale: float) -> None:
+    for i in range(a.shape[0]):
+        a[i] *= scale
+
+
+@compiled
 def _add_rounded_squares(a: Floats, total: Floats) -> None:
     for i in range(a.shape[0]):
         q = np.rint(a[i])
@@ -361,6 +367,15 @@ def _keep(out: Floats, left_out: Bytes, first: int, kept: int) -> int:
 
 
 @compiled
+def _keep_norms(norms: Floats, left_out: Bytes, first: int, kept: int) -> None:
+    end = kept
+    for i in range(left_out.shape[0]):
+        if left_out[i] == 0:
+            norms[end] = norms[first + i]
+            end += 1
+
+
+@compiled
 def _fill(
     raw: Floats,
     start: int,
@@ -477,6 +492,74 @@ def encode_rows(
         # Nothing moves unless a row is left out here, or was before, and there is a gap to close.
         whole = kept == first and _count(left_out) == 0
         kept = last if whole else _keep(out, left_out, first, kept)
+    return kept
+
+
+@compiled
+def fill_rows(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+) -> None:
+    unused = np.empty(_TILE, np.float64)
+    for first in range(0, count, _TILE):
+        last = min(first + _TILE, count)
+        size = last - first
+        absent, norms = missing[first:last], unused[:size]
+        for i in range(size):
+            absent[i] = 0
+        start = first
+        if rows.shape[0]:
+            _transpose(rows[first:last], raw)
+            start = 0
+        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, False, norms)
+        _derive(sources, scales, derived, steps, out, first, last, norms)
+        for j in range(out.shape[0]):
+            _round(out[j, first:last])
+
+
+@compiled
+def finish_rows(
+    count: int,
+    scale: float,
+    drop: bool,
+    units: Integers,
+    weights: Floats,
+    missing: Bytes,
+    counts: Integers,
+    norms: Floats,
+    out: Floats,
+) -> int:
+    over, nothing = np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
+    factors, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
+    kept = 0
+    for first in range(0, count, _TILE):
+        last = min(first + _TILE, count)
+        size = last - first
+        squares, factor, own = norms[first:last], factors[:size], units[first:last]
+        left_out = missing[first:last] if drop else nothing[:size]
+        _set(squares, 0.0)
+        for j in range(out.shape[0]):
+            a = out[j, first:last]
+            _multiply(a, scale)
+            _add_squares(a, squares)
+        for i in range(size):
+            factor[i] = squares[i]
+        _factors(factor, True, own, weights[first:last], left_out, counts)
+        _round_within(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
+        if kept < first or _count(left_out):
+            _keep_norms(norms, left_out, first, kept)
+            kept = _keep(out, left_out, first, kept)
+        else:
+            kept = last
     return kept
 
 

@@ -259,6 +259,59 @@ def encode_rows(
     return kept
 
 
+def fill_rows(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+) -> None:
+    cells, lines = raw[:, :count], out[:, :count]
+    if len(rows):
+        cells[:] = rows[:count].T
+    absent = missing[:count].view(np.bool_)
+    absent[:] = False
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        for _ in _fill(cells, sources, scales, constant, absent, counts, lines):
+            pass
+        for _ in _derive(sources, scales, derived, steps, lines):
+            pass
+        np.rint(lines, out=lines)
+
+
+def finish_rows(
+    count: int,
+    scale: float,
+    drop: bool,
+    units: Integers,
+    weights: Floats,
+    missing: Bytes,
+    counts: Integers,
+    norms: Floats,
+    out: Floats,
+) -> int:
+    lines, squares = out[:, :count], norms[:count]
+    lines *= scale
+    squares[:] = _squares(lines)
+    left_out = missing[:count].view(np.bool_) if drop else np.zeros(count, np.bool_)
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        factor = _factors(squares, True, units, weights, left_out, counts)  # noqa: FBT003  (as in the loops)
+        limits = ROW_NORM_SQUARED // units if len(units) else np.full(count, ROW_NORM_SQUARED)
+        _round_within(lines, factor, limits.astype(np.float64))
+    if not left_out.any():
+        return count
+    kept = count - int(np.count_nonzero(left_out))
+    out[:, :kept] = lines[:, ~left_out]
+    norms[:kept] = squares[~left_out]
+    return kept
+
+
 def mixed(values: Hashes) -> Hashes:
     """A fixed permutation of 64 bits in which every input bit moves every output bit."""
     with np.errstate(over="ignore"):

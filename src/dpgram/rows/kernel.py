@@ -74,6 +74,42 @@ class Kernel(Protocol):
         `counts` is added to.
         """
 
+    def fill_rows(
+        self,
+        rows: Floats,
+        raw: Floats,
+        count: int,
+        sources: Integers,
+        scales: Floats,
+        derived: Integers,
+        steps: Floats,
+        constant: float,
+        missing: Bytes,
+        counts: Integers,
+        out: Floats,
+    ) -> None:
+        """The first half of `encode_rows`: cells in the lines of `out`, rounded, neither clipped nor dropped.
+
+        `missing` is set to 1 where a row lacks something, else to 0.
+        """
+
+    def finish_rows(
+        self,
+        count: int,
+        scale: float,
+        drop: bool,
+        units: Integers,
+        weights: Floats,
+        missing: Bytes,
+        counts: Integers,
+        norms: Floats,
+        out: Floats,
+    ) -> int:
+        """The second half, for lines in other coordinates: multiply by `scale`, clip, weigh, round, drop.
+
+        Gives how many rows were kept; `norms` has their squared lengths before anything was clipped.
+        """
+
     def round_lines(self, lines: Floats, factor: Floats, limit: int) -> None:
         """The encoder's rounding for lines that something else has filled, in place: |q|² ≤ limit, exactly.
 
