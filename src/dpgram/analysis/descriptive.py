@@ -104,7 +104,7 @@ def _gram_with_rows(release: Document) -> Matrix:
         raise AnalysisError(
             "this release has no constant column, so it has no means", remedy="Publish with constant=True"
         )
-    gram = _moments(release).consistent_gram
+    gram = _moments(release).encoded_gram
     if gram[0, 0] <= 0:
         raise AnalysisError(
             "the noise is larger than the whole table: the noisy number of rows is not positive",

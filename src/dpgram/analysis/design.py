@@ -77,9 +77,9 @@ class Design:
         """β in original units."""
         return np.asarray(self.to_original @ beta + self.offset)
 
-    def from_encoded(self, function: Vector, moments: Moments) -> Vector:
-        """The β of the function a ↦ function·a, which must lie in the span of the terms."""
-        vectors, wanted = moments.project(self.vectors), moments.project(function)
+    def from_measured(self, function: Vector, moments: Moments) -> Vector:
+        """The β of a function where the matrix was measured, which must lie in the span of the terms."""
+        vectors, wanted = moments.project(self.vectors), moments.within(function)
         return np.asarray(np.linalg.lstsq(vectors, wanted, rcond=None)[0])
 
 

@@ -1,7 +1,8 @@
-"""What an analyst knows: G̃ = G + N in encoded units, the law of N, and the linear facts every table obeys.
+"""What an analyst knows: G̃ = G + N where it was measured, the law of N, and the linear facts tables obey.
 
-In encoded units the noise is the same in every direction, so estimation happens there and only results are
-moved to original units. One fact is worth using: the levels of a categorical column add up to the constant
+The matrix is that of the rows u = T v: of the encoded columns v themselves or, in an adaptive release, of
+published coordinates. There the noise is the same in every direction, so estimation happens there and only
+results are moved to original units. A function f·v of the encoded row is (Lᵀf)·u with L = T⁻¹. One fact is worth using: the levels of a categorical column add up to the constant
 column in every row, so G·u = 0 for u = e_constant/w₀ − Σ e_level/w. With P the projection onto the complement
 of all such u, P G P = G while P N P has less noise: that is the least-squares estimate under this constraint,
 and it keeps the shape of the noise (orthogonally invariant laws stay what they are on the range of P).
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.clip import ClipCounts, clip_counts
 from dpgram.document.measurements import learnt_bounds, unresolved
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.errors import AnalysisError
@@ -153,7 +155,7 @@ class EncodedNoise:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Moments:
-    """One noisy Gram matrix in encoded units, with the public facts needed to use it.
+    """One noisy Gram matrix in the coordinates where it was measured, with the public facts needed to use it.
 
     Without slots, so that what every analysis starts from is computed once.
     """
@@ -162,6 +164,10 @@ class Moments:
     schema: Schema
     noise: EncodedNoise
     radius: float
+    lift: Matrix | None = None
+    """Lᵀ: from functions of the encoded row to functions of u; none where these are the same."""
+    clip: ClipCounts | None = None
+    """What the clip took from rows in coordinates of their own, where that was counted."""
     complete_groups: bool = True
     """Whether in every row the levels of each categorical column add up to one."""
     public_rows: int | None = None
@@ -187,7 +193,7 @@ class Moments:
         if isinstance(source, Moments):
             return source
         refuse_beyond_floats(source.schema)
-        unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
+        unit, gram, law = cell_unit(source.radius), source.measured_matrix, source.noise
         size = float(np.abs(gram).max())
         _refuse_beyond_floats(unit, size)
         # A law that depends on the matrix is looked at from the published one, always with the same seed.
@@ -201,6 +207,8 @@ class Moments:
             schema=source.schema,
             noise=noise,
             radius=source.radius,
+            lift=None if source.coordinates is None else source.coordinates.inverse.T,
+            clip=clip_counts(source),
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,
@@ -212,7 +220,9 @@ class Moments:
 
     @property
     def clipped(self) -> bool:
-        """Whether the radius is below the largest norm the schema allows, so that long rows count less."""
+        """Whether rows may have been scaled down, so that long ones count less."""
+        if self.lift is not None:
+            return self.clip is None or self.clip.lost > 0.0
         return self.radius**2 < self.schema.max_norm_squared * (1.0 - CLIP_SLACK)
 
     @cached_property
@@ -222,7 +232,7 @@ class Moments:
 
     @cached_property
     def known_null_space(self) -> Matrix:
-        """Orthonormal columns u with G·u = 0 in every table: a group's levels add up to the constant."""
+        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant."""
         schema, width = self.schema, self.schema.width
         groups = [schema.indices(column.name) for column in schema.columns if column.group_levels]
         if not self.complete_groups or not groups:
@@ -234,7 +244,10 @@ class Moments:
             ones[0, :] = -1.0 / self.weights[0]
         else:  # no constant: two groups agree with each other
             ones = ones[:, 1:] - ones[:, :1]
-        return np.asarray(np.linalg.qr(ones)[0])
+        return np.asarray(np.linalg.qr(self._lifted(ones))[0])
+
+    def _lifted(self, functions: Matrix) -> Matrix:
+        return functions if self.lift is None else self.lift @ functions
 
     @cached_property
     def consistent_gram(self) -> Matrix:
@@ -258,19 +271,31 @@ class Moments:
         gram = gram - (gram @ null) @ null.T
         return np.asarray((gram + gram.T) / 2.0)
 
+    @cached_property
+    def encoded_gram(self) -> Matrix:
+        """The consistent Gram matrix as that of the encoded columns; its noise is not the same everywhere."""
+        if self.lift is None:
+            return self.consistent_gram
+        back = self.lift.T @ self.consistent_gram @ self.lift
+        return np.asarray((back + back.T) / 2.0)
+
     def project(self, vectors: Matrix) -> Matrix:
-        """P v for each column v.
+        """P Lᵀv for each function v of the encoded row: as functions where the matrix was measured.
 
         >>> import numpy as np
         >>> from dpgram.analysis import Moments
         >>> Moments.of(release).project(np.eye(5))[2].round(2) + 0.0
         array([ 0.33,  0.  ,  0.67, -0.33,  0.  ])
         """
+        return self.within(self._lifted(vectors))
+
+    def within(self, functions: Matrix) -> Matrix:
+        """P f for functions of u: without what every table has as zero."""
         null = self.known_null_space
-        return np.asarray(vectors - null @ (null.T @ vectors))
+        return np.asarray(functions - null @ (null.T @ functions))
 
     def constant_vector(self) -> Vector | None:
-        """v with v·a = 1 for every row a; nothing when no column of the schema says so.
+        """f with f·v = 1 for every encoded row v; nothing when no column of the schema says so.
 
         >>> from dpgram.analysis import Moments
         >>> Moments.of(release).constant_vector()
@@ -294,7 +319,8 @@ class Moments:
         constant = self.constant_vector()
         if constant is None:
             return None if self.public_rows is None else float(self.public_rows)
-        return float(constant @ self.consistent_gram @ constant)
+        held = self.project(constant)
+        return float(held @ self.consistent_gram @ held)
 
 
 def _refuse_beyond_floats(*sizes: float) -> None:

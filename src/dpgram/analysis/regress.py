@@ -94,7 +94,7 @@ def regress(
         penalty=fitted.penalty,
         repair=fitted.repair,
         effective_parameters=fitted.effective,
-        values=design.coefficients(design.from_encoded(fitted.function, moments)),
+        values=design.coefficients(design.from_measured(fitted.function, moments)),
         function=fitted.function,
         cautions=(*fitted.cautions, *_wide_cautions(moments, design)),
     )
@@ -153,7 +153,9 @@ def _ridge(moments: Moments, design: Design, options: _Options) -> _Fitted:
     problem = by_column(moments, design, repair)
     width = len(problem.gram_xx)
     penalty = moments.noise.expected_norm(width) if options.alpha is None else options.alpha
-    penalised = problem.gram_xx + penalty * np.eye(width)
+    # A penalty from the noise follows its shape; one that was given is the same for every encoded column.
+    shape = np.eye(width) if options.alpha is not None else problem.basis.T @ problem.basis
+    penalised = problem.gram_xx + penalty * (np.eye(width) if moments.lift is None else shape)
     theta = _least_squares(penalised, problem.gram_xy)
     return _Fitted(function=problem.function(theta), penalty=penalty, repair=repair)
 

@@ -224,6 +224,6 @@ def _noise_aware_regression(moments: Moments, target: str, sums: NoisySums, *, i
         penalty=0.0,
         repair="subtract-mean",
         effective_parameters=fit.effective_parameters + float(problem.centred),
-        values=design.coefficients(design.from_encoded(function, moments)),
+        values=design.coefficients(design.from_measured(function, moments)),
         function=function,
     )

@@ -45,6 +45,7 @@ class Gaussian(Mechanism):
     gaussian: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
+    adaptive: ClassVar[bool] = True
     quick: ClassVar[bool] = True
 
     def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedGaussian:

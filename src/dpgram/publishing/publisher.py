@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Literal, Unpack, final
 from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
+from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
+from dpgram.publishing._adaptive import AdaptiveCalibration, adapt, adaptive_family, calibrate_adaptive
 from dpgram.publishing._learning import (
     LearningCalibration,
     LearntFacts,
@@ -48,7 +50,7 @@ from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
-    from dpgram.engines.passes import Pass, Sums
+    from dpgram.engines.passes import Sums
     from dpgram.engines.threads import Progress
 
 
@@ -77,7 +79,7 @@ def publish(
     delta: float,
     ledger: LedgerLike | None = None,
     rows: Rows = EVERY_ROW,
-    adaptive: bool | Adaptive = False,
+    adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = "auto",
     adjacency: AdjacencyName = "add-remove",
     engine: str | Engine = "auto",
@@ -212,7 +214,11 @@ def published(
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)
-    if request.split:
+    family = adaptive_family(request, currency)
+    if family is not None:
+        adaptive = calibrate_adaptive(request, family)
+        program, price = order.adaptive(adaptive), adaptive.price
+    elif request.split:
         calibration = calibrate_learning(request, currency)
         if request.expected is not None:
             # Units are never more than rows: too few rows are too few units as well.
@@ -328,6 +334,45 @@ class _Order:
             )
         return releases
 
+    def adaptive(self, calibration: AdaptiveCalibration) -> Program[tuple[Release, ...]]:
+        """Histograms, a rough matrix, and the matrix in coordinates that follow from them."""
+
+        def before(work: Pass, sums: Sums) -> None:
+            self._warn_of_delta(work, sums)
+            if self.report is not None:
+                # Before the charge: a report that fails must not cost a release that was paid for.
+                self.report(
+                    CuratorReport(
+                        counts=PolicyCounts(rows_read=work.rows_read(sums)),
+                        mechanism="gaussian" if calibration.family == "gaussian" else "matrix-laplace",
+                        reason="histograms come first",
+                        price=describe(calibration.price),
+                        seconds=time.perf_counter() - self.started,
+                    )
+                )
+
+        adapted = yield from adapt(calibration, before)
+        terms, clips = adapted.terms, [clip for clip in adapted.clips if clip is not None]
+        rules = replace(self.request.rules, schema=adapted.schema)
+        matrices = tuple(one.measurement for one in terms)
+        seen: list[Sums] = []
+        answer = yield Stage(
+            work=Pass(rules=rules, statistics=tuple(one.statistic for one in (*matrices, *clips))),
+            measurements=(*matrices, *clips),
+            charge=adapted.charge,
+            look=seen.append,
+        )
+        counted = iter(answer.published[len(matrices) :])
+        measured = [
+            found if clip is None else (*found, next(counted))
+            for found, clip in zip(adapted.measured, adapted.clips, strict=True)
+        ]
+        releases = self._releases(terms, answer, measured)
+        for sums in seen:
+            for (one, level), found in zip(self._parts(terms), sums, strict=False):
+                self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
+        return releases
+
     def _parts(self, terms: Sequence[ReleaseTerms]) -> list[tuple[ReleaseTerms, str | None]]:
         """Every release: a block, and in it a group."""
         return [(one, level) for one in terms for level in self.request.rules.groups]
@@ -360,6 +405,7 @@ class _Order:
                         block=one.block,
                         survey_weight=rules.weight,
                         measurements=measured[place] or None,
+                        coordinates=one.encoder.coordinates,
                     )
                 )
         return tuple(releases)

@@ -1,0 +1,476 @@
+"""The adaptive release: histograms, a rough matrix, then the matrix in coordinates that follow from them.
+
+    levels, octaves       where the schema leaves something open
+    histograms            of every column: where it lies, how much it varies, what was lost
+    first matrix          standardised columns, rows clipped: which columns go together
+    clip, matrix          whitened columns, rows clipped by their length there
+
+Every stage uses what the ones before it published, and public facts, nothing else. μ² = Σ μᵢ² (or ε = Σ εᵢ),
+fixed before a row is read; a share that turns out not to be needed goes to the matrix. What could stop the
+publication (open columns that noise hides, columns that are mostly unreadable) is charged first, the rest
+only if it goes on. Proofs: proofs/adaptive.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
+
+from dpgram.document.fields import (
+    LevelHistogram,
+    MeasuredHistograms,
+    MeasuredLevels,
+    MeasuredMatrix,
+    MeasuredOctaves,
+    Measurements,
+)
+from dpgram.document.measurements import histogram_rows, level_count, number_bounds
+from dpgram.document.octaves import OctaveRun
+from dpgram.engines.passes import Pass
+from dpgram.errors import GuaranteeError, LearningError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.mechanisms import Auto, CalibratedMechanism, Gaussian, MatrixLaplace, PublicFacts
+from dpgram.privacy.accountant import (
+    ApproximateEvent,
+    Currency,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    composed,
+    describe,
+)
+from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts
+from dpgram.privacy.curves.calibrate import discrete_mu_at_most
+from dpgram.privacy.exact_sums import float_up, root_up
+from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.publishing._coordinates import radius, rank, signal, standardising, whitening
+from dpgram.publishing._learning import count_noise
+from dpgram.publishing.measurements.counts import Octaves
+from dpgram.publishing.measurements.gram import FirstGram
+from dpgram.publishing.measurements.histograms import Clip, Histograms, looks_at
+from dpgram.publishing.measurements.levels import Levels
+from dpgram.publishing.publication import Program, Stage
+from dpgram.publishing.request import Request
+from dpgram.publishing.terms import ReleaseTerms, numbered_blocks, own_guarantee
+from dpgram.rows.encoder import Encoder
+from dpgram.sums.histograms import HistogramColumn
+
+if TYPE_CHECKING:
+    from dpgram.engines.passes import Sums
+    from dpgram.publishing.measurements.base import Measurement
+    from dpgram.schema import Schema
+
+Family: TypeAlias = Literal["gaussian", "pure"]
+_SLACK: Final = 1.0 - 2.0**-40
+"""What is left free for rounding, so that all parts together never cost more than the whole."""
+SURE_LOSS: Final = 4.0
+"""Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveCalibration:
+    """Every price of the event, fixed before a row is read: public facts only."""
+
+    request: Request
+    family: Family
+    whole: float
+    """μ² or ε of everything."""
+    levels: CountNoise | None
+    octaves: CountNoise | None
+    level_delta: float
+    first_price: Fraction
+    """Of levels, octaves and histograms, at most."""
+    guarantee: Guarantee
+    gaussian: GaussianDP | None
+
+    @property
+    def law(self) -> CountLaw:
+        return "discrete-gaussian" if self.family == "gaussian" else "discrete-laplace"
+
+    @property
+    def rest(self) -> Fraction:
+        """What is left for the matrices and the counts of the clip."""
+        return Fraction(self.whole * _SLACK) - self.first_price
+
+    @property
+    def units_changed(self) -> int:
+        """1 under add/remove, 2 under replace-one."""
+        return self.request.adjacency.units_changed
+
+    @property
+    def charges(self) -> tuple[Event, Event]:
+        """What could stop the publication, then the rest."""
+        leak = [ApproximateEvent(epsilon=0.0, delta=self.level_delta)] if self.level_delta else []
+        return composed([self.event(self.first_price), *leak]), self.event(self.rest)
+
+    @property
+    def price(self) -> Event:
+        """Both charges together."""
+        return composed(self.charges)
+
+    def event(self, price: Fraction) -> Event:
+        if self.family == "gaussian":
+            return GaussianEvent(mu=root_up(price))
+        return PureEvent(epsilon=float_up(price))
+
+    def mechanism(self, price: float, facts: PublicFacts) -> CalibratedMechanism:
+        """The noise of a matrix at this price."""
+        if self.family == "gaussian":
+            return Gaussian().of_mu_squared(price, facts)
+        return MatrixLaplace().calibrated(Guarantee(price), facts)
+
+    def mu(self, width: int) -> float:
+        """The μ of Gaussian noise as large as that of one matrix at the whole price."""
+        if self.family == "gaussian":
+            return math.sqrt(self.whole / self.units_changed)
+        return self.whole / (self.units_changed * math.sqrt(width + 1.0))
+
+
+def adaptive_family(request: Request, currency: Currency | None) -> Family | None:
+    """How the noise of two matrices composes under what was asked for; nothing where there is to be one."""
+    if not request.split.histograms:
+        return None
+    asked = request.mechanism
+    if isinstance(asked, Auto):
+        return "pure" if request.guarantee.pure or currency == "epsilon" else "gaussian"
+    return "gaussian" if asked.gaussian else "pure"
+
+
+def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
+    """Prices such that all parts together keep the guarantee, exactly. Reads no data.
+
+    Proof: proofs/adaptive.md#adaptive-composition.
+    """
+    guarantee, split, schema = request.guarantee, request.split, request.rules.schema
+    level_delta = split.levels * guarantee.delta
+    whole = guarantee.epsilon
+    if family == "gaussian":
+        whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
+    law: CountLaw = "discrete-gaussian" if family == "gaussian" else "discrete-laplace"
+    units_changed = request.adjacency.units_changed
+    numbers = {"levels": len(schema.without_levels), "octaves": len(schema.unbounded)}
+    noises = {
+        "levels": count_noise(law, split.levels * whole, numbers["levels"], units_changed),
+        "octaves": count_noise(law, split.bounds * whole, numbers["octaves"], units_changed),
+    }
+    paid = [
+        price_of_counts(law, noise.scale, histograms=numbers[part], units_changed=units_changed)
+        for part, noise in noises.items()
+        if noise is not None
+    ]
+    first_price = sum(paid, Fraction(0)) + Fraction(split.histograms * whole)
+    if split.levels and level_delta == 0.0:
+        raise GuaranteeError("so small a share of delta cannot pay for levels", got=f"{level_delta:g}")
+    return AdaptiveCalibration(
+        request=request,
+        family=family,
+        whole=whole,
+        level_delta=level_delta,
+        first_price=first_price,
+        guarantee=Guarantee(guarantee.epsilon, level_delta) if family == "pure" else guarantee,
+        gaussian=GaussianDP(math.sqrt(whole)) if family == "gaussian" and not level_delta else None,
+        **noises,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapted:
+    """What is known before the last matrix is measured. All of it is published."""
+
+    schema: Schema
+    terms: tuple[ReleaseTerms, ...]
+    """Of the matrix, or of each block."""
+    clips: tuple[Clip | None, ...]
+    measured: tuple[Measurements, ...]
+    """What each block's release records, in order; the counts of the clip come with the matrix."""
+    charge: Event | None
+    """What is still to be charged."""
+
+
+def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None]) -> Program[Adapted]:
+    """Stage after stage, each from what the earlier ones published.
+
+    Proof: proofs/adaptive.md#adaptive-composition.
+    """
+    request = calibration.request
+    schema = request.rules.schema
+    first_charge, rest_charge = calibration.charges
+    charge: Event | None = first_charge
+    measured: list[Any] = []
+    opened = tuple(_open_measurements(calibration))
+    if opened:
+        answer = yield _stage(calibration, schema, opened, charge, inspect)
+        measured += answer.published
+        charge = None
+        schema = _closed(calibration, schema, measured)
+    counted = _histograms(calibration, schema)
+    answer = yield _stage(calibration, schema, (counted,), charge, inspect)
+    (histograms,) = answer.published
+    measured.append(histograms)
+    _refuse_lost(calibration, histograms)
+    rows = max(float(answer.public_rows or histogram_rows(histograms)), 1.0)
+    blocks = _blocks(calibration, schema, histograms, rows)
+    firsts = tuple(block.first for block in blocks if block.first is not None)
+    charge = rest_charge
+    if firsts:
+        answer = yield _stage(calibration, schema, firsts, charge, inspect)
+        charge = None
+        found = iter(answer.published)
+        blocks = tuple(block if block.first is None else block.whitened(next(found)) for block in blocks)
+    own = [block.terms() for block in blocks]
+    return Adapted(
+        schema=schema,
+        terms=tuple(own)
+        if request.blocks == 1
+        else numbered_blocks(own, calibration.guarantee, calibration.gaussian),
+        clips=tuple(block.clip() for block in blocks),
+        measured=tuple((*measured, *([] if block.seen is None else [block.seen])) for block in blocks),
+        charge=charge,
+    )
+
+
+def _open_measurements(calibration: AdaptiveCalibration) -> Iterator[Measurement]:
+    schema, split = calibration.request.rules.schema, calibration.request.split
+    if calibration.levels is not None:
+        yield Levels(
+            noise=calibration.levels,
+            share=split.levels,
+            units_changed=calibration.units_changed,
+            delta=calibration.level_delta,
+            columns=schema.without_levels,
+        )
+    if calibration.octaves is not None:
+        yield Octaves(
+            noise=calibration.octaves,
+            share=split.bounds,
+            units_changed=calibration.units_changed,
+            columns=schema.unbounded,
+        )
+
+
+def _closed(calibration: AdaptiveCalibration, schema: Schema, measured: list[Any]) -> Schema:
+    """The schema with the levels and the coarse bounds that were found."""
+    for each in measured:
+        if isinstance(each, MeasuredLevels):
+            schema = schema.with_levels({found.column: found.levels for found in each.columns})
+        if isinstance(each, MeasuredOctaves):
+            bounds = {}
+            for found in each.columns:
+                if not found.cells:
+                    raise _hidden(calibration, found.column)
+                last = found.first + len(found.cells) - 1
+                bounds[found.column] = OctaveRun(first=found.first, last=last).bounds
+            schema = schema.with_bounds(bounds)
+    return schema
+
+
+def _hidden(calibration: AdaptiveCalibration, column: str) -> LearningError:
+    paid = calibration.charges[0]
+    return LearningError(
+        f"noise hides the values of column {column!r}: no power of two holds enough of them",
+        remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
+        spent=paid,
+        cost=f"{describe(paid)}, of what the whole release would have cost",
+    )
+
+
+def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
+    columns = tuple(
+        HistogramColumn(name=column.name, bounds=number_bounds(column), levels=level_count(column))
+        for column in schema.columns_read
+    )
+    looks = looks_at(calibration.law)
+    drawn = sum(1 if column.bounds is None else looks for column in columns)
+    share = calibration.request.split.histograms
+    noise = count_noise(calibration.law, share * calibration.whole * _SLACK, drawn, calibration.units_changed)
+    if noise is None:
+        raise GuaranteeError("histograms need a share of the budget", got=f"{share:g}")
+    return Histograms(noise=noise, share=share, units_changed=calibration.units_changed, columns=columns)
+
+
+def _refuse_lost(calibration: AdaptiveCalibration, measured: MeasuredHistograms) -> None:
+    """Stop where noisy counts show beyond doubt that most of a column cannot be read."""
+    limit = calibration.request.split.loss_at_most
+    noise, rows = CountNoise(law=measured.law, scale=measured.scale), max(histogram_rows(measured), 1.0)
+    for each in measured.columns:
+        looks = [each.lost] if isinstance(each, LevelHistogram) else [look.lost for look in each.looks]
+        lost = sum(sum(int(cell) for cell in cells[:2]) for cells in looks) / len(looks) / ROW_NORM_SQUARED
+        doubt = SURE_LOSS * noise.deviation * math.sqrt(2.0 / len(looks))
+        if lost - doubt > limit * rows:
+            paid = calibration.charges[0]
+            raise LearningError(
+                f"most values of column {each.column!r} are missing, unreadable or of no declared level",
+                got=f"about {min(lost / rows, 1.0):.0%} of all rows, as far as noisy counts can tell",
+                limit=f"{limit:.0%} (Adaptive(loss_at_most=…))",
+                remedy="Run check, which says what is wrong with it and which line of the schema would mend it",
+                spent=paid,
+                cost=f"{describe(paid)}, of what the whole release would have cost",
+            )
+
+
+def _stage(
+    calibration: AdaptiveCalibration,
+    schema: Schema,
+    measurements: tuple[Measurement, ...],
+    charge: Event | None,
+    inspect: Callable[[Pass, Sums], None],
+) -> Stage:
+    work = Pass(
+        rules=replace(calibration.request.rules, schema=schema),
+        statistics=tuple(one.statistic for one in measurements),
+    )
+    return Stage(
+        work=work, measurements=measurements, charge=charge, inspect=lambda sums: inspect(work, sums)
+    )
+
+
+def two_matrices(family: Family, rows: float, mu: float, width: int) -> bool:
+    """Whether a rough matrix before the last one pays, from what is public or published."""
+    return signal(rows, mu, width) >= WHITEN_FROM[family]
+
+
+WHITEN_FROM: Final[dict[Family, float]] = {"gaussian": 0.0, "pure": 20.0}
+"""n̂μ/d^1.5 from which on two matrices are better than one."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BlockPlan:
+    """One block of columns, or all of them: its share of what is left, and its coordinates so far."""
+
+    calibration: AdaptiveCalibration
+    encoder: Encoder
+    price: float
+    """μ² or ε of its matrices and its counts of the clip."""
+    rows: float
+    """n̂ of one group."""
+    reason: str
+    two: bool
+    seen: MeasuredMatrix | None = None
+
+    @property
+    def facts(self) -> PublicFacts:
+        return self.calibration.request.facts(self.encoder)
+
+    @property
+    def first_price(self) -> float:
+        split = self.calibration.request.split
+        whole = 1.0 - split.histograms - split.bounds - split.levels
+        return self.price * split.first / whole if self.two else 0.0
+
+    @property
+    def clip_price(self) -> float:
+        split = self.calibration.request.split
+        whole = 1.0 - split.histograms - split.bounds - split.levels
+        return self.price * split.clip / whole
+
+    @property
+    def first(self) -> FirstGram | None:
+        if not self.two or self.seen is not None:
+            return None
+        return FirstGram(
+            encoder=self.encoder,
+            mechanism=self.calibration.mechanism(self.first_price, self.facts),
+            facts=self.facts,
+            share=self.first_price / self.calibration.whole,
+        )
+
+    def whitened(self, seen: MeasuredMatrix) -> _BlockPlan:
+        """The same with the coordinates that its first matrix shows."""
+        groups = len(self.calibration.request.rules.groups)
+        coordinates = whitening(seen, self.rows * groups)
+        return replace(self, seen=seen, encoder=replace(self.encoder, coordinates=coordinates))
+
+    def clip(self) -> Clip | None:
+        noise = count_noise(self.calibration.law, self.clip_price, 1, self.calibration.units_changed)
+        if noise is None:
+            return None
+        return Clip(
+            noise=noise,
+            share=self.clip_price / self.calibration.whole,
+            units_changed=self.calibration.units_changed,
+            encoder=self.encoder,
+        )
+
+    def terms(self) -> ReleaseTerms:
+        """Of its last matrix, which gets all that is left."""
+        calibration, clip, facts = self.calibration, self.clip(), self.facts
+        before = Fraction(0)
+        if self.seen is not None:
+            before += _price_of(calibration, calibration.mechanism(self.first_price, facts).event(facts))
+        if clip is not None:
+            before += _price_of(calibration, clip.event)
+        mechanism = calibration.mechanism(float(Fraction(self.price) - before) * _SLACK, facts)
+        single = calibration.request.blocks == 1
+        if single:
+            guarantee, gaussian = calibration.guarantee, calibration.gaussian
+        else:
+            spent = before + calibration.first_price + _price_of(calibration, mechanism.event(facts))
+            guarantee, gaussian = own_guarantee(
+                calibration.request, calibration.family, spent, calibration.level_delta
+            )
+        return ReleaseTerms(
+            encoder=self.encoder,
+            facts=facts,
+            guarantee=guarantee,
+            mechanism=mechanism,
+            event=mechanism.event(facts),
+            gaussian=gaussian,
+            reason=self.reason,
+            rules=replace(calibration.request.rules, schema=self.encoder.schema),
+        )
+
+
+def _price_of(calibration: AdaptiveCalibration, event: Event) -> Fraction:
+    if isinstance(event, GaussianEvent):
+        return Fraction(event.mu) ** 2
+    if isinstance(event, PureEvent):
+        return Fraction(event.epsilon)
+    raise GuaranteeError(f"no price in the currency of {calibration.family} noise", got=describe(event))
+
+
+def _blocks(
+    calibration: AdaptiveCalibration, schema: Schema, histograms: MeasuredHistograms, rows: float
+) -> tuple[_BlockPlan, ...]:
+    """Budget shares of all blocks by their widths, for the least Σ d_b·σ_b²; rows by group."""
+    request = calibration.request
+    rows /= len(request.rules.groups)
+    schemas = schema.in_blocks()
+    power = 1.5 if calibration.family == "gaussian" else 4.0 / 3.0
+    costs = [float(one.width) ** power for one in schemas]
+    plans = []
+    for one, cost in zip(schemas, costs, strict=True):
+        width = rank(one)
+        mu = calibration.mu(width) * math.sqrt(cost / sum(costs))
+        two = bool(request.split.first) and two_matrices(calibration.family, rows, mu, width)
+        encoder = Encoder(
+            one,
+            clip=radius(rows, mu, width),
+            missing=request.rules.missing,
+            strict=request.rules.strict,
+            coordinates=standardising(one, histograms),
+        )
+        share = cost / sum(costs) * (1.0 if len(costs) == 1 else _SLACK)
+        plans.append(
+            _BlockPlan(
+                calibration=calibration,
+                encoder=encoder,
+                price=float(calibration.rest) * _SLACK * share,
+                rows=rows,
+                reason=_reason(request, two, share, len(costs)),
+                two=two,
+            )
+        )
+    return tuple(plans)
+
+
+def _reason(request: Request, two: bool, share: float, blocks: int) -> str:
+    how = "measured in coordinates that a first matrix showed" if two else "measured in standardised columns"
+    asked = "auto" if isinstance(request.mechanism, Auto) else "asked for by name"
+    part = "" if blocks == 1 else f", with {share:.1%} of what is left for the matrices"
+    return f"{asked}: {how}{part}"

@@ -1,0 +1,75 @@
+"""The coordinates of the matrices, from what was published before: standardise, then whiten.
+
+First u = T₀ v: every column less its centre, over its deviation, both from noisy histograms. Then, from the
+first noisy Gram matrix G₁ in these, S = G₁/n̂ with its eigenvalues held above the edge of the noise, and
+T = chol(S)⁻¹ T₀, so that columns which go together no longer do. Rows are clipped at R = c√d in either.
+proofs/adaptive.md
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.document.coordinates import Coordinates
+from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix
+from dpgram.lattice import cell_unit
+from dpgram.publishing._scales import scales
+from dpgram.schema import Schema
+
+Matrix = npt.NDArray[np.float64]
+
+RADIUS: Final = 0.45
+"""c = RADIUS·(n̂μ/d^1.5)^¼."""
+FLOOR: Final = 1.0
+"""The least eigenvalue of S, in edges 2σ₁√d/n̂ of the noise."""
+
+
+def standardising(schema: Schema, measured: MeasuredHistograms) -> Coordinates:
+    """T₀."""
+    known, width = scales(schema, measured), schema.width
+    transform = np.zeros((width, width))
+    for place, column in enumerate(schema.encoded):
+        if column.name not in known:
+            transform[place, place] = 1.0 / column.weight
+            continue
+        scale = known[column.name]
+        if schema.constant:
+            transform[place, place] = 1.0 / (scale.deviation * column.weight)
+            transform[place, 0] = -scale.centre / (scale.deviation * schema.encoded[0].weight)
+        else:
+            transform[place, place] = 1.0 / (math.hypot(scale.centre, scale.deviation) * column.weight)
+    return Coordinates.nearest(transform)
+
+
+def whitening(first: MeasuredMatrix, rows: float) -> Coordinates:
+    """T = chol(S)⁻¹ T₀."""
+    width = first.coordinates.width
+    gram = np.zeros((width, width))
+    gram[np.tril_indices(width)] = [int(cell) for cell in first.cells]
+    gram = (gram + np.tril(gram, -1).T) * cell_unit(first.radius)
+    deviation = first.noise.diagonal_sd * cell_unit(first.radius)
+    values, vectors = np.linalg.eigh(gram / rows)
+    edge = 2.0 * deviation * math.sqrt(width) / rows
+    held = np.maximum(values, max(FLOOR * edge, np.finfo(np.float64).tiny))
+    lower = np.linalg.cholesky((vectors * held) @ vectors.T)
+    return Coordinates.nearest(np.tril(np.linalg.solve(lower, first.coordinates.matrix)))
+
+
+def rank(schema: Schema) -> int:
+    """d: the number of encoded columns, less one for each group of levels that adds up to the constant."""
+    groups = sum(1 for column in schema.columns if column.group_levels)
+    return schema.width - (groups if schema.constant else max(groups - 1, 0))
+
+
+def signal(rows: float, mu: float, width: int) -> float:
+    """n̂μ/d^1.5: what a table of so many rows and columns tells through the noise."""
+    return max(rows, 1.0) * mu / width**1.5
+
+
+def radius(rows: float, mu: float, width: int) -> float:
+    """R = c√d, without a cap: the more rows there are, the fewer are clipped."""
+    return RADIUS * math.sqrt(math.sqrt(signal(rows, mu, width))) * math.sqrt(width)

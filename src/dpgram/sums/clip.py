@@ -1,0 +1,60 @@
+"""What a clip takes from rows in the coordinates of a matrix: a histogram of their lengths before it.
+
+48 equal bins of |u|²/R² from 0 to 1, then 16 of 1 − R²/|u|², the part of its weight that a longer row loses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.rows.encoder import Encoder
+from dpgram.sums.counts import CountsStatistic
+
+if TYPE_CHECKING:
+    from dpgram.rows.batch import CountedRows
+    from dpgram.rows.rules import RowRules
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+WITHIN: Final = 48
+BEYOND: Final = 16
+
+
+def clip_bins(lengths: Floats) -> Integers:
+    """The bin of each |u|²/R². Proof: proofs/adaptive.md#adaptive-clip."""
+    within = np.minimum((lengths * WITHIN).astype(np.int64), WITHIN - 1)
+    lost = 1.0 - 1.0 / np.maximum(lengths, 1.0)
+    beyond = WITHIN + np.minimum((lost * BEYOND).astype(np.int64), BEYOND - 1)
+    return np.where(lengths > 1.0, beyond, within)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClipStatistic(CountsStatistic):
+    """Lengths of rows in the encoder's coordinates, before its clip."""
+
+    encoder: Encoder
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 1, WITHIN + BEYOND
+
+    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
+        """The bin of each row; none for a row that the policy drops."""
+        encoder, source = self.encoder.batch_encoder(), rules.schema.source_columns
+        columns = [source.index(name) for name in self.encoder.schema.source_columns]
+        numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
+        found = np.full((1, len(chosen)), -1)
+        (usable,) = np.nonzero(encoder.usable(numbers.T))
+        chunks = [
+            clip_bins(chunk.lengths)
+            for chunk in encoder.encode_array(numbers[usable])
+            if chunk.lengths is not None
+        ]
+        found[0, usable] = np.concatenate(chunks) if chunks else []
+        return found
