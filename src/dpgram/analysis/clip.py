@@ -1,11 +1,15 @@
-"""What a clip took from the rows, from noisy counts of their lengths: the weight lost, and what is left.
+"""What a clip took from the rows, from noisy counts of their lengths: weight lost, and the sampling error left.
 
-A row of length |u| > R counts with weight R²/|u|². With m = min(|u|², R²), the length that is left,
+A row of length |u| > R counts with w² = R²/|u|², others with w² = 1. Least squares on rows so weighted is a
+regression of bounded influence: no row moves it by more than a row of length R can. Its sampling error is
+A⁻¹ E(w⁴e²xxᵀ) A⁻¹, which second moments do not give. With s²A for E(w²e²)E(w²xxᵀ)/E w², the factor between
+them is, where rows have the same law in every direction (d of them beside the constant),
 
-    lost = E(1 − R²/|u|²)₊,   kurtosis = d·E m² / ((d + 2)·(E m)²),
+    d/(d + 2) · E p²/(E p)² · E w²,   p = w²(|u|² − 1),
 
-where d is the number of coordinates. The second is 1 for normal rows without a clip and corrects the sampling
-error of least squares for rows of other lengths (inference.py).
+and where errors are independent of features and cause few of the clips, E(w⁴|u|²)/E(w²|u|²). The smaller of
+the two is used: each is too large where the other is right, and in simulations neither is too small
+(benchmarks/results/clip-factor.md).
 """
 
 from __future__ import annotations
@@ -35,12 +39,31 @@ class ClipCounts:
     """The part of all weight that the clip took."""
     clipped: float
     """The part of all rows that were longer than the radius."""
-    mean: float
-    """E min(|u|², R²)/R²."""
-    square: float
-    """E min(|u|², R²)²/R⁴."""
-    deviation: float
-    """Of the noise on one share."""
+    lost_sd: float
+    """The standard deviation of the noise in `lost`."""
+    shares: tuple[float, ...]
+    """Of all rows, by the length before the clip: 48 equal bins of |u|²/R², 16 of 1 − R²/|u|²."""
+
+    def sampling_factor(self, radius: float, width: int, *, constant: bool) -> float:
+        """By how much the clip, and lengths that differ, change s²A; 1 for normal rows without a clip."""
+        shares, weights, lengths = np.array(self.shares), 1.0 - _TAKEN, _LEFT * radius**2
+        within = np.maximum(lengths - weights, 0.0) if constant else lengths
+        directions = max(width - int(constant), 1)
+        alike = (
+            directions
+            / (directions + 2.0)
+            * float(shares @ within**2)
+            / max(float(shares @ within) ** 2, np.finfo(np.float64).tiny)
+            * float(shares @ weights)
+        )
+        independent = float(shares @ (weights * lengths)) / max(float(shares @ lengths), 1e-300)
+        return min(alike, independent, 1.0)
+
+
+_LEFT: Final = np.concatenate([(np.arange(WITHIN) + 0.5) / WITHIN, np.ones(BEYOND)])
+"""min(|u|², R²)/R² in the middle of each bin."""
+_TAKEN: Final = np.concatenate([np.zeros(WITHIN), (np.arange(BEYOND) + 0.5) / BEYOND])
+"""1 − w² there."""
 
 
 def clip_counts(release: Document) -> ClipCounts | None:
@@ -52,12 +75,10 @@ def clip_counts(release: Document) -> ClipCounts | None:
     counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in measured.cells])
     total = max(float(counts.sum()), 1.0)
     shares = projected_counts(counts, total) / total
-    lengths = np.concatenate([(np.arange(WITHIN) + 0.5) / WITHIN, np.ones(BEYOND)])
-    taken = np.concatenate([np.zeros(WITHIN), (np.arange(BEYOND) + 0.5) / BEYOND])
+    deviation = CountNoise(law=measured.law, scale=measured.scale).deviation
     return ClipCounts(
-        lost=float(shares @ taken),
+        lost=float(shares @ _TAKEN),
         clipped=float(shares[WITHIN:].sum()),
-        mean=float(shares @ lengths),
-        square=float(shares @ lengths**2),
-        deviation=CountNoise(law=measured.law, scale=measured.scale).deviation / total,
+        lost_sd=deviation * float(np.linalg.norm(_TAKEN)) / total,
+        shares=tuple(shares.tolist()),
     )

@@ -218,7 +218,8 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
             refusal = refusal or NO_DEGREES
             degrees = None
         else:
-            covariance = covariance + max(solution.residual_sum, 0.0) / degrees * solution.resolvent
+            sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees
+            covariance = covariance + sampling * solution.resolvent
     clear = trusted(solution, jacobian, moments)
     cautions = [*noise_cautions(moments, solution), *difference_cautions(moments, kind)]
     if moved and kind == "table":

@@ -40,6 +40,8 @@ CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
 SMALLEST, LARGEST = 1e-35, 1e35
 """Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
+LOST_WEIGHT = 0.5
+"""Part of all weight, times √n, below which what a clip changes is less than the standard error."""
 CLEAREST = 1e15
 """Largest cell, in deviations of its noise: beyond it a float of that size cannot hold the noise."""
 
@@ -224,6 +226,23 @@ class Moments:
         if self.lift is not None:
             return self.clip is None or self.clip.lost > 0.0
         return self.radius**2 < self.schema.max_norm_squared * (1.0 - CLIP_SLACK)
+
+    @cached_property
+    def sampling_factor(self) -> float:
+        """What s²A must be multiplied with for the sampling error of rows that were clipped (clip.py)."""
+        if self.lift is None or self.clip is None:
+            return 1.0
+        width = self.schema.width - self.known_null_space.shape[1]
+        return self.clip.sampling_factor(self.radius, width, constant=self.schema.constant)
+
+    @cached_property
+    def least_squares(self) -> bool:
+        """Whether so little weight was clipped that the regression is that of the rows as they came."""
+        if not self.clipped:
+            return True
+        if self.lift is None or self.clip is None or not self.rows or self.rows <= 0.0:
+            return False
+        return (self.clip.lost + 2.0 * self.clip.lost_sd) * math.sqrt(self.rows) <= LOST_WEIGHT
 
     @cached_property
     def weights(self) -> Vector:
