@@ -136,6 +136,7 @@ def library_errors(task: Task, epsilon: float, delta: float) -> tuple[float, flo
             delta=delta,
             entropy=SeededEntropy(SEED + number),
             rows=Rows(radius=math.sqrt(SENSITIVITY)),
+            adaptive=False,
         )[0]
         fit = release.regress("y", intercept=False)
         theta = np.array([fit.coefficients[name] for name in names])

@@ -562,6 +562,7 @@ class TestAudit:
                     entropy=entropy,
                     threads=1,
                     progress=False,
+                    adaptive=False,
                 )
             except LearningError:  # rare, and as good an answer as any other: an attacker sees it too
                 return None
@@ -722,6 +723,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
             bounds_budget=bounds,
             levels_budget=levels,
             clip="private" if private_clip else None,
+            adaptive=False,
         )
         if not request.split:
             return

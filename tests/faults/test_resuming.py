@@ -145,7 +145,7 @@ def test_a_source_that_fails_on_resuming_loses_nothing(
     schema = Schema(numeric("x", 0, 10))
 
     def published() -> Release:
-        return publish(place, schema, epsilon=1.0, delta=1e-6, ledger=ledger, progress=False)
+        return publish(place, schema, epsilon=1.0, delta=1e-6, ledger=ledger, progress=False, adaptive=False)
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt

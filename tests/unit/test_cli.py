@@ -56,7 +56,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(table, folder / "people.parquet")
     insurance.schema().to_file(folder / "people.toml")
     ledger = Ledger.create(folder / "people.ledger", name="people", epsilon=3.0, delta=1e-5)
-    release = dpgram.publish(table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger)
+    release = dpgram.publish(
+        table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False
+    )
     release.save(folder / "people.json")
     return folder
 
@@ -463,7 +465,7 @@ class TestErrors:
         name = "a\x1b]0;owned\x07\x9b2J"
         schema = dpgram.Schema(dpgram.numeric(name, 0, 1), dpgram.numeric("b", 0, 1))
         rows = {name: [0.1, 0.9] * 500, "b": [0.3, 0.4] * 500}
-        dpgram.publish(rows, schema, epsilon=5.0, delta=0.0).save(tmp_path / "x.json")
+        dpgram.publish(rows, schema, epsilon=5.0, delta=0.0, adaptive=False).save(tmp_path / "x.json")
         extra = ["b"] if command == "regress" else []
         for arguments in ([], ["--json"]):
             result = run(command, tmp_path / "x.json", *extra, *arguments)

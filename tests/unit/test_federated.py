@@ -192,7 +192,9 @@ class TestRefusals:
         first, *_ = saved(tmp_path)
         ledger = Ledger.create(tmp_path / "some.ledger", name="some", epsilon=1, delta=1e-5)
         with pytest.raises(DpgramError, match="counted twice"):
-            publish(Partials(files=[first, first]), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger)
+            publish(
+                Partials(files=[first, first]), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger, adaptive=False
+            )
         assert ledger.history() == ()
 
 

@@ -1,4 +1,4 @@
-"""What a clip took from the rows, from noisy counts of their lengths: weight lost, and the sampling error left.
+"""What a clip took from the rows, by noisy counts of their lengths: weight lost, sampling error left.
 
 A row of length |u| > R counts with w² = R²/|u|², others with w² = 1. Least squares on rows so weighted is a
 regression of bounded influence: no row moves it by more than a row of length R can. Its sampling error is

@@ -2,10 +2,11 @@
 
 The matrix is that of the rows u = T v: of the encoded columns v themselves or, in an adaptive release, of
 published coordinates. There the noise is the same in every direction, so estimation happens there and only
-results are moved to original units. A function f·v of the encoded row is (Lᵀf)·u with L = T⁻¹. One fact is worth using: the levels of a categorical column add up to the constant
-column in every row, so G·u = 0 for u = e_constant/w₀ − Σ e_level/w. With P the projection onto the complement
-of all such u, P G P = G while P N P has less noise: that is the least-squares estimate under this constraint,
-and it keeps the shape of the noise (orthogonally invariant laws stay what they are on the range of P).
+results are moved to original units. A function f·v of the encoded row is (Lᵀf)·u with L = T⁻¹. One fact is
+worth using: the levels of a categorical column add up to the constant column in every row, so G·u = 0 for
+u = e_constant/w₀ − Σ e_level/w. With P the projection onto the complement of all such u, P G P = G while
+P N P has less noise: that is the least-squares estimate under this constraint, and it keeps the shape of the
+noise (orthogonally invariant laws stay what they are on the range of P).
 """
 
 from __future__ import annotations

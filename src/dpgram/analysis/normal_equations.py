@@ -3,9 +3,10 @@
 Orthonormal coordinates V of the span of the terms keep the noise what it is: VᵀN V has the law of N on fewer
 columns. What the coordinates already tell of the target, its part VVᵀt, is taken off it: nothing where the
 matrix is that of the encoded columns, and in an adaptive release the fit of the first matrix, so that the
-solution is a correction to it and shrinking that to zero returns the first fit. An intercept is not shrunk but eliminated: with u the constant function, the functions f with
-fᵀG̃u = 0 have noisy mean zero, and an orthonormal basis of these is again isotropic. A function with a large
-mean of its columns borrows more noise from the constant column, and this geometry charges it for that.
+solution is a correction to it and shrinking that to zero returns the first fit. An intercept is not shrunk
+but eliminated: with u the constant function, the functions f with fᵀG̃u = 0 have noisy mean zero, and an
+orthonormal basis of these is again isotropic. A function with a large mean of its columns borrows more noise
+from the constant column, and this geometry charges it for that.
 """
 
 from __future__ import annotations

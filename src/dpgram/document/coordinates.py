@@ -1,4 +1,4 @@
-"""u = T v: the coordinates in which a matrix was measured, where these are not the encoded columns themselves.
+"""u = T v: the coordinates in which a matrix was measured, where these are not the encoded columns.
 
 T is lower triangular with a positive diagonal, and its entries are multiples of 2^−shift. Encoded rows are
 rounded to multiples of weight / 2^20 before it is applied. So u is a whole number of known units, every

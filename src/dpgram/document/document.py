@@ -182,7 +182,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
 
     @property
     def measured_matrix(self) -> Matrix:
-        """The noisy matrix in the coordinates in which it was measured, where its noise has the stated law."""
+        """The noisy matrix where it was measured: there its noise has the stated law."""
         return self._lattice() * cell_unit(self.radius)
 
     def _lattice(self) -> Matrix:

@@ -217,26 +217,19 @@ class MeasuredLengths(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_
 
 
 @final
-class HistogramLook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Noisy counts of 16 equal bins from `low` to `high`; within the bounds, but outside these, at the ends.
+class NumberHistogram(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="numbers", tag_field="of"
+):
+    """Noisy counts of 16 equal bins between the bounds of a column.
 
     `lost` counts the rows whose value is missing, unreadable, below the bounds and above them.
     """
 
+    column: Annotated[str, Meta(max_length=4000)]
     low: float
     high: float
-    bins: Annotated[tuple[Cell, ...], Meta(min_length=16, max_length=16)]
+    counts: Annotated[tuple[Cell, ...], Meta(min_length=16, max_length=16)]
     lost: Annotated[tuple[Cell, ...], Meta(min_length=4, max_length=4)]
-
-
-@final
-class NumberHistogram(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="numbers", tag_field="of"
-):
-    """A column of numbers, at first between its bounds, then as before or closer."""
-
-    column: Annotated[str, Meta(max_length=4000)]
-    looks: Annotated[tuple[HistogramLook, ...], Meta(min_length=1, max_length=4)]
 
 
 @final

@@ -53,9 +53,11 @@ FIRST_EDITION_COUNT_SHARE: Final = 0.05
 def histogram_count(measured: MeasuredCounts) -> int:
     """How many histograms were drawn: each may change by one row."""
     match measured:
-        case MeasuredHistograms(columns=columns):
-            return sum(len(each.looks) if isinstance(each, NumberHistogram) else 1 for each in columns)
-        case MeasuredLevels(columns=columns) | MeasuredOctaves(columns=columns):
+        case (
+            MeasuredLevels(columns=columns)
+            | MeasuredOctaves(columns=columns)
+            | MeasuredHistograms(columns=columns)
+        ):
             return len(columns)
         case MeasuredBins(columns=columns):
             return sum(len(each.looks) for each in columns)
@@ -101,17 +103,9 @@ def known_rows(release: Document) -> float:
 
 def histogram_rows(measured: MeasuredHistograms) -> float:
     """The noisy number of rows: every row is in one cell of each histogram. Fewer cells tell it better."""
-    totals, weights = [], []
-    for each in measured.columns:
-        looks: list[tuple[str, ...]] = (
-            [(*look.bins, *look.lost) for look in each.looks]
-            if isinstance(each, NumberHistogram)
-            else [(*each.counts, *each.lost)]
-        )
-        for cells in looks:
-            totals.append(sum(int(cell) for cell in cells) / ROW_NORM_SQUARED)
-            weights.append(1.0 / len(cells))
-    return float(np.average(totals, weights=weights))
+    every = [(*each.counts, *each.lost) for each in measured.columns]
+    totals = [sum(int(cell) for cell in cells) / ROW_NORM_SQUARED for cells in every]
+    return float(np.average(totals, weights=[1.0 / len(cells) for cells in every]))
 
 
 def learnt_bounds(release: Document) -> tuple[str, ...]:
@@ -275,14 +269,7 @@ def _histogram_agrees(histogram: NumberHistogram | LevelHistogram, release: Docu
         return release.block is not None
     if isinstance(histogram, LevelHistogram):
         return len(histogram.counts) == level_count(column)
-    ends = number_bounds(column)
-    if ends is None:
-        return False
-    low, high = ends
-    looks = histogram.looks
-    return (looks[0].low, looks[0].high) == (low, high) and all(
-        low <= look.low < look.high <= high for look in looks
-    )
+    return (histogram.low, histogram.high) == number_bounds(column)
 
 
 def number_bounds(column: Column) -> tuple[float, float] | None:

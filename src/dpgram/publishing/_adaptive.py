@@ -20,7 +20,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from dpgram.document.fields import (
-    LevelHistogram,
     MeasuredHistograms,
     MeasuredLevels,
     MeasuredMatrix,
@@ -50,7 +49,7 @@ from dpgram.publishing._coordinates import radius, rank, signal, standardising, 
 from dpgram.publishing._learning import count_noise
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.gram import FirstGram
-from dpgram.publishing.measurements.histograms import Clip, Histograms, looks_at
+from dpgram.publishing.measurements.histograms import Clip, Histograms
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import Request
@@ -284,10 +283,10 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
         HistogramColumn(name=column.name, bounds=number_bounds(column), levels=level_count(column))
         for column in schema.columns_read
     )
-    looks = looks_at(calibration.law)
-    drawn = sum(1 if column.bounds is None else looks for column in columns)
     share = calibration.request.split.histograms
-    noise = count_noise(calibration.law, share * calibration.whole * _SLACK, drawn, calibration.units_changed)
+    noise = count_noise(
+        calibration.law, share * calibration.whole * _SLACK, len(columns), calibration.units_changed
+    )
     if noise is None:
         raise GuaranteeError("histograms need a share of the budget", got=f"{share:g}")
     return Histograms(noise=noise, share=share, units_changed=calibration.units_changed, columns=columns)
@@ -298,16 +297,15 @@ def _refuse_lost(calibration: AdaptiveCalibration, measured: MeasuredHistograms)
     limit = calibration.request.split.loss_at_most
     noise, rows = CountNoise(law=measured.law, scale=measured.scale), max(histogram_rows(measured), 1.0)
     for each in measured.columns:
-        looks = [each.lost] if isinstance(each, LevelHistogram) else [look.lost for look in each.looks]
-        lost = sum(sum(int(cell) for cell in cells[:2]) for cells in looks) / len(looks) / ROW_NORM_SQUARED
-        doubt = SURE_LOSS * noise.deviation * math.sqrt(2.0 / len(looks))
+        lost = sum(int(cell) for cell in each.lost[:2]) / ROW_NORM_SQUARED
+        doubt = SURE_LOSS * noise.deviation * math.sqrt(2.0)
         if lost - doubt > limit * rows:
             paid = calibration.charges[0]
             raise LearningError(
                 f"most values of column {each.column!r} are missing, unreadable or of no declared level",
                 got=f"about {min(lost / rows, 1.0):.0%} of all rows, as far as noisy counts can tell",
                 limit=f"{limit:.0%} (Adaptive(loss_at_most=…))",
-                remedy="Run check, which says what is wrong with it and which line of the schema would mend it",
+                remedy="Run check: it says what is wrong and which line of the schema mends it",
                 spent=paid,
                 cost=f"{describe(paid)}, of what the whole release would have cost",
             )
@@ -329,13 +327,9 @@ def _stage(
     )
 
 
-def two_matrices(family: Family, rows: float, mu: float, width: int) -> bool:
-    """Whether a rough matrix before the last one pays, from what is public or published."""
-    return signal(rows, mu, width) >= WHITEN_FROM[family]
-
-
-WHITEN_FROM: Final[dict[Family, float]] = {"gaussian": 0.0, "pure": 20.0}
-"""n̂μ/d^1.5 from which on two matrices are better than one."""
+PLAIN_BELOW: Final = 2.5
+"""n̂μ/d^1.5 below which histograms and a first matrix tell too little to measure by: the encoded columns are
+measured as they are, with everything that is left."""
 
 
 @final
@@ -387,6 +381,8 @@ class _BlockPlan:
         return replace(self, seen=seen, encoder=replace(self.encoder, coordinates=coordinates))
 
     def clip(self) -> Clip | None:
+        if self.encoder.coordinates is None:
+            return None
         noise = count_noise(self.calibration.law, self.clip_price, 1, self.calibration.units_changed)
         if noise is None:
             return None
@@ -447,14 +443,13 @@ def _blocks(
     for one, cost in zip(schemas, costs, strict=True):
         width = rank(one)
         mu = calibration.mu(width) * math.sqrt(cost / sum(costs))
-        two = bool(request.split.first) and two_matrices(calibration.family, rows, mu, width)
-        encoder = Encoder(
-            one,
-            clip=radius(rows, mu, width),
-            missing=request.rules.missing,
-            strict=request.rules.strict,
-            coordinates=standardising(one, histograms),
-        )
+        told = signal(rows, mu, width) >= PLAIN_BELOW
+        two = told and bool(request.split.first)
+        encoder = Encoder(one, missing=request.rules.missing, strict=request.rules.strict)
+        if told:
+            encoder = replace(
+                encoder, clip=radius(rows, mu, width), coordinates=standardising(one, histograms)
+            )
         share = cost / sum(costs) * (1.0 if len(costs) == 1 else _SLACK)
         plans.append(
             _BlockPlan(
@@ -462,15 +457,19 @@ def _blocks(
                 encoder=encoder,
                 price=float(calibration.rest) * _SLACK * share,
                 rows=rows,
-                reason=_reason(request, two, share, len(costs)),
+                reason=_reason(request, encoder, two, share, len(costs)),
                 two=two,
             )
         )
     return tuple(plans)
 
 
-def _reason(request: Request, two: bool, share: float, blocks: int) -> str:
-    how = "measured in coordinates that a first matrix showed" if two else "measured in standardised columns"
+def _reason(request: Request, encoder: Encoder, two: bool, share: float, blocks: int) -> str:
+    how = "measured in standardised columns"
+    if encoder.coordinates is None:
+        how = "measured in the declared columns, since noisy counts show too few rows for better ones"
+    elif two:
+        how = "measured in coordinates that a first matrix showed"
     asked = "auto" if isinstance(request.mechanism, Auto) else "asked for by name"
     part = "" if blocks == 1 else f", with {share:.1%} of what is left for the matrices"
     return f"{asked}: {how}{part}"

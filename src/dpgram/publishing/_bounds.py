@@ -115,9 +115,9 @@ def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: fl
 def reach_for(noise_norm: float, rows: float) -> float:
     """c with 2c·λ‖N‖/n = √2·e^{−√2·c}, between 1.5 and 5: where wider bounds cost what they save.
 
-    `noise_norm` is the operator norm of the noise for rows of length 1, in rows, and λ = 2. Columns scaled to ±c deviations have noise ∝ c² relative to their
-    variance; clamping at c deviations removes E(|z| − c)₊², for which double exponential tails stand in:
-    heavier than normal ones, as real columns mostly are.
+    `noise_norm` is the operator norm of the noise for rows of length 1, in rows, and λ = 2. Columns scaled to
+    ±c deviations have noise ∝ c² relative to their variance; clamping at c deviations removes E(|z| − c)₊²,
+    for which double exponential tails stand in: heavier than normal ones, as real columns mostly are.
     """
     relative = _UNCLIPPED * noise_norm / max(rows, 1.0)
     low, high = LEAST_REACH, GREATEST_REACH

@@ -1,8 +1,8 @@
 """The coordinates of the matrices, from what was published before: standardise, then whiten.
 
 First u = T₀ v: every column less its centre, over its deviation, both from noisy histograms. Then, from the
-first noisy Gram matrix G₁ in these, S = G₁/n̂ with its eigenvalues held above the edge of the noise, and
-T = chol(S)⁻¹ T₀, so that columns which go together no longer do. Rows are clipped at R = c√d in either.
+first noisy Gram matrix G₁ in these, S = (G₁/n̂)₊ + f·I with f the edge of its noise, and T = chol(S)⁻¹ T₀, so
+that columns which go together no longer do. Rows are clipped at R = c√d in either.
 proofs/adaptive.md
 """
 
@@ -22,10 +22,10 @@ from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
 
-RADIUS: Final = 0.45
+RADIUS: Final = 0.7
 """c = RADIUS·(n̂μ/d^1.5)^¼."""
-FLOOR: Final = 1.0
-"""The least eigenvalue of S, in edges 2σ₁√d/n̂ of the noise."""
+RIDGE: Final = 1.0
+"""What is added to the eigenvalues of G₁/n̂, in edges 2σ₁√d/n̂ of the noise."""
 
 
 def standardising(schema: Schema, measured: MeasuredHistograms) -> Coordinates:
@@ -54,7 +54,7 @@ def whitening(first: MeasuredMatrix, rows: float) -> Coordinates:
     deviation = first.noise.diagonal_sd * cell_unit(first.radius)
     values, vectors = np.linalg.eigh(gram / rows)
     edge = 2.0 * deviation * math.sqrt(width) / rows
-    held = np.maximum(values, max(FLOOR * edge, np.finfo(np.float64).tiny))
+    held = np.maximum(values, 0.0) + max(RIDGE * edge, np.finfo(np.float64).tiny)
     lower = np.linalg.cholesky((vectors * held) @ vectors.T)
     return Coordinates.nearest(np.tril(np.linalg.solve(lower, first.coordinates.matrix)))
 

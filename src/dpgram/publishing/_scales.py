@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.fields import (
-    HistogramLook,
     LevelHistogram,
     MeasuredHistograms,
     NumberHistogram,
@@ -47,65 +46,22 @@ class Scale:
     deviation: float
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Occupied:
-    """The bins that count, with the rows in them."""
-
-    first: int
-    last: int
-    bins: int
-    middles: Floats
-    shares: Floats
-
-
-def occupied_bins(counts: Floats, noise: CountNoise, rows: float) -> tuple[int, int] | None:
-    """[first, last) of the 16 bins of a look between which its rows lie; nothing where noise hides them."""
-    found = _occupied(counts, noise.deviation, rows)
-    if found is None:
-        return None
-    step = len(counts) // found.bins
-    return found.first * step, found.last * step
-
-
-def _occupied(counts: Floats, deviation: float, rows: float) -> _Occupied | None:
+def _moments(counts: Floats, deviation: float, rows: float) -> tuple[float, float] | None:
+    """(mean, standard deviation) on [0, 1] of the finest bins that hold most rows; nothing where none do."""
     bins = len(counts)
     while True:
         (good,) = np.nonzero(counts > STANDS_OUT * deviation)
         mass = float(counts[good].sum())
         if mass > MOST_ROWS * rows:
-            return _Occupied(
-                first=int(good[0]),
-                last=int(good[-1]) + 1,
-                bins=bins,
-                middles=(good + 0.5) / bins,
-                shares=counts[good] / mass,
-            )
+            middles, shares = (good + 0.5) / bins, counts[good] / mass
+            mean = float(shares @ middles)
+            # The values of a bin are not all in its middle.
+            return mean, math.sqrt(float(shares @ (middles - mean) ** 2) + 1.0 / (12.0 * bins**2))
         if bins <= FEWEST_BINS:
             return None
         bins //= 2
         counts = counts.reshape(bins, 2).sum(axis=1)
         deviation *= math.sqrt(2.0)
-
-
-def _scale_of(looks: tuple[HistogramLook, ...], noise: CountNoise, rows: float) -> tuple[float, float] | None:
-    """(centre, deviation) in the units of the looks, from the closest look that shows something."""
-    last = looks[-1]
-    same = [look for look in looks if (look.low, look.high) == (last.low, last.high)]
-    deviation = noise.deviation / math.sqrt(len(same))
-    counts = np.mean([[int(cell) / ROW_NORM_SQUARED for cell in look.bins] for look in same], axis=0)
-    found = _occupied(counts, deviation, rows)
-    if found is None:
-        earlier = looks[: len(looks) - len(same)]
-        return _scale_of(earlier, noise, rows) if earlier else None
-    centre = float(found.shares @ found.middles)
-    # 1.25 mean absolute deviations are one deviation of a normal column; the values of a bin are not all in
-    # its middle.
-    spread = math.hypot(
-        1.25 * float(found.shares @ np.abs(found.middles - centre)), 1.0 / (math.sqrt(12.0) * found.bins)
-    )
-    width = last.high - last.low
-    return last.low + width * centre, width * spread
 
 
 def scales(schema: Schema, measured: MeasuredHistograms) -> dict[str, Scale]:
@@ -116,7 +72,7 @@ def scales(schema: Schema, measured: MeasuredHistograms) -> dict[str, Scale]:
     for column in schema.encoded:
         histogram = histograms.get(column.source)
         if isinstance(histogram, NumberHistogram):
-            found[column.name] = _of_numbers(column, histogram, noise, rows)
+            found[column.name] = _of_numbers(histogram, noise, rows)
         elif isinstance(histogram, LevelHistogram):
             found[column.name] = _of_levels(schema, column, histogram, noise, rows)
     for derived in schema.columns_derived:
@@ -126,11 +82,13 @@ def scales(schema: Schema, measured: MeasuredHistograms) -> dict[str, Scale]:
     return found
 
 
-def _of_numbers(column: EncodedColumn, histogram: NumberHistogram, noise: CountNoise, rows: float) -> Scale:
-    seen = _scale_of(histogram.looks, noise, rows)
+def _of_numbers(histogram: NumberHistogram, noise: CountNoise, rows: float) -> Scale:
+    """In z, which is −1 and 1 at the bounds."""
+    counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in histogram.counts])
+    seen = _moments(counts, noise.deviation, rows)
     if seen is None:
         return Scale(0.0, HIDDEN_SCALE)
-    return Scale((seen[0] - column.centre) / column.half_width, seen[1] / column.half_width)
+    return Scale(2.0 * seen[0] - 1.0, 2.0 * seen[1])
 
 
 def _of_levels(

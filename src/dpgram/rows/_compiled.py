@@ -57,6 +57,8 @@ _TILE: Final = (
 )
 _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
+_LATER: Final = False  # lines are not rounded as they are filled
+_CLIPS: Final = True
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -520,7 +522,7 @@ def fill_rows(
         if rows.shape[0]:
             _transpose(rows[first:last], raw)
             start = 0
-        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, False, norms)
+        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, _LATER, norms)
         _derive(sources, scales, derived, steps, out, first, last, norms)
         for j in range(out.shape[0]):
             _round(out[j, first:last])
@@ -553,7 +555,7 @@ def finish_rows(
             _add_squares(a, squares)
         for i in range(size):
             factor[i] = squares[i]
-        _factors(factor, True, own, weights[first:last], left_out, counts)
+        _factors(factor, _CLIPS, own, weights[first:last], left_out, counts)
         _round_within(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
         if kept < first or _count(left_out):
             _keep_norms(norms, left_out, first, kept)

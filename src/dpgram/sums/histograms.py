@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpgram.schema.encodings import UNKNOWN_CODE
 from dpgram.sums.counts import CountsStatistic
-from dpgram.sums.zoom import FINEST, finest_bins
+from dpgram.sums.zoom import BINS, equal_bins
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -39,8 +39,13 @@ class HistogramColumn:
 
     @property
     def cells(self) -> int:
-        """Of the exact histogram, without those for what was lost."""
-        return FINEST if self.bounds is not None else self.levels
+        """Bins or levels, without the cells for what was lost."""
+        return BINS if self.bounds is not None else self.levels
+
+    @property
+    def losses(self) -> int:
+        """Cells for what was lost: nothing lies below or above a level."""
+        return LOST if self.bounds is not None else 2
 
     def places(self, line: Floats) -> Integers:
         """The cell of each value, by comparisons and elementwise arithmetic on that value alone.
@@ -54,11 +59,11 @@ class HistogramColumn:
             lost = self.levels + np.where(np.isnan(line), MISSING, UNREADABLE)
             return np.where(known, found, lost)
         low, high = self.bounds
-        found = finest_bins(line, low, high)
-        found = np.where(line < low, FINEST + BELOW, found)
-        found = np.where(line > high, FINEST + ABOVE, found)
-        found = np.where(np.isinf(line), FINEST + UNREADABLE, found)
-        return np.where(np.isnan(line), FINEST + MISSING, found)
+        found = equal_bins(line, low, high, BINS)
+        found = np.where(line < low, BINS + BELOW, found)
+        found = np.where(line > high, BINS + ABOVE, found)
+        found = np.where(np.isinf(line), BINS + UNREADABLE, found)
+        return np.where(np.isnan(line), BINS + MISSING, found)
 
 
 @final

@@ -99,7 +99,13 @@ def test_linear_regression_is_publish_and_regress(method) -> None:
     names = ["x0", "x1", "x2"]
     schema = Schema(*(numeric(name, -1, 1) for name in names), numeric("target", -5, 11))
     release = publish(
-        np.column_stack([X, Y]), schema, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(3), progress=False
+        np.column_stack([X, Y]),
+        schema,
+        epsilon=1.0,
+        delta=1e-6,
+        entropy=SeededEntropy(3),
+        progress=False,
+        adaptive=False,
     )
     theirs = release.regress("target", method=method)
     assert mine.release_.digest == release.digest
