@@ -220,15 +220,16 @@ class MeasuredLengths(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_
 class NumberHistogram(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="numbers", tag_field="of"
 ):
-    """Noisy counts of 16 equal bins between the bounds of a column.
+    """Noisy counts at 17 equal nodes from `low` to `high`, the bounds of a column.
 
-    `lost` counts the rows whose value is missing, unreadable, below the bounds and above them.
+    A value between two nodes counts at both, in proportion to how near it is. `lost` counts the rows whose
+    value is missing, unreadable, below the bounds and above them.
     """
 
     column: Annotated[str, Meta(max_length=4000)]
     low: float
     high: float
-    counts: Annotated[tuple[Cell, ...], Meta(min_length=16, max_length=16)]
+    counts: Annotated[tuple[Cell, ...], Meta(min_length=17, max_length=17)]
     lost: Annotated[tuple[Cell, ...], Meta(min_length=4, max_length=4)]
 
 
@@ -264,6 +265,17 @@ class MeasuredMatrix(Measured, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @final
+class MeasuredReach(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="reach"):
+    """Noisy counts of row lengths in the coordinates of the first matrix, before the clip at its radius R.
+
+    Quarter octaves of |u|/R from 2^−1.5 to 4, what is shorter and what is longer: how far rows reach decides
+    the last radius.
+    """
+
+    cells: Annotated[tuple[Cell, ...], Meta(min_length=16, max_length=16)]
+
+
+@final
 class MeasuredClip(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clip"):
     """Noisy counts of row lengths in the coordinates of the matrix, before the clip at its radius R.
 
@@ -281,6 +293,7 @@ Measurements: TypeAlias = tuple[
     | MeasuredLengths
     | MeasuredHistograms
     | MeasuredMatrix
+    | MeasuredReach
     | MeasuredClip,
     ...,
 ]

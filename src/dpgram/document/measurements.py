@@ -27,13 +27,14 @@ from dpgram.document.fields import (
     MeasuredLevels,
     MeasuredMatrix,
     MeasuredOctaves,
+    MeasuredReach,
     MeasuredRows,
     Measurements,
     NumberHistogram,
 )
 from dpgram.document.octaves import OCTAVES, OctaveRun
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.noise import SymmetricGaussian
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.count_noise import CountNoise, price_of_counts, projected_counts
 from dpgram.schema.columns import Column
 from dpgram.schema.encodings import BooleanEncoding, LevelsEncoding, NumberEncoding
@@ -74,8 +75,8 @@ def _price(measured: Measured, units_changed: int) -> Fraction:
     match measured:
         case MeasuredMatrix(noise=SymmetricGaussian(sigma=sigma)):
             return units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
-        case MeasuredMatrix(noise=noise):
-            return units_changed * ROW_NORM_SQUARED * Fraction(noise.theta)
+        case MeasuredMatrix(noise=MatrixLaplace(theta=theta)):
+            return units_changed * ROW_NORM_SQUARED * Fraction(theta)
         case MeasuredCounts():
             return price_of_counts(
                 measured.law,
@@ -203,7 +204,7 @@ def _gaussian(measured: Measured) -> bool:
 
 def _in_coordinates(release: Document) -> bool:
     """Whether something was measured that only makes sense for a matrix in coordinates of its own."""
-    return any(isinstance(each, MeasuredMatrix | MeasuredClip) for each in release.measured)
+    return any(isinstance(each, MeasuredMatrix | MeasuredReach | MeasuredClip) for each in release.measured)
 
 
 _ORDER: Final = (
@@ -214,6 +215,7 @@ _ORDER: Final = (
     MeasuredLengths,
     MeasuredHistograms,
     MeasuredMatrix,
+    MeasuredReach,
     MeasuredClip,
 )
 

@@ -24,6 +24,7 @@ from dpgram.document.fields import (
     MeasuredLevels,
     MeasuredMatrix,
     MeasuredOctaves,
+    MeasuredReach,
     Measurements,
 )
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
@@ -45,11 +46,11 @@ from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.publishing._coordinates import radius, rank, signal, standardising, whitening
+from dpgram.publishing._coordinates import radius, rank, reached, signal, standardising, whitening
 from dpgram.publishing._learning import count_noise
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.gram import FirstGram
-from dpgram.publishing.measurements.histograms import Clip, Histograms
+from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import Request
@@ -214,13 +215,14 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     _refuse_lost(calibration, histograms)
     rows = max(float(answer.public_rows or histogram_rows(histograms)), 1.0)
     blocks = _blocks(calibration, schema, histograms, rows)
-    firsts = tuple(block.first for block in blocks if block.first is not None)
     charge = rest_charge
-    if firsts:
+    rough = [(block.first, block.reach) for block in blocks if block.two]
+    if rough:
+        firsts = tuple(one for pair in rough for one in pair if one is not None)
         answer = yield _stage(calibration, schema, firsts, charge, inspect)
         charge = None
         found = iter(answer.published)
-        blocks = tuple(block if block.first is None else block.whitened(next(found)) for block in blocks)
+        blocks = tuple(block.whitened(found) if block.two else block for block in blocks)
     own = [block.terms() for block in blocks]
     return Adapted(
         schema=schema,
@@ -228,7 +230,7 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         if request.blocks == 1
         else numbered_blocks(own, calibration.guarantee, calibration.gaussian),
         clips=tuple(block.clip() for block in blocks),
-        measured=tuple((*measured, *([] if block.seen is None else [block.seen])) for block in blocks),
+        measured=tuple((*measured, *block.seen) for block in blocks),
         charge=charge,
     )
 
@@ -327,7 +329,7 @@ def _stage(
     )
 
 
-PLAIN_BELOW: Final = 2.5
+PLAIN_BELOW: Final = 1.0
 """n̂μ/d^1.5 below which histograms and a first matrix tell too little to measure by: the encoded columns are
 measured as they are, with everything that is left."""
 
@@ -343,30 +345,28 @@ class _BlockPlan:
     """μ² or ε of its matrices and its counts of the clip."""
     rows: float
     """n̂ of one group."""
+    mu: float
+    """That of Gaussian noise as large as that of one matrix at its whole share."""
     reason: str
     two: bool
-    seen: MeasuredMatrix | None = None
+    seen: tuple[MeasuredMatrix | MeasuredReach, ...] = ()
+    """What its first stage published."""
 
     @property
     def facts(self) -> PublicFacts:
         return self.calibration.request.facts(self.encoder)
 
+    def _price(self, share: float) -> float:
+        """The part of its own price that a share of the whole budget stands for."""
+        split = self.calibration.request.split
+        return self.price * share / (1.0 - split.histograms - split.bounds - split.levels)
+
     @property
     def first_price(self) -> float:
-        split = self.calibration.request.split
-        whole = 1.0 - split.histograms - split.bounds - split.levels
-        return self.price * split.first / whole if self.two else 0.0
+        return self._price(self.calibration.request.split.first)
 
     @property
-    def clip_price(self) -> float:
-        split = self.calibration.request.split
-        whole = 1.0 - split.histograms - split.bounds - split.levels
-        return self.price * split.clip / whole
-
-    @property
-    def first(self) -> FirstGram | None:
-        if not self.two or self.seen is not None:
-            return None
+    def first(self) -> FirstGram:
         return FirstGram(
             encoder=self.encoder,
             mechanism=self.calibration.mechanism(self.first_price, self.facts),
@@ -374,31 +374,57 @@ class _BlockPlan:
             share=self.first_price / self.calibration.whole,
         )
 
-    def whitened(self, seen: MeasuredMatrix) -> _BlockPlan:
-        """The same with the coordinates that its first matrix shows."""
-        groups = len(self.calibration.request.rules.groups)
-        coordinates = whitening(seen, self.rows * groups)
-        return replace(self, seen=seen, encoder=replace(self.encoder, coordinates=coordinates))
-
-    def clip(self) -> Clip | None:
-        if self.encoder.coordinates is None:
-            return None
-        noise = count_noise(self.calibration.law, self.clip_price, 1, self.calibration.units_changed)
+    @property
+    def reach(self) -> Reach | None:
+        noise = self._counting
         if noise is None:
             return None
-        return Clip(
-            noise=noise,
-            share=self.clip_price / self.calibration.whole,
-            units_changed=self.calibration.units_changed,
-            encoder=self.encoder,
-        )
+        return Reach(noise=noise, **self._counted)
+
+    def clip(self) -> Clip | None:
+        noise = self._counting
+        if self.encoder.coordinates is None or noise is None:
+            return None
+        return Clip(noise=noise, **self._counted)
+
+    @property
+    def _counting(self) -> CountNoise | None:
+        """Of lengths, at half of their share each time."""
+        price = self._price(0.5 * self.calibration.request.split.clip)
+        return count_noise(self.calibration.law, price, 1, self.calibration.units_changed)
+
+    @property
+    def _counted(self) -> dict[str, Any]:
+        price = self._price(0.5 * self.calibration.request.split.clip)
+        return {
+            "share": price / self.calibration.whole,
+            "units_changed": self.calibration.units_changed,
+            "encoder": self.encoder,
+        }
+
+    def whitened(self, published: Iterator[Any]) -> _BlockPlan:
+        """The same with the coordinates that its first matrix shows, and the radius that rows reach."""
+        groups = len(self.calibration.request.rules.groups)
+        first: MeasuredMatrix = next(published)
+        seen: tuple[MeasuredMatrix | MeasuredReach, ...] = (first,)
+        longest = self.encoder.radius
+        if self.reach is not None:
+            reach: MeasuredReach = next(published)
+            seen = (first, reach)
+            longest = reached(
+                reach, longest, rows=self.rows * groups, mu=self.mu, width=rank(self.encoder.schema)
+            )
+        coordinates = whitening(first, self.rows * groups)
+        return replace(self, seen=seen, encoder=replace(self.encoder, coordinates=coordinates, clip=longest))
 
     def terms(self) -> ReleaseTerms:
         """Of its last matrix, which gets all that is left."""
         calibration, clip, facts = self.calibration, self.clip(), self.facts
         before = Fraction(0)
-        if self.seen is not None:
+        if self.seen:
             before += _price_of(calibration, calibration.mechanism(self.first_price, facts).event(facts))
+        if self.seen and self.reach is not None:
+            before += _price_of(calibration, self.reach.event)
         if clip is not None:
             before += _price_of(calibration, clip.event)
         mechanism = calibration.mechanism(float(Fraction(self.price) - before) * _SLACK, facts)
@@ -457,6 +483,7 @@ def _blocks(
                 encoder=encoder,
                 price=float(calibration.rest) * _SLACK * share,
                 rows=rows,
+                mu=mu,
                 reason=_reason(request, encoder, two, share, len(costs)),
                 two=two,
             )

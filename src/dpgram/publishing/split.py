@@ -25,8 +25,9 @@ class Adaptive:
     `bounds` and `levels` are spent only on columns whose bounds or levels the schema leaves open.
     `histograms` pays for a histogram of every column, which analysts see and by which columns are scaled,
     `first` for a rough matrix, by which the last one is measured in better coordinates, `clip` for counting
-    what the clip of long rows takes. What is not needed goes to the matrix. Where the histograms show that
-    more than `loss_at_most` of the values of a column are missing or unreadable, nothing more is spent.
+    how long rows are and what their clip takes. What is not needed goes to the matrix. Where the histograms
+    show that more than `loss_at_most` of the values of a column are missing or unreadable, nothing more is
+    spent.
 
     >>> Adaptive(first=0.3).levels
     0.1
@@ -34,9 +35,9 @@ class Adaptive:
 
     bounds: float = 0.1
     levels: float = 0.1
-    histograms: float = 0.15
+    histograms: float = 0.1
     first: float = 0.25
-    clip: float = 0.015
+    clip: float = 0.03
     loss_at_most: float = 0.5
 
 

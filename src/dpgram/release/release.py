@@ -17,12 +17,13 @@ from dpgram.analysis.display import as_html, as_text
 from dpgram.document.document import Document, Matrix, Units
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
-from dpgram.errors import ReleaseError
+from dpgram.errors import AnalysisError, ReleaseError
 from dpgram.files import write_whole
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation
     from dpgram.analysis.estimand import Kind
+    from dpgram.analysis.histograms import Histogram
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
@@ -59,6 +60,26 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         20016
         """
         return descriptive.count(self)
+
+    def histogram(self, column: str) -> Histogram:
+        """The noisy histogram of one column, with its noise: counts, shares, its mean, what was lost.
+
+        Adaptive releases have one of every column that was read from the table.
+
+        >>> wide = dg.publish(table, schema, epsilon=1, delta=1e-6)
+        >>> wide.histogram("smoker").values
+        ('no', 'yes')
+        """
+        from dpgram.analysis.histograms import histograms
+
+        found = histograms(self)
+        if column not in found:
+            raise AnalysisError(
+                f"there is no histogram of {column!r}",
+                limit=", ".join(list(found)[:20]) or "none: this release was not adaptive",
+                remedy=None if found else "Ask the curator for an adaptive release",
+            )
+        return found[column]
 
     def mean(self) -> dict[str, float]:
         """The noisy mean of each column, in original units.

@@ -1,6 +1,7 @@
-"""What a clip takes from rows in the coordinates of a matrix: a histogram of their lengths before it.
+"""How long rows are in the coordinates of a matrix, and what its clip takes: histograms of their lengths.
 
-48 equal bins of |u|²/R² from 0 to 1, then 16 of 1 − R²/|u|², the part of its weight that a longer row loses.
+For the clip, 48 equal bins of |u|²/R² from 0 to 1, then 16 of 1 − R²/|u|², the part of its weight that a
+longer row loses; for the choice of a radius, quarter octaves of |u|/R.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.document.reach import REACH_BINS, REACH_SQUARES
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.counts import CountsStatistic
 
@@ -27,10 +29,18 @@ BEYOND: Final = 16
 
 def clip_bins(lengths: Floats) -> Integers:
     """The bin of each |u|²/R². Proof: proofs/adaptive.md#adaptive-clip."""
-    within = np.minimum((lengths * WITHIN).astype(np.int64), WITHIN - 1)
+    inside = np.minimum((np.minimum(lengths, 1.0) * WITHIN).astype(np.int64), WITHIN - 1)
     lost = 1.0 - 1.0 / np.maximum(lengths, 1.0)
-    beyond = WITHIN + np.minimum((lost * BEYOND).astype(np.int64), BEYOND - 1)
-    return np.where(lengths > 1.0, beyond, within)
+    outside = WITHIN + np.minimum((lost * BEYOND).astype(np.int64), BEYOND - 1)
+    return np.where(lengths > 1.0, outside, inside)
+
+
+def reach_bins(lengths: Floats) -> Integers:
+    """The bin of each |u|²/R² among the quarter octaves of |u|/R: by comparison with the ends of these.
+
+    Proof: proofs/adaptive.md#adaptive-clip.
+    """
+    return np.searchsorted(REACH_SQUARES, lengths, side="right").astype(np.int64)
 
 
 @final
@@ -39,10 +49,12 @@ class ClipStatistic(CountsStatistic):
     """Lengths of rows in the encoder's coordinates, before its clip."""
 
     encoder: Encoder
+    reach: bool = False
+    """Whether rows are sorted by how far they reach, to choose a radius by, and not by what it takes."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 1, WITHIN + BEYOND
+        return 1, REACH_BINS if self.reach else WITHIN + BEYOND
 
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         """The bin of each row; none for a row that the policy drops."""
@@ -52,7 +64,7 @@ class ClipStatistic(CountsStatistic):
         found = np.full((1, len(chosen)), -1)
         (usable,) = np.nonzero(encoder.usable(numbers.T))
         chunks = [
-            clip_bins(chunk.lengths)
+            (reach_bins if self.reach else clip_bins)(chunk.lengths)
             for chunk in encoder.encode_array(numbers[usable])
             if chunk.lengths is not None
         ]

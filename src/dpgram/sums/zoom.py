@@ -39,14 +39,9 @@ def finest_bins(values: Floats, low: float, high: float) -> Integers:
 
     Proof: proofs/bounds.md#bounds-parts.
     """
-    return equal_bins(values, low, high, FINEST)
-
-
-def equal_bins(values: Floats, low: float, high: float, bins: int) -> Integers:
-    """The same for any number of equal bins."""
     finite = np.isfinite(values)
     share = (np.clip(np.where(finite, values, low), low, high) / 2 - low / 2) / (high / 2 - low / 2)
-    return np.where(finite, np.minimum((share * bins).astype(np.int64), bins - 1), -1)
+    return np.where(finite, np.minimum((share * FINEST).astype(np.int64), FINEST - 1), -1)
 
 
 @final

@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from dpgram.document.fields import LevelHistogram, MeasuredClip, MeasuredHistograms, NumberHistogram
+import numpy as np
+import numpy.typing as npt
+
+from dpgram.document.fields import (
+    LevelHistogram,
+    MeasuredClip,
+    MeasuredHistograms,
+    MeasuredReach,
+    NumberHistogram,
+)
 from dpgram.publishing.measurements.counts import CountMeasurement, decimal_cells
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.clip import ClipStatistic
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histograms(CountMeasurement):
-    """Sixteen equal bins of each column of numbers, all levels of the others, and what was lost of each.
+    """Seventeen nodes of each column of numbers, all levels of the others, and what was lost of each.
 
     Proof: proofs/adaptive.md#adaptive-histograms.
     """
@@ -32,8 +41,12 @@ class Histograms(CountMeasurement):
     columns: tuple[HistogramColumn, ...]
 
     @property
-    def statistic(self) -> HistogramsStatistic:
+    def statistic(self) -> Any:
         return HistogramsStatistic(self.columns)
+
+    @property
+    def drawn(self) -> int:
+        return len(self.columns)
 
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredHistograms:
         """Noise on every cell of every column."""
@@ -46,7 +59,7 @@ class Histograms(CountMeasurement):
         )
 
     def _noisy(
-        self, column: HistogramColumn, line: Integers, entropy: Entropy
+        self, column: HistogramColumn, line: npt.NDArray[np.int64], entropy: Entropy
     ) -> NumberHistogram | LevelHistogram:
         cells = decimal_cells(self.noise.draw(line[: column.cells + column.losses], entropy))
         counts, lost = cells[: column.cells], cells[column.cells :]
@@ -54,6 +67,27 @@ class Histograms(CountMeasurement):
             return LevelHistogram(column=column.name, counts=counts, lost=lost)
         low, high = column.bounds
         return NumberHistogram(column=column.name, low=low, high=high, counts=counts, lost=lost)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach(CountMeasurement):
+    """Lengths of rows in the coordinates of the first matrix: how far they reach.
+
+    Proof: proofs/adaptive.md#adaptive-clip.
+    """
+
+    kind: ClassVar[str] = "reach"
+    result: ClassVar[Any] = MeasuredReach
+    encoder: Encoder
+
+    @property
+    def statistic(self) -> ClipStatistic:
+        return ClipStatistic(self.encoder, reach=True)
+
+    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredReach:
+        noisy: Integers = self.noise.draw(exact[0].cells[0], entropy)
+        return MeasuredReach(cells=decimal_cells(noisy), **self._facts())
 
 
 @final
