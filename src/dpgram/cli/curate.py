@@ -326,7 +326,7 @@ def publish(
     ):
         # Until the files are written, what was paid for stays beside the ledger.
         releases = [release if key is None else release.sign(key) for release in found]
-        saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
+        saved = [_keep(release, place, overwrite=overwrite) for release, place in zip(releases, outputs, strict=True)]
     # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
     told_of: list[CuratorReport | None] = [*reports[-len(releases) :]] or [None] * len(releases)
     if as_json:
@@ -402,10 +402,10 @@ def _as_json(release: Release, saved: Path, report: CuratorReport | None) -> dic
     }
 
 
-def _keep(release: Release, output: Path) -> Path:
-    """Save it; when the place has become unwritable since it was checked, elsewhere: it has been paid for."""
+def _keep(release: Release, output: Path, *, overwrite: bool) -> Path:
+    """Save it; when the place was taken or became unwritable since it was checked, elsewhere: it is paid for."""
     try:
-        return release.save(output)
+        return release.save(output, overwrite=overwrite)
     except ReleaseError as problem:
         try:
             saved = release.save(Path(tempfile.mkdtemp(prefix="dpgram-")) / output.name)
