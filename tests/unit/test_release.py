@@ -8,7 +8,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
 import pytest
@@ -95,7 +95,7 @@ class TestFile:
     def test_save_replaces_nothing_unless_asked(self, tmp_path: Path) -> None:
         path = tmp_path / "x.json"
         path.write_text("old")
-        with pytest.raises(ReleaseError, match="exists already.*overwrite=True"):
+        with pytest.raises(ReleaseError, match=r"exists already.*overwrite=True"):
             gaussian_release().save(path)
         assert path.read_text() == "old"
         assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
@@ -331,7 +331,12 @@ def _paths(value: object, prefix: str = "") -> Any:
 
 
 class TestAbout:
-    WORDS = {"title": "Insured people", "description": "A sample.", "contact": "a@b.c", "licence": "CC0"}
+    WORDS: ClassVar = {
+        "title": "Insured people",
+        "description": "A sample.",
+        "contact": "a@b.c",
+        "licence": "CC0",
+    }
 
     def test_words_are_part_of_the_file_and_its_digest(self, tmp_path: Path) -> None:
         plain, told = gaussian_release(), gaussian_release().described(**self.WORDS)
