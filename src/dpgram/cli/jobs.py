@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dpgram.cli.console import JsonFlag, comma_separated, print_facts, print_json, say
 from dpgram.cli.curate import print_check, telling_of_a_charge
-from dpgram.errors import JobError
+from dpgram.errors import JobError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.job import Job, Outcome, Review
@@ -40,10 +40,11 @@ def run(
       dpgram run clinic.toml --dry-run
       dpgram run clinic.toml
     """
+    require_publish()
     from dpgram.job import Job
 
     asked = Job.from_file(job)
-    progress = False if as_json else None
+    progress: Literal[False] | None = False if as_json else None
     if dry_run:
         review = asked.review(progress=progress)
         if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpgram.job._difference import differences
-from dpgram.job.job import Job, Outcome, Outputs, Review
+from dpgram.job._outputs import Outputs
+from dpgram.job.job import Job, Outcome, Review
 
 __all__ = ["Job", "Outcome", "Outputs", "Review", "differences"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
-from dpgram.job.job import Job, Outputs
+from dpgram.job._outputs import Outputs
+from dpgram.job.job import Job
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
 from dpgram.schema import Schema

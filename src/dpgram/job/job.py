@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, final
 
-from dpgram.errors import DpgramError, JobError, LedgerError, ReleaseError, require_publish
+from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publish
 from dpgram.job import _file
+from dpgram.job._meaning import job_fields
+from dpgram.job._outputs import Outputs, refuse_taken, taken
 from dpgram.job._words import as_key, reworded
-from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
+from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.publishing.split import Adaptive
 from dpgram.release import Release, load
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
@@ -36,56 +37,6 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["published", "finished", "declined"]
 Announce: TypeAlias = Callable[[str], None]
-LAYOUT: Final = ("encoding", "separator", "sheet")
-"""Keys of [data] that are facts about the files, and belong to the schema."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """The files that a job writes."""
-
-    release: Path
-    explorer: Path | None = None
-    report: Path | None = None
-    key: Path | None = None
-    """The private key that signs the release; it is read, not written."""
-
-    def for_parts(self, schema: Schema, by: str | None) -> tuple[Outputs, ...]:
-        """One for each group or block: visits.north.dpgram.json, visits.block-1.dpgram.json and so on."""
-        labels = part_labels(schema, by)
-        if not labels:
-            return (self,)
-        return tuple(
-            Outputs(
-                release=with_label(self.release, label),
-                explorer=None if self.explorer is None else with_label(self.explorer, label),
-                report=None if self.report is None else with_label(self.report, label),
-                key=self.key,
-            )
-            for label in labels
-        )
-
-    @property
-    def pages(self) -> dict[str, Path]:
-        """The pages that are made of the release, by their kind."""
-        asked = {"explorer": self.explorer, "report": self.report}
-        return {kind: path for kind, path in asked.items() if path is not None}
-
-
-def part_labels(schema: Schema, by: str | None) -> list[str]:
-    """How files of several releases are told apart; nothing for one."""
-    if by is None:
-        return [f"block-{number}" for number in range(1, len(schema.blocks or ()) + 1)]
-    labels = [re.sub(r"[^\w-]+", "_", level) for level in schema.column(by).group_levels]
-    if len(set(labels)) < len(labels):  # levels that look alike once written as file names
-        labels = [f"{number}-{label}" for number, label in enumerate(labels, start=1)]
-    return labels
-
-
-def with_label(path: Path, label: str) -> Path:
-    stem, dot, ending = path.name.partition(".")
-    return path.with_name(f"{stem}.{label}{dot}{ending}")
 
 
 @final
@@ -166,7 +117,7 @@ class Job:
         place = Path(path)
         form = _file.read_sections(place)
         with _in_words_of_the_file(place):
-            return cls(path=place, **_fields(form, place.parent))
+            return cls(path=place, **job_fields(form, place.parent))
 
     def check(self, *, progress: Progress = None) -> Check:
         """What the publication would do to the table: reads every row, spends and writes nothing.
@@ -297,7 +248,7 @@ class Job:
                     written=self._signed_later(done, parts, key) + self._pages(done, parts, book, say),
                 )
             if not continued:
-                _refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
+                refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
         say(f"checking {_named(self.data)}: every row is read, nothing is spent")
         review = self.review(progress=progress)
         if accept is not None and not accept(review):
@@ -379,10 +330,10 @@ class Job:
             try:
                 release = load(part.release)
             except ReleaseError as problem:
-                raise _taken(part.release, "a file that is no release") from problem
+                raise taken(part.release, "a file that is no release") from problem
             others = self._departures(release, book)
             if others:
-                raise _taken(part.release, f"a release of another job: {'; '.join(others)}")
+                raise taken(part.release, f"a release of another job: {'; '.join(others)}")
             found.append(release)
         return tuple(found)
 
@@ -504,109 +455,3 @@ def _named(data: str | list[str]) -> str:
 
 def _names(columns: tuple[Column, ...]) -> str:
     return ", ".join(column.name for column in columns)
-
-
-def _taken(path: Path, what: str) -> JobError:
-    return JobError(
-        f"the output {path} is there already, and is {what}",
-        remedy="Name another `release` below [outputs], or move that file away. A second publication is "
-        "charged again",
-    )
-
-
-def _refuse_taken(paths: list[Path]) -> None:
-    import tempfile
-
-    for path in paths:
-        if path.exists():
-            raise JobError(
-                f"the output {path} exists already, and this job has not made it",
-                remedy="Name another file below [outputs], or move that one away",
-            )
-        try:
-            tempfile.TemporaryFile(dir=path.parent).close()
-        except OSError as problem:
-            raise JobError(
-                f"the output {path} cannot be written",
-                got=problem.strerror or type(problem).__name__,
-                remedy="Name a file below [outputs] in a folder that exists and may be written",
-            ) from problem
-
-
-def _fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """What a checked form means, as the fields of `Job`."""
-    privacy, outputs = form["privacy"], form["outputs"]
-    ledger = privacy["ledger"]
-    found: dict[str, Any] = {
-        "data": _data(form["data"]["file"], folder),
-        "schema": _schema(form, folder),
-        "rows": Rows(**form.get("rows", {})),
-        "epsilon": privacy["epsilon"],
-        "delta": privacy["delta"],
-        "ledger": None if ledger is False else folder / ledger,
-        "about": dict(form.get("about", {})),
-        "outputs": Outputs(**{name: folder / path for name, path in outputs.items()}),
-    }
-    plain = ("adjacency", "engine", "threads", "reason", "approved_by", "note")
-    found |= {name: privacy[name] for name in plain if name in privacy}
-    if "adaptive" in privacy:
-        found["adaptive"] = _adaptive(privacy["adaptive"])
-    if "mechanism" in privacy:
-        found["mechanism"] = _mechanism(privacy["mechanism"])
-    return found
-
-
-def _data(file: str | list[str], folder: Path) -> str | list[str]:
-    if isinstance(file, list):
-        return [cast("str", _data(one, folder)) for one in file]
-    return file if "://" in file else str(folder / file)
-
-
-def _schema(form: Mapping[str, Any], folder: Path) -> Schema:
-    layout = {name: form["data"][name] for name in LAYOUT if name in form["data"]}
-    inline = {name: form[name] for name in _file.BESIDE if name in form}
-    file = form["data"].get("schema")
-    if (file is None) == ("columns" not in form):
-        raise JobError(
-            "the columns stand in [[columns]], or in a schema file of their own",
-            got="neither" if file is None else "both",
-            remedy='Write [[columns]] as in a schema, or schema = "visits-schema.toml" below [data]',
-        )
-    if file is None:
-        return Schema.from_dict({**inline, **layout})
-    if inline or layout:
-        raise JobError(
-            f"{min([*inline, *layout])!r} belongs into the schema file, where there is one",
-            remedy=f"Write it into {file}",
-        )
-    return Schema.from_file(folder / file)
-
-
-def _adaptive(asked: bool | dict[str, Any]) -> bool | Adaptive:
-    if isinstance(asked, bool):
-        return asked
-    known = dict.fromkeys((each.name for each in fields(Adaptive)), _file.number)
-    return Adaptive(**_file.check_table("`adaptive` of [privacy]", asked, known))
-
-
-def _mechanism(asked: str | dict[str, Any]) -> Mechanism | Auto:
-    if isinstance(asked, str):
-        return as_mechanism(asked)
-    parameters = dict(asked)
-    name = parameters.pop("name", None)
-    if not isinstance(name, str):
-        raise JobError(
-            "the table `mechanism` of [privacy] needs a `name`",
-            limit=", ".join(MECHANISMS),
-            remedy='Write mechanism = { name = "sketch", degrees = 400 }',
-        )
-    kind = type(as_mechanism(name))
-    known = {each.name for each in fields(kind)}
-    for key in parameters:
-        if key not in known:
-            raise JobError(
-                f"the mechanism {name!r} has no parameter {key!r}",
-                limit=", ".join(sorted(known)) or "it has none",
-                remedy=_file.nearest(key, known) if known else "Leave it out",
-            )
-    return cast("Mechanism | Auto", kind(**parameters))

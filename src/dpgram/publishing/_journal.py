@@ -34,23 +34,23 @@ _MOST_AT_ONCE: Final = 10_000
 def interrupted_before(ledger: Path, request: Mapping[str, object]) -> bool:
     """Whether a publication with this request has begun, is not running now, and waits to be gone on with."""
     key = _key(request)
-    if fcntl is None:
+    return any(_waits(path, key) for path in ledger.parent.glob(f"{ledger.name}.unfinished-{key[:16]}*"))
+
+
+def _waits(path: Path, key: str) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
         return False
-    for path in ledger.parent.glob(f"{ledger.name}.unfinished-{key[:16]}*"):
-        try:
-            handle = os.open(path, os.O_RDONLY)
-        except OSError:
-            continue
-        try:
+    try:
+        if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            lines, _ = _read(handle)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(handle)
-        if lines and lines[0].get("format") == FORMAT and lines[0].get("request") == key:
-            return True
-    return False
+        lines, _ = _read(handle)
+    except BlockingIOError:  # it is running
+        return False
+    finally:
+        os.close(handle)
+    return bool(lines) and lines[0].get("format") == FORMAT and lines[0].get("request") == key
 
 
 def _key(request: Mapping[str, object]) -> str:
