@@ -72,13 +72,23 @@ WORLDS = (
 UNEQUAL = "unequal"
 
 
-def release_transform(release: Release, world: World) -> tuple[Array, float]:
+def release_transform(release: Release) -> tuple[Array, float]:
     """T for rows v = (1, x, y) in original units, and R: rows longer than R in u = T v lose weight.
 
-    A release of one plain Gram clips nothing: R = ∞.
+    A release of one plain Gram is about the encoded columns, and where its radius is the largest norm of the
+    schema, which none of them exceeds, R = ∞.
     """
-    del release
-    return np.eye(world.width + 2), math.inf
+    columns = release.schema.encoded
+    encoding = np.zeros((len(columns), len(columns)))
+    encoding[0, 0] = 1.0
+    for place, column in enumerate(columns[1:], start=1):
+        encoding[place, place] = column.weight / column.half_width
+        encoding[place, 0] = -column.weight * column.centre / column.half_width
+    coordinates = getattr(release, "coordinates", None)
+    if coordinates is not None:
+        return coordinates.matrix @ encoding, release.radius
+    clips = release.radius**2 < release.schema.max_norm_squared * (1.0 - 1e-9)
+    return encoding, release.radius if clips else math.inf
 
 
 def named_inference(fit: Regression) -> Inference:
@@ -87,7 +97,9 @@ def named_inference(fit: Regression) -> Inference:
 
 
 def ols_inference(fit: Regression) -> Inference:
-    """Intervals for the least-squares functional."""
+    """Intervals for the least-squares functional, where the release says that they are for it as well."""
+    if not getattr(fit.moments, "least_squares", True):
+        raise AnalysisError("these intervals are not for the least-squares functional")
     return fit.inference()
 
 
@@ -212,7 +224,7 @@ def simulate(cell: Cell, truth: Truth, first: int, tables: int, *, adaptive: boo
                 )
             except DpgramError as refusal:  # nothing may be refused because of rough bounds or few rows
                 raise RuntimeError(f"{cell.name}, ε = {epsilon:g}, table {number}") from refusal
-            for model, value, error in truth.at(*release_transform(release, world)):
+            for model, value, error in truth.at(*release_transform(release)):
                 targets = {
                     "named": (value, error),
                     "OLS": (world.least_squares[model], np.zeros_like(error)),
@@ -327,7 +339,7 @@ class Coverage:
 
     def text(self) -> str:
         if math.isnan(self.coverage):
-            return "refused"
+            return f"refused (but {self.releases})" if self.releases else "refused"
         part = "" if self.given > 0.995 else f" ({self.given:.0%} given)"
         shown = f"{self.coverage:.1%}{part}"
         return f"**{shown}**" if self.fails else shown
