@@ -21,7 +21,7 @@ from dpgram.errors import ReleaseError
 from dpgram.files import write_whole
 
 if TYPE_CHECKING:
-    from dpgram.analysis.association import Correlation
+    from dpgram.analysis.association import Correlation, Correlations
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
@@ -80,16 +80,18 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         return descriptive.covariance(self)
 
-    def correlation(self) -> Matrix:
-        """The noisy correlation, NaN where the noise swallowed a variance; order: `columns[1:]`.
+    def correlation(self, on: Sequence[str] | None = None, *, kind: Kind = "population") -> Correlations:
+        """The correlations of all pairs of columns (of those in `on`), with intervals; NaN where noise hides.
 
-        >>> release.correlation().round(2)
+        >>> release.correlation().estimate.round(2)
         array([[ 1.  ,  0.08, -0.08,  0.32],
                [ 0.08,  1.  , -1.  , -0.72],
                [-0.08, -1.  ,  1.  ,  0.72],
                [ 0.32, -0.72,  0.72,  1.  ]])
         """
-        return descriptive.correlation(self)
+        from dpgram.analysis.association import correlations
+
+        return correlations(self, on, kind=kind)
 
     def regress(
         self,
@@ -141,7 +143,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """Correlation of two columns once the columns `given` (all others by default) are accounted for.
 
         >>> print(release.partial_correlation("age", "charges", ["smoker"]))
-        correlation of age and charges given smoker: 0.548 (95% interval 0.514 to 0.579)
+        correlation of age and charges given smoker: 0.548 (95% interval 0.516 to 0.581)
         """
         from dpgram.analysis.association import partial_correlation
 
