@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import adaptive_coverage
-from adaptive_coverage import Cell, Coverage, Estimand, Tally, release_transform, simulate
+from adaptive_coverage import Cell, Coverage, Tally, release_transform, simulate
 from bounded_influence import References, Truth, World
 from dpgram import Release
 from seeded import adaptive_is_built, many_releases, seeded_release
