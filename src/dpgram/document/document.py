@@ -25,6 +25,7 @@ from dpgram.document._checks import (
 )
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
+    About,
     AdjacencyName,
     Block,
     Group,
@@ -59,6 +60,7 @@ OPTIONAL_FIELDS: Final = frozenset(
         "measurements",
         "coordinates",
         "first_receipt",
+        "about",
         "signature",
     }
 )
@@ -105,6 +107,8 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     """u = T v, of which the matrix was made; none: it is that of the encoded columns v."""
     first_receipt: Receipt | None = None
     """Where the charge was in two parts: that of the measurements which could have stopped it."""
+    about: About | None = None
+    """Title, description, contact and licence, where the curator gave any."""
     signature: Signature | None = None
 
     def __post_init__(self) -> None:

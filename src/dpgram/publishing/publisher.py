@@ -21,6 +21,7 @@ from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing._adaptive import AdaptiveCalibration, adapt, adaptive_family, calibrate_adaptive
+from dpgram.publishing._journal import interrupted_before
 from dpgram.publishing._learning import (
     LearningCalibration,
     LearntFacts,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Sums
     from dpgram.engines.threads import Progress
+    from dpgram.privacy.ledger import Ledger
 
 
 @final
@@ -248,6 +250,11 @@ def published(
         progress=progress,
     ) as releases:
         yield releases
+
+
+def interrupted(request: Request, ledger: Ledger) -> bool:
+    """Whether such a publication has begun and was interrupted: the same one goes on with it."""
+    return interrupted_before(ledger.path, request.key)
 
 
 def form_of(data: object, engine: Engine) -> list[str]:
