@@ -284,6 +284,7 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
     columns = tuple(
         HistogramColumn(name=column.name, bounds=number_bounds(column), levels=level_count(column))
         for column in schema.columns_read
+        if number_bounds(column) is not None or level_count(column)
     )
     share = calibration.request.split.histograms
     noise = count_noise(

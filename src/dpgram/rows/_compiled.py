@@ -32,14 +32,20 @@ from dpgram.rows.kernel import (
     KIND,
     LATTICE_SCALE,
     LEFT,
+    LOST_ABOVE,
+    LOST_BELOW,
+    LOST_MISSING,
+    LOST_UNREADABLE,
     LOW,
     MISSING,
     MIX_FIRST,
     MIX_SECOND,
+    NODES,
     NUMBER,
     RESULT,
     RIGHT,
     SIZE,
+    STEPS,
     TARGET,
     UNKNOWN,
     Bytes,
@@ -507,6 +513,7 @@ def fill_rows(
     derived: Integers,
     steps: Floats,
     constant: float,
+    whole: bool,
     missing: Bytes,
     counts: Integers,
     out: Floats,
@@ -524,8 +531,9 @@ def fill_rows(
             start = 0
         _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, _LATER, norms)
         _derive(sources, scales, derived, steps, out, first, last, norms)
-        for j in range(out.shape[0]):
-            _round(out[j, first:last])
+        if whole:
+            for j in range(out.shape[0]):
+                _round(out[j, first:last])
 
 
 @compiled
@@ -550,12 +558,12 @@ def finish_rows(
         left_out = missing[first:last] if drop else nothing[:size]
         _set(squares, 0.0)
         for j in range(out.shape[0]):
-            a = out[j, first:last]
-            _multiply(a, scale)
-            _add_squares(a, squares)
+            _add_squares(out[j, first:last], squares)
+        _multiply(squares, scale * scale)
         for i in range(size):
             factor[i] = squares[i]
         _factors(factor, _CLIPS, own, weights[first:last], left_out, counts)
+        _multiply(factor, scale)
         _round_within(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
         if kept < first or _count(left_out):
             _keep_norms(norms, left_out, first, kept)
@@ -563,6 +571,41 @@ def finish_rows(
         else:
             kept = last
     return kept
+
+
+@compiled
+def _count_node(x: float, one: int, low: float, high: float, factor: float, line: Integers) -> None:
+    if low <= x <= high:
+        position = (x * 0.5 - low * 0.5) * factor
+        if not position < STEPS:
+            position = float(STEPS)
+        first = min(int(position), STEPS - 1)
+        beyond = int(np.floor((position - first) * float(one)))
+        line[first] += one - beyond
+        line[first + 1] += beyond
+    elif x - x != 0.0:  # NaN or ±inf
+        line[NODES + (LOST_MISSING if x != x else LOST_UNREADABLE)] += one
+    else:
+        line[NODES + (LOST_BELOW if x < low else LOST_ABOVE)] += one
+
+
+@compiled
+def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
+    width = rows.shape[1]
+    factors = np.zeros(width)
+    for j in range(width):
+        if levels[j] == 0:
+            factors[j] = STEPS / (ends[j, 1] * 0.5 - ends[j, 0] * 0.5)
+    for i in range(rows.shape[0]):
+        one = units[i] if units.shape[0] else ROW_NORM_SQUARED
+        for j in range(width):
+            x = rows[i, j]
+            if levels[j] == 0:
+                _count_node(x, one, ends[j, 0], ends[j, 1], factors[j], cells[j])
+            elif 0.0 <= x < levels[j] and np.floor(x) == x:
+                cells[j, int(x)] += one
+            else:
+                cells[j, levels[j] + (LOST_MISSING if x != x else LOST_UNREADABLE)] += one
 
 
 @compiled

@@ -29,14 +29,20 @@ from dpgram.rows.kernel import (
     KIND,
     LATTICE_SCALE,
     LEFT,
+    LOST_ABOVE,
+    LOST_BELOW,
+    LOST_MISSING,
+    LOST_UNREADABLE,
     LOW,
     MISSING,
     MIX_FIRST,
     MIX_SECOND,
+    NODES,
     NUMBER,
     RESULT,
     RIGHT,
     SIZE,
+    STEPS,
     TARGET,
     UNKNOWN,
     Bytes,
@@ -268,6 +274,7 @@ def fill_rows(
     derived: Integers,
     steps: Floats,
     constant: float,
+    whole: bool,
     missing: Bytes,
     counts: Integers,
     out: Floats,
@@ -282,7 +289,8 @@ def fill_rows(
             pass
         for _ in _derive(sources, scales, derived, steps, lines):
             pass
-        np.rint(lines, out=lines)
+        if whole:
+            np.rint(lines, out=lines)
 
 
 def finish_rows(
@@ -297,11 +305,10 @@ def finish_rows(
     out: Floats,
 ) -> int:
     lines, squares = out[:, :count], norms[:count]
-    lines *= scale
-    squares[:] = _squares(lines)
+    squares[:] = _squares(lines) * (scale * scale)
     left_out = missing[:count].view(np.bool_) if drop else np.zeros(count, np.bool_)
     with np.errstate(all="ignore"):  # a warning would tell of one row
-        factor = _factors(squares, True, units, weights, left_out, counts)  # noqa: FBT003  (as in the loops)
+        factor = _factors(squares, True, units, weights, left_out, counts) * scale  # noqa: FBT003  (as there)
         limits = ROW_NORM_SQUARED // units if len(units) else np.full(count, ROW_NORM_SQUARED)
         _round_within(lines, factor, limits.astype(np.float64))
     if not left_out.any():
@@ -310,6 +317,49 @@ def finish_rows(
     out[:, :kept] = lines[:, ~left_out]
     norms[:kept] = squares[~left_out]
     return kept
+
+
+def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        for first in range(0, len(rows), _PIECE):
+            weights = units[first : first + _PIECE].astype(np.float64)
+            lines = np.ascontiguousarray(rows[first : first + _PIECE].T)
+            for place, x in enumerate(lines):
+                if levels[place]:
+                    _count_levels(x, weights, int(levels[place]), cells[place])
+                else:
+                    _count_nodes(x, weights, ends[place, 0], ends[place, 1], cells[place])
+
+
+def _count_levels(x: Floats, weights: Floats, levels: int, cells: Integers) -> None:
+    known = (x >= 0.0) & (x < levels) & (np.floor(x) == x)
+    lost = levels + np.where(np.isnan(x), LOST_MISSING, LOST_UNREADABLE)
+    found = np.where(known, np.where(known, x, 0.0).astype(np.int64), lost)
+    cells += _counted(found, weights, len(cells))
+
+
+def _count_nodes(x: Floats, weights: Floats, low: float, high: float, cells: Integers) -> None:
+    """Halves of the bounds, so that these may lie at the end of the floats."""
+    inside = (x >= low) & (x <= high)
+    within, own = (x, weights) if inside.all() else (x[inside], weights[inside] if len(weights) else weights)
+    position = (within * 0.5 - low * 0.5) * (STEPS / (high * 0.5 - low * 0.5))
+    position = np.where(position < STEPS, position, float(STEPS))
+    first = np.minimum(position.astype(np.int64), STEPS - 1)
+    one = own if len(own) else float(ROW_NORM_SQUARED)
+    beyond = np.bincount(first, np.floor((position - first) * one), minlength=STEPS).astype(np.int64)
+    cells[:STEPS] += _counted(first, own, STEPS) - beyond
+    cells[1:NODES] += beyond
+    if len(within) < len(x):
+        away, left = x[~inside], weights[~inside] if len(weights) else weights
+        kind = np.where(away < low, LOST_BELOW, np.where(away > high, LOST_ABOVE, LOST_MISSING))
+        kind = np.where(np.isinf(away), LOST_UNREADABLE, kind)
+        cells[NODES:] += _counted(kind, left, len(cells) - NODES)
+
+
+def _counted(places: Integers, weights: Floats, size: int) -> Integers:
+    if len(weights):
+        return np.bincount(places, weights, minlength=size).astype(np.int64)
+    return np.bincount(places, minlength=size) * ROW_NORM_SQUARED
 
 
 def mixed(values: Hashes) -> Hashes:

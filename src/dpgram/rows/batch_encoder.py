@@ -42,6 +42,8 @@ class BatchEncoder:
         self._coordinates = None if encoder.coordinates is None else _LatticeCoordinates(encoder)
         unit = ROW_NORM / encoder.radius if self._coordinates is None else self._coordinates.unit
         self._arrays = _KernelArrays(schema, unit)
+        if self._coordinates is not None and self._coordinates.standardises:
+            self._coordinates.fold_into(self._arrays, schema)
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
         self._no_rows = np.empty((0, len(self._declared)))
         self._raw = np.empty((len(self._declared), encoder.chunk_rows))
@@ -171,15 +173,12 @@ class BatchEncoder:
             arrays.derived,
             arrays.steps,
             arrays.constant,
+            not coordinates.standardises,
             coordinates.missing,
             counts,
-            coordinates.values,
+            self._out if coordinates.standardises else coordinates.values,
         )
-        np.matmul(
-            coordinates.integers,
-            coordinates.values[:, :size],
-            out=self._out[: len(coordinates.integers), :size],
-        )
+        coordinates.apply(size, self._out)
         return loops.finish_rows(
             size,
             coordinates.scale,
@@ -205,10 +204,49 @@ class _LatticeCoordinates:
         self.unit = float(1 << VALUE_BITS) / heaviest
         """Of an encoded cell, in whole numbers."""
         self.scale = ROW_NORM / (encoder.radius * self.unit) * 2.0**-coordinates.shift
-        self.integers = coordinates.integers
+        self._integers = coordinates.integers
+        alone = not np.tril(self._integers[:, 1:], -1).any()
+        plain = encoder.schema.constant and not encoder.schema.columns_derived
+        self.standardises = alone and plain and encoder.missing == "drop"
+        """Whether nothing but the constant is added to a column, as where columns are only standardised: then
+        the loops that fill a column can do it, without a product and without rounding before it."""
+        self._moved: list[tuple[int, float, float]] = []
         self.values = np.empty((width, encoder.chunk_rows))
         self.missing = np.zeros(encoder.chunk_rows, np.uint8)
         self.norms = np.empty(encoder.chunk_rows)
+
+    def fold_into(self, arrays: _KernelArrays, schema: Schema) -> None:
+        """Have the loops give T_jj·v_j + T_j0·v_0 for numbers; remember what is left to do for the others."""
+        diagonal, offsets = np.diagonal(self._integers), self._integers[:, 0] * arrays.constant
+        numbers = arrays.sources[kernel.KIND] == kernel.NUMBER
+        arrays.constant *= float(diagonal[0])
+        for position, source in enumerate(schema.columns_read):
+            for line in schema.indices(source.name):
+                if not numbers[position]:
+                    self._moved.append((line, float(diagonal[line]), float(offsets[line])))
+                    continue
+                scales = arrays.scales[position]
+                scales[kernel.LATTICE_SCALE] *= diagonal[line]
+                step = scales[kernel.INVERSE_HALF_WIDTH] * scales[kernel.LATTICE_SCALE]
+                scales[kernel.CENTRE] -= offsets[line] / step
+
+    def apply(self, size: int, out: Floats) -> None:
+        """out = T·values in whole numbers, each of them and every partial sum below 2^53: exact in any order.
+
+        Proof: proofs/adaptive.md#adaptive-rows.
+        """
+        if self.standardises:
+            for line, factor, offset in self._moved:
+                out[line, :size] = out[line, :size] * factor + offset
+            return
+        values, width = self.values[:, :size], len(self._integers)
+        # T is triangular: blocks of lines, each with the columns that it needs.
+        for first in range(0, width, _BLOCK):
+            last = min(first + _BLOCK, width)
+            np.matmul(self._integers[first:last, :last], values[:last], out=out[first:last, :size])
+
+
+_BLOCK: Final = 24
 
 
 Mask = npt.NDArray[np.bool_]

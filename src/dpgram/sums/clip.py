@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.reach import REACH_BINS, REACH_SQUARES
-from dpgram.rows.encoder import Encoder
+from dpgram.rows.encoder import EncodedChunk, Encoder
 from dpgram.sums.counts import CountsStatistic
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ class ClipStatistic(CountsStatistic):
     def shape(self) -> tuple[int, int]:
         return 1, REACH_BINS if self.reach else WITHIN + BEYOND
 
+    def bins(self, chunk: EncodedChunk) -> Integers:
+        """The bin of each row that an encoder in these coordinates kept."""
+        lengths = np.empty(0) if chunk.lengths is None else chunk.lengths
+        return reach_bins(lengths) if self.reach else clip_bins(lengths)
+
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         """The bin of each row; none for a row that the policy drops."""
         encoder, source = self.encoder.batch_encoder(), rules.schema.source_columns
@@ -63,10 +68,6 @@ class ClipStatistic(CountsStatistic):
         numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
         found = np.full((1, len(chosen)), -1)
         (usable,) = np.nonzero(encoder.usable(numbers.T))
-        chunks = [
-            (reach_bins if self.reach else clip_bins)(chunk.lengths)
-            for chunk in encoder.encode_array(numbers[usable])
-            if chunk.lengths is not None
-        ]
+        chunks = [self.bins(chunk) for chunk in encoder.encode_array(numbers[usable])]
         found[0, usable] = np.concatenate(chunks) if chunks else []
         return found

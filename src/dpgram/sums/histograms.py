@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.schema.encodings import UNKNOWN_CODE
+from dpgram.rows.kernel import NODES
 from dpgram.sums.base import Statistic
 from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import EXACT_ROWS
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-STEPS: Final = 16
-"""Equal steps between the bounds; there is a node at either end of each."""
-NODES: Final = STEPS + 1
-MISSING, UNREADABLE, BELOW, ABOVE = range(4)
 LOST: Final = 4
-"""Cells behind the nodes or levels, in this order."""
+"""Cells behind the nodes: missing, unreadable, below the bounds, above them."""
+EVERY_ROW_ONCE: Final[Integers] = np.empty(0, np.int64)
 
 
 @final
@@ -54,40 +52,6 @@ class HistogramColumn:
     def losses(self) -> int:
         """Cells for what was lost: nothing lies below or above a level."""
         return LOST if self.bounds is not None else 2
-
-    def counted(self, line: Floats, units: Integers) -> Integers:
-        """The cells that these values add up to, `units` of each; every value by itself.
-
-        Proof: proofs/adaptive.md#adaptive-histograms.
-        """
-        size = self.cells + self.losses
-        if self.bounds is None:
-            places = self._level_places(line)
-            return np.bincount(places, units, minlength=size).astype(np.int64)
-        low, high = self.bounds
-        inside = (line >= low) & (line <= high)
-        # Halves, so that bounds at the end of the floats do not overflow.
-        share = np.where(inside, line, low) / 2 - low / 2
-        position = np.minimum(share / (high / 2 - low / 2) * STEPS, float(STEPS))
-        first = np.minimum(position.astype(np.int64), STEPS - 1)
-        beyond = np.floor((position - first) * units).astype(np.int64)
-        lost = NODES + self._losses(line)
-        first = np.where(inside, first, lost)
-        beyond = np.where(inside, beyond, 0)
-        cells = np.bincount(first, units - beyond, minlength=size)
-        cells += np.bincount(np.minimum(first + 1, size - 1), beyond, minlength=size)
-        return cells.astype(np.int64)
-
-    def _level_places(self, line: Floats) -> Integers:
-        known = np.isfinite(line) & (line != UNKNOWN_CODE) & (line >= 0.0) & (line < self.levels)
-        found = np.where(known, line, 0.0).astype(np.int64)
-        known &= found == line
-        return np.where(known, found, self.levels + np.where(np.isnan(line), MISSING, UNREADABLE))
-
-    def _losses(self, line: Floats) -> Integers:
-        low, high = self.bounds or (0.0, 0.0)
-        outside = np.where(line < low, BELOW, np.where(line > high, ABOVE, MISSING))
-        return np.where(np.isinf(line), UNREADABLE, outside)
 
 
 @final
@@ -118,9 +82,10 @@ class HistogramsAccumulator:
     """
 
     def __init__(self, statistic: HistogramsStatistic, rules: RowRules) -> None:
-        source = rules.schema.source_columns
-        self._columns = statistic.columns
-        self._places = [source.index(column.name) for column in statistic.columns]
+        source, columns = rules.schema.source_columns, statistic.columns
+        self._places = [source.index(column.name) for column in columns]
+        self._levels = np.array([column.levels for column in columns], np.int64)
+        self._ends = np.array([column.bounds or (0.0, 1.0) for column in columns])
         self._cells = np.zeros(statistic.shape, np.int64)
         self._counts = PolicyCounts()
 
@@ -131,14 +96,20 @@ class HistogramsAccumulator:
         self._counts += uncounted_rows(rows) + PolicyCounts(
             rows_read=read, rows_used=used, rows_dropped=read - used
         )
-        # So few rows at a time that a float adds 2^30 for each of them exactly.
         for start in range(0, used, EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
-            units = rows.lattice_weights(piece)
-            numbers = rows.rows.numbers
-            for line, (column, place) in enumerate(zip(self._columns, self._places, strict=True)):
-                counted = column.counted(numbers[piece, place], units)
-                self._cells[line, : len(counted)] += counted
+            units = EVERY_ROW_ONCE if rows.weights is None else rows.lattice_weights(piece)
+            self._count(np.ascontiguousarray(rows.rows.numbers[piece][:, self._places]), units)
+
+    def add_array(self, rows: Floats) -> None:
+        """The same for rows that all count alike, with the source columns in their order."""
+        self._counts += PolicyCounts(rows_read=len(rows), rows_used=len(rows))
+        for start in range(0, len(rows), EXACT_ROWS):
+            self._count(rows[start : start + EXACT_ROWS], EVERY_ROW_ONCE)
+
+    def _count(self, rows: Floats, units: Integers) -> None:
+        """So few rows at a time that a float adds 2^30 for each of them exactly."""
+        kernel.kernel(rows.size).count_rows(rows, units, self._levels, self._ends, self._cells)
 
     def result(self) -> tuple[ExactCounts, ...]:
         return (ExactCounts(self._cells.copy(), self._counts),)
