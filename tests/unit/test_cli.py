@@ -276,10 +276,10 @@ class TestCurator:
 
         honest = Release.save
 
-        def full(self: Release, path: Any) -> Path:
+        def full(self: Release, path: Any, **options: Any) -> Path:
             if Path(path).parent == tmp_path:
                 raise ReleaseError("no space left")
-            return honest(self, path)
+            return honest(self, path, **options)
 
         monkeypatch.setattr(Release, "save", full)
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)

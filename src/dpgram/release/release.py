@@ -15,6 +15,7 @@ import msgspec
 from dpgram.analysis import descriptive
 from dpgram.analysis.display import as_html, as_text
 from dpgram.document.document import Document, Matrix, Units
+from dpgram.document.fields import About
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
 from dpgram.errors import ReleaseError
@@ -207,6 +208,27 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             ) from problem
         return target
 
+    def described(
+        self, *, title: str = "", description: str = "", contact: str = "", licence: str = ""
+    ) -> Self:
+        """The same release with these words about it, in place of any it had; a signature is taken off.
+
+        They are part of the file and of its digest, so describe first and sign afterwards.
+
+        >>> release.described(title="Insured people, 2025", licence="CC BY 4.0").about.title
+        'Insured people, 2025'
+        """
+        given = {"title": title, "description": description, "contact": contact, "licence": licence}
+        try:
+            about = msgspec.convert({name: text for name, text in given.items() if text != ""}, About)
+        except msgspec.ValidationError as problem:
+            raise ReleaseError(
+                "a release is described in words",
+                got=problem,
+                limit="texts: 4,000 characters of description, 400 of the others",
+            ) from None
+        return msgspec.structs.replace(self, about=about if about != About() else None, signature=None)
+
     def sign(self, key: SigningKey) -> Self:
         """The same release with a signature of all its content, in place of any it had.
 
@@ -232,16 +254,26 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         check(self.signature, signed_bytes(self._content()), public_key)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the file whole or not at all: a temporary file beside it, flushed, then renamed.
+
+        A file that is there is not replaced unless `overwrite` says so: it may be a release that was paid
+        for. Saving the same release again is no mistake.
 
         >>> path = release.save("people.dpgram.json")
         >>> dg.load(path) == release
         True
         """
-        target = Path(path)
+        target, content = Path(path), self.to_json()
         try:
-            write_whole(target, self.to_json())
+            write_whole(target, content, replace=overwrite)
+        except FileExistsError:
+            if not _holds(target, content):
+                raise ReleaseError(
+                    f"the file {target} exists already, and it is not this release",
+                    remedy="Choose another name, or give overwrite=True. This release is whole: nothing need "
+                    "be published again",
+                ) from None
         except OSError as problem:
             raise ReleaseError(
                 f"the release cannot be written to {target}",
@@ -263,6 +295,14 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(content) + 1) == content
+    except OSError:
+        return False
 
 
 def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Release:
