@@ -25,8 +25,9 @@ class LabelledVector(Mapping[str, float]):
     """Name → number, in order. `np.asarray` gives the numbers alone.
 
     >>> import numpy as np
-    >>> round(fit.params["age"], 1), np.asarray(fit.params).round(1)
-    (125.4, array([-1694.6,   125.4, 11026.9]))
+    >>> params = release.iv("charges", "age", "smoker").params
+    >>> round(params["age"], 1), np.asarray(params).round(1)
+    (-2950.5, array([153486.2,  -2950.5]))
     """
 
     __slots__ = ("_numbers", "_places")
@@ -51,7 +52,7 @@ class LabelledVector(Mapping[str, float]):
     def to_frame(self) -> Frame:
         """A frame of names and numbers.
 
-        >>> fit.params.to_frame().columns
+        >>> release.iv("charges", "age", "smoker").params.to_frame().columns
         ['name', 'value']
         """
         from dpgram.analysis._frames import frame_of
@@ -70,8 +71,9 @@ class LabelledVector(Mapping[str, float]):
 class LabelledMatrix:
     """A square table of numbers whose rows and columns have the same names.
 
-    >>> round(fit.cov_params()["age", "age"], 2)
-    6.89
+    >>> found = release.iv("charges", "age", "smoker")
+    >>> bool(found.cov_params()["age", "age"] ** 0.5 == found.bse["age"])
+    True
     """
 
     names: tuple[str, ...]
@@ -95,8 +97,8 @@ class LabelledMatrix:
     def to_frame(self) -> Frame:
         """A frame with the names in its first column.
 
-        >>> fit.cov_params().to_frame().columns
-        ['name', '(intercept)', 'age', 'smoker=yes']
+        >>> release.iv("charges", "age", "smoker").cov_params().to_frame().columns
+        ['name', '(intercept)', 'age']
         """
         from dpgram.analysis._frames import frame_of
 
