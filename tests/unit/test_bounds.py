@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pytest
+from dpgram.sums.row_lengths import LENGTH_BINS, chosen_radius, length_bins
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,6 @@ from dpgram.publishing._bounds import (
     reach_for,
     rows_needed,
 )
-from dpgram.sums.row_lengths import LENGTH_BINS, chosen_radius, length_bins
 from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_bins, zoom_steps
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)

@@ -9,6 +9,7 @@ from dpgram.errors import require_publish
 
 if TYPE_CHECKING:
     from dpgram.publishing.dry_run import Check, check
+    from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive
     from dpgram.publishing.publisher import (
         CuratorReport,
         interrupted,
@@ -25,10 +26,12 @@ __all__ = [
     "Adaptive",
     "Check",
     "CuratorReport",
+    "ExpectedAdaptive",
     "LedgerLike",
     "Options",
     "ReleaseTerms",
     "check",
+    "expected_adaptive",
     "interrupted",
     "publish",
     "publish_each",
@@ -42,6 +45,7 @@ _fetch, __dir__ = _when_used(
     __name__,
     {
         "dpgram.publishing.dry_run": "Check check",
+        "dpgram.publishing.expected": "ExpectedAdaptive expected_adaptive",
         "dpgram.publishing.publisher": "CuratorReport interrupted publish publish_each publish_with "
         "published",
         "dpgram.publishing.request": "LedgerLike Options requested",
@@ -52,6 +56,7 @@ _fetch, __dir__ = _when_used(
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__ and name != "Adaptive":  # which is also what a plan takes, and that reads no data
+    # What a plan takes and gives, which reads no data.
+    if name in __all__ and name not in ("Adaptive", "ExpectedAdaptive", "expected_adaptive"):
         require_publish()
     return _fetch(name)

@@ -46,7 +46,15 @@ from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.publishing._coordinates import radius, rank, reached, signal, standardising, whitening
+from dpgram.publishing._coordinates import (
+    PLAIN_BELOW,
+    radius,
+    rank,
+    reached,
+    signal,
+    standardising,
+    whitening,
+)
 from dpgram.publishing._learning import count_noise
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.gram import FirstGram
@@ -328,11 +336,6 @@ def _stage(
     return Stage(
         work=work, measurements=measurements, charge=charge, inspect=lambda sums: inspect(work, sums)
     )
-
-
-PLAIN_BELOW: Final = 1.0
-"""n̂μ/d^1.5 below which histograms and a first matrix tell too little to measure by: the encoded columns are
-measured as they are, with everything that is left."""
 
 
 @final
