@@ -28,7 +28,7 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive import PLAIN_BELOW, calibrate_adaptive
-from dpgram.publishing._coordinates import reached, rank, signal, standardising, whitening
+from dpgram.publishing._coordinates import rank, reached, signal, standardising, whitening
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import requested
 from dpgram.rows.rules import RowRules
@@ -129,7 +129,7 @@ class TestPrices:
     def test_columns_that_cannot_be_read_stop_it_for_the_first_part_alone(self, tmp_path: Any) -> None:
         data = table().set_column(0, "x", pa.array([None if i % 10 else 30.0 for i in range(ROWS)]))
         book = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5)
-        with pytest.raises(LearningError, match="column 'x'.*missing") as stopped:
+        with pytest.raises(LearningError, match=r"column 'x'.*missing") as stopped:
             dg.publish(data, schema(), epsilon=1, delta=1e-6, ledger=book, progress=False)
         assert book.entries == 1
         assert stopped.value.spent is not None

@@ -53,7 +53,6 @@ from dpgram.errors import (
     SchemaError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import InverseNoise
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     GaussianEvent,
@@ -202,7 +201,7 @@ class TestRelease:
         assert isinstance(year, Numeric)
         assert isinstance(rare, Numeric)
         assert 1_975 < year.bounds[0] < 1_990 < 1_999 < year.bounds[1] < 2_014
-        assert rare.bounds[0] < 0.0 < 0.1 < rare.bounds[1]
+        assert rare.bounds[0] <= 0.0 < 0.1 < rare.bounds[1]
 
     def test_one_look_would_not_find_a_year(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(learning, "zoom_steps", lambda _law: 1)
@@ -414,7 +413,6 @@ class TestCharge:
             ({"bounds_budget": 0.9}, GuaranteeError),
             ({"mechanism": "wishart", "schema": OPEN}, OptionsError),
             ({"strict": True}, OptionsError),
-            ({"mechanism": InverseNoise(ridge=1.0)}, OptionsError),
         ],
     )
     def test_what_cannot_be_is_refused(self, options: dict[str, Any], kind: type[DpgramError]) -> None:
