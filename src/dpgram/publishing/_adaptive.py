@@ -165,7 +165,7 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     first_price = sum(paid, Fraction(0)) + Fraction(split.histograms * whole)
     if split.levels and level_delta == 0.0:
         raise GuaranteeError("so small a share of delta cannot pay for levels", got=f"{level_delta:g}")
-    return AdaptiveCalibration(
+    made = AdaptiveCalibration(
         request=request,
         family=family,
         whole=whole,
@@ -175,6 +175,11 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
         gaussian=GaussianDP(math.sqrt(whole)) if family == "gaussian" and not level_delta else None,
         **noises,
     )
+    # The largest prices of one matrix and of one histogram: what is too quiet for the proof is refused here,
+    # before a row is read and anything is charged.
+    for price in (float(made.rest), split.histograms * whole):
+        count_noise(law, price, 1, units_changed)
+    return made
 
 
 @final
@@ -338,7 +343,10 @@ measured as they are, with everything that is left."""
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BlockPlan:
-    """One block of columns, or all of them: its share of what is left, and its coordinates so far."""
+    """One block of columns, or all of them: its share of what is left, and its coordinates so far.
+
+    Proof: proofs/adaptive.md#adaptive-composition.
+    """
 
     calibration: AdaptiveCalibration
     encoder: Encoder
