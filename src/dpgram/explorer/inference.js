@@ -112,7 +112,9 @@
       refusal = refusal ?? NO_DEGREES;
       degrees = null;
     }
-    const covariance = solution.covariance(degrees === null ? 0 : Math.max(solution.residualSum, 0) / degrees);
+    const covariance = solution.covariance(
+      degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees,
+    );
     const quantile = upperQuantile(0.5 * (1 - level), degrees);
     const toward = times(functionals, covariance);
     const trace = covariance.cells.reduce((sum, x, i) => (i % (covariance.rows + 1) ? sum : sum + x), 0);

@@ -90,7 +90,7 @@ def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width:
     # Lengths in the middle of each bin, as logarithms go.
     middles = np.concatenate([[0.5 * REACH_ENDS[0]], np.sqrt(REACH_ENDS[1:] * REACH_ENDS[:-1])])
     middles = np.concatenate([middles, [math.sqrt(2.0) * REACH_ENDS[-1]]])
-    for factor in REACH_ENDS[REACH_ENDS <= LONGEST].tolist():
+    for factor in REACH_ENDS[REACH_ENDS <= 1.001 * LONGEST].tolist():
         lost = float(counts @ np.maximum(1.0 - (factor / middles) ** 2, 0.0))
         if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu:
             return factor * start
@@ -98,7 +98,7 @@ def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width:
 
 
 LOST: Final = 0.1
-LONGEST: Final = 2.0
+LONGEST: Final = math.sqrt(2.0)
 """How far the last radius may pass the first one."""
 REACH_FROM: Final = 20.0
 """n̂μ/d^1.5 from which on rows are counted well enough to choose a radius by."""
