@@ -252,7 +252,10 @@ class Moments:
 
     @cached_property
     def known_null_space(self) -> Matrix:
-        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant."""
+        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant.
+
+        Proof: proofs/adaptive.md#adaptive-null.
+        """
         schema, width = self.schema, self.schema.width
         groups = [schema.indices(column.name) for column in schema.columns if column.group_levels]
         if not self.complete_groups or not groups:
@@ -301,6 +304,8 @@ class Moments:
 
     def project(self, vectors: Matrix) -> Matrix:
         """P Lᵀv for each function v of the encoded row: as functions where the matrix was measured.
+
+        Proof: proofs/adaptive.md#adaptive-submodel.
 
         >>> import numpy as np
         >>> from dpgram.analysis import Moments
