@@ -33,11 +33,14 @@ from dpgram.errors import ReleaseError, require_publish
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
     from dpgram.publishing import Adaptive, CuratorReport
+    from dpgram.publishing.column_checks import ColumnCheck
     from dpgram.release import Release
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
 LEARNING: Final = "Learning what the schema leaves open"
+MUCH_IS_LOST: Final = 3
+"""Exit code of `check` where over 5% of a column's cells, or 20% of the rows, cannot be used."""
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, a folder or a glob.")]
 Threads = Annotated[
@@ -120,7 +123,12 @@ def check(
     """Dry run: what a release would do to a table.
 
     Reads everything, spends and writes nothing. The counts are exact, hence sensitive: they are for you, not
-    for publication, and a schema that is changed because of them is no longer made of public facts alone.
+    for publication, and bounds or levels that are changed because of them are no longer public facts. How
+    cells are written may be mended: each column of which much is lost is named, with the likely cause and the
+    line for the schema.
+
+    The exit code is 3 where over 5% of a column's cells hold something that cannot be used, or over 20% of
+    the rows are dropped.
 
     \b
     Examples:
@@ -163,10 +171,18 @@ def check(
                 "encoded_columns": found.encoded_columns,
                 "radius": found.radius,
                 "price": None if found.price is None else asdict(found.price),
-                "curator_only": {"counts": counts.get("all", counts)},
+                "curator_only": {
+                    "counts": counts.get("all", counts),
+                    "columns": [_column_json(column) for column in found.table],
+                    "causes": [asdict(cause) for cause in found.causes],
+                    "warnings": list(found.warnings),
+                    "much_is_lost": found.much_is_lost,
+                },
                 "seconds": found.seconds,
             }
         )
+        if found.much_is_lost:
+            raise typer.Exit(MUCH_IS_LOST)
         return
     print_table(found.columns, ("column", "declared", "in the data"))
     longest = "to be learnt" if found.radius is None else f"{found.radius:.4g}"
@@ -178,6 +194,21 @@ def check(
         if name != "all":
             say(f"\n{name}:")
         print_facts(_counts(each))
+    if found.losses is None:
+        say("\nnothing is said of columns: a stream can be read only once, and these sums have no rows")
+    else:
+        say("\n" + found.summary())
+    for warning in found.row_warnings:
+        say(f"! {warning}")
+    if found.much_is_lost:
+        say("\ndpgram: much of the table would be lost: mend the schema before you publish", err=True)
+        raise typer.Exit(MUCH_IS_LOST)
+
+
+def _column_json(column: ColumnCheck) -> dict[str, object]:
+    """Counts without the words that were lost: what goes to a file should hold no cell."""
+    words = {"lost_words", "numbers_outside"}
+    return {name: value for name, value in asdict(column).items() if name not in words}
 
 
 def publish(
