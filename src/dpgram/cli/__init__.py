@@ -36,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
+app.command("codebook", rich_help_panel=CURATORS)(curate.codebook)
 app.command("check", rich_help_panel=CURATORS)(curate.check)
 app.command("plan", rich_help_panel=CURATORS)(plan.plan)
 app.command("gram", rich_help_panel=CURATORS)(federate.gram)

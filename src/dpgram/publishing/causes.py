@@ -60,7 +60,6 @@ MARKS: Final[tuple[tuple[dict[str, str], str], ...]] = (
     ({"thousands": " "}, "blank as thousands separator"),
     ({"thousands": " ", "decimal": ","}, "blank as thousands separator, decimal comma"),
     ({"thousands": "'"}, "apostrophe as thousands separator"),
-    ({"thousands": "."}, "point as thousands separator"),
 )
 GIANT: Final = 1e6
 """So many times the larger bound, a number is not a slip."""
@@ -107,17 +106,21 @@ def _share(words: Mapping[str, int], test: Any) -> float:
 
 def _reads(words: Mapping[str, int], kind: Any, rules: Mapping[str, Any], own: Reading) -> bool:
     """Whether these rules, beside those declared, read nearly all of the words."""
+    try:
+        return reads_share(words, kind, replace(own, **rules)) >= ENOUGH
+    except SchemaError:  # rules that contradict the declared ones
+        return False
+
+
+def reads_share(words: Mapping[str, int], kind: Any, reading: Reading) -> float:
+    """Of counted words, the share that these rules read."""
     import pyarrow as pa
 
     from dpgram.sources.text_cells import parse
 
-    try:
-        reading = replace(own, **rules)
-    except SchemaError:  # rules that contradict the declared ones
-        return False
     found = parse(pa.array(list(words), pa.string()), kind, reading)
     fits = dict(zip(words, found.is_valid().to_pylist(), strict=True))
-    return _share(words, fits.__getitem__) >= ENOUGH
+    return _share(words, fits.__getitem__)
 
 
 def _number(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
