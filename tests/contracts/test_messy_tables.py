@@ -85,7 +85,7 @@ def german(number: float | None) -> str:
 
 
 def shouted(text: str | None) -> str:
-    return "?" if text is None else f"{text.upper()} "
+    return "N.N. " if text is None else f"{text.upper()} "
 
 
 def as_text(
@@ -115,7 +115,7 @@ def test_a_messy_csv_file(case: Case, tmp_path: Path) -> None:
     path.write_bytes(as_text(case.table, english, shouted).write_csv().encode("latin-1"))
     schema = case.with_rules(
         numbers={"prefix": "$", "thousands": ",", "missing": [-999]},
-        texts={"trim": True, "case": "lower", "missing": "?"},
+        texts={"trim": True, "case": "lower", "missing": "n.n."},
         encoding="latin-1",
     )
     assert bits(path, schema) == bits(parquet(case.table, tmp_path), case.schema)

@@ -52,7 +52,7 @@ YES_AND_NO: Final = (
     *(("o", "n"), ("si", "no"), ("sí", "no"), ("sì", "no"), ("sim", "não"), ("wahr", "falsch")),
     *(("vrai", "faux"), ("on", "off"), ("1", "2")),
 )
-MARKS: Final[tuple[tuple[dict[str, str], str], ...]] = (
+MARKS: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({}, ""),
     ({"thousands": ","}, "comma as thousands separator"),
     ({"decimal": ","}, "decimal comma"),

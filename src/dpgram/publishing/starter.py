@@ -46,7 +46,7 @@ constant = true
 def starter_schema(data: object) -> str:
     """The TOML text of a schema to fill in.
 
-    >>> from dpgram.publishing.starter import starter_schema
+    >>> from dpgram.publishing import starter_schema
     >>> print(starter_schema({"age": [31, 42], "smoker": ["no", "yes"]}).split("constant = true")[1])
     <BLANKLINE>
     <BLANKLINE>
@@ -94,7 +94,7 @@ def _codebook(data: object, layout: FileLayout) -> tuple[Variable, ...]:
 
 def _layout(data: object) -> FileLayout:
     """Separator and encoding of a file of delimited text, where they are not the usual ones."""
-    from dpgram.sources._bytes import BLOCK, open_bytes
+    from dpgram.sources.text_bytes import BLOCK, open_bytes
 
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return AS_USUAL
