@@ -1,6 +1,6 @@
 """What analysts do with a release: post-processing only, never a row."""
 
-from dpgram.analysis.association import Correlation, partial_correlation
+from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.inference import Inference, JointTest
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
@@ -13,6 +13,7 @@ __all__ = [
     "Comparison",
     "Components",
     "Correlation",
+    "Correlations",
     "EncodedNoise",
     "Inference",
     "JointTest",
@@ -24,6 +25,7 @@ __all__ = [
     "compare",
     "component_plot",
     "correlation_plot",
+    "correlations",
     "partial_correlation",
     "pca",
     "pool",

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgram.analysis import estimand, inference, noise_aware, normal_equations, quality, trust
+from dpgram.analysis import (
+    association,
+    estimand,
+    inference,
+    noise_aware,
+    normal_equations,
+    quality,
+    sampling,
+    trust,
+)
 from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors
@@ -107,6 +116,8 @@ def _constants() -> dict[str, object]:
         "largest_misfit": noise_aware.LARGEST_MISFIT,
         "count_to_noise": normal_equations.COUNT_TO_NOISE,
         "signal_to_noise": quality.SIGNAL_TO_NOISE,
+        "passed_by_luck": association.PASSED_BY_LUCK,
+        "passed_clearly": association.PASSED_CLEARLY,
         "following": inference.FOLLOWING,
         "lost": trust.LOST,
         "lost_part": trust.LOST_PART,
@@ -119,4 +130,5 @@ def _constants() -> dict[str, object]:
         "moved_caution": estimand.MOVED_CAUTION,
         "moved_refusal": estimand.MOVED_REFUSAL,
         "equal_variance": estimand.EQUAL_VARIANCE,
+        "normal_errors": sampling.NORMAL_ERRORS,
     }

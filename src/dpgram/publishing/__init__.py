@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from dpgram.publishing.causes import Cause
     from dpgram.publishing.column_checks import ColumnCheck
     from dpgram.publishing.dry_run import Check, check
-    from dpgram.publishing.publisher import CuratorReport, publish, publish_each, publish_with, published
+    from dpgram.publishing.publisher import (
+        CuratorReport,
+        interrupted,
+        publish,
+        publish_each,
+        publish_with,
+        published,
+    )
     from dpgram.publishing.request import LedgerLike, Options, requested
     from dpgram.publishing.split import Adaptive
     from dpgram.publishing.starter import starter_schema
@@ -27,6 +34,7 @@ __all__ = [
     "Options",
     "ReleaseTerms",
     "check",
+    "interrupted",
     "publish",
     "publish_each",
     "publish_with",
@@ -42,7 +50,8 @@ _fetch, __dir__ = _when_used(
         "dpgram.publishing.causes": "Cause",
         "dpgram.publishing.column_checks": "ColumnCheck",
         "dpgram.publishing.dry_run": "Check check",
-        "dpgram.publishing.publisher": "CuratorReport publish publish_each publish_with published",
+        "dpgram.publishing.publisher": "CuratorReport interrupted publish publish_each publish_with "
+        "published",
         "dpgram.publishing.request": "LedgerLike Options requested",
         "dpgram.publishing.split": "Adaptive",
         "dpgram.publishing.starter": "starter_schema",

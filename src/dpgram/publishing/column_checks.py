@@ -282,9 +282,9 @@ def _empty(raw: pa.Array) -> Mask:
     cells = plain_texts(raw)
     if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
         blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(cells), ""), fill_value=True)
-        return empty | blank.to_numpy(zero_copy_only=False)
+        return np.logical_or(empty, blank.to_numpy(zero_copy_only=False))
     if pa.types.is_floating(cells.type):
-        return empty | np.isnan(cells.to_numpy(zero_copy_only=False))
+        return np.logical_or(empty, np.isnan(cells.to_numpy(zero_copy_only=False)))
     return empty | _nulls(cells)
 
 
