@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -93,12 +94,13 @@ def check_columns(data: object, rules: RowRules, *, most_rows: int | None = None
     )
     tallies = _tallies(rules)
     left = most_rows
-    for before, after in zip(_in_step(raw.batches()), _in_step(read.batches()), strict=True):
-        rows = before.num_rows if left is None else min(left, before.num_rows)
-        for tally in tallies:
-            tally.add(before.column(tally.name).slice(0, rows), after.column(tally.name).slice(0, rows))
-        if left is not None and (left := left - rows) <= 0:
-            break
+    with closing(raw.batches()) as cells, closing(read.batches()) as values:
+        for before, after in zip(_in_step(cells), _in_step(values), strict=True):
+            rows = before.num_rows if left is None else min(left, before.num_rows)
+            for tally in tallies:
+                tally.add(before.column(tally.name).slice(0, rows), after.column(tally.name).slice(0, rows))
+            if left is not None and (left := left - rows) <= 0:
+                break
     return tuple(tally.result() for tally in tallies)
 
 
@@ -278,14 +280,14 @@ def _empty(raw: pa.Array) -> Mask:
 
     from dpgram.sources.plain_columns import plain_texts
 
-    empty = _nulls(raw)
     cells = plain_texts(raw)
+    blank: Mask = np.zeros(len(raw), np.bool_)
     if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
-        blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(cells), ""), fill_value=True)
-        return np.logical_or(empty, blank.to_numpy(zero_copy_only=False))
-    if pa.types.is_floating(cells.type):
-        return np.logical_or(empty, np.isnan(cells.to_numpy(zero_copy_only=False)))
-    return empty | _nulls(cells)
+        nothing = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(cells), ""), fill_value=True)
+        blank = nothing.to_numpy(zero_copy_only=False)
+    elif pa.types.is_floating(cells.type):
+        blank = np.isnan(cells.to_numpy(zero_copy_only=False))
+    return np.logical_or(np.logical_or(_nulls(raw), _nulls(cells)), blank)
 
 
 def _nulls(cells: pa.Array) -> Mask:
