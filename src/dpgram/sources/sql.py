@@ -25,7 +25,8 @@ from dpgram.sources.plain_columns import from_objects
 Pair = tuple[Any, str]
 SQLITE: Final = "sqlite:///"
 SCHEMES: Final = ("postgresql://", "postgres://", SQLITE)
-SQLITE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
+SQLITE_BEGINS: Final = b"SQLite format 3\0"
+"""How every database file of SQLite begins: names such as clinic.db are DuckDB's as well."""
 CURSOR: Final = "dpgram_rows"
 """The name of the cursor on the server, and of the query in the statements around it."""
 FAILURES: Final = (Exception,)
@@ -38,7 +39,7 @@ def is_query(data: object) -> TypeGuard[Pair]:
         return False
     database = data[0]
     if isinstance(database, str | Path):
-        return str(database).startswith(SCHEMES) or str(database).lower().endswith(SQLITE_SUFFIXES)
+        return str(database).startswith(SCHEMES) or _is_sqlite(Path(database))
     duckdb = sys.modules.get("duckdb")
     foreign = duckdb is None or not isinstance(database, duckdb.DuckDBPyConnection)
     return foreign and callable(getattr(database, "cursor", None))
@@ -77,6 +78,14 @@ def query_types(data: Pair) -> dict[str, str]:
             return dict.fromkeys([column[0] for column in cursor.description], "unknown")
 
     return attempt(read, FAILURES, _explain)
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE_BEGINS)) == SQLITE_BEGINS
+    except OSError:
+        return False
 
 
 def _with_file(data: Pair) -> Pair:
