@@ -359,3 +359,32 @@ class TestEverythingElse:
         reader = pa.RecordBatchReader.from_batches(table().schema, table().to_batches())
         with pytest.raises(OptionsError, match="adaptive=False"):
             dg.publish(reader, schema(), epsilon=1, delta=1e-6)
+
+
+class TestWhatIsSaid:
+    def test_a_group_has_its_own_number_of_rows_and_means(self) -> None:
+        """Histograms are of all groups together: what is said of one comes from its matrix."""
+        generator = np.random.default_rng(2)
+        group = np.array(["r", "s"])[(np.arange(ROWS) % 4 == 0).astype(int)]
+        x = generator.normal(30, 5, ROWS) + np.where(group == "s", 40.0, 0.0)
+        data = pa.table({"x": x, "y": generator.normal(0, 10, ROWS), "g": group})
+        declared = dg.Schema(dg.numeric("x", 0, 100), dg.numeric("y", -50, 50))
+        rows = dg.Rows(by=dg.categorical("g", ["r", "s"]))
+        for release in published(data, declared, rows=rows, epsilon=8.0):
+            own = group == release.group.level
+            assert release.count() == pytest.approx(own.sum(), rel=0.05)
+            assert release.mean()["x"] == pytest.approx(x[own].mean(), abs=3.0)
+            assert release.histogram("x").rows == pytest.approx(ROWS, rel=0.05)
+
+    def test_rows_of_persons_that_count_alike_are_counted_as_rows(self) -> None:
+        data = table()
+        sizes = np.unique(data["who"].to_numpy(), return_counts=True)[1]
+        (release,) = published(data, rows=dg.Rows(unit="who", unit_rows=3), epsilon=8.0)
+        assert release.count() == pytest.approx(np.minimum(sizes, 3).sum(), rel=0.05)
+        assert release.histogram("x").rows == pytest.approx(len(sizes), rel=0.05)
+
+    def test_the_radius_is_one_of_its_own_coordinates(self) -> None:
+        (adaptive,), (plain,) = published(), published(adaptive=False)
+        said = " ".join(str(adaptive).split())
+        assert "in its own coordinates: longer rows count less (about" in said
+        assert "no row is clipped" in str(plain)

@@ -74,7 +74,7 @@ def signal(rows: float, mu: float, width: int) -> float:
 
 def radius(rows: float, mu: float, width: int) -> float:
     """R = c√d, without a cap: the more rows there are, the fewer are clipped."""
-    return RADIUS * signal(rows, mu, width) ** 0.25 * math.sqrt(width)
+    return RADIUS * math.sqrt(math.sqrt(signal(rows, mu, width)) * width)
 
 
 def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width: int) -> float:
@@ -90,7 +90,8 @@ def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width:
     # Lengths in the middle of each bin, as logarithms go.
     middles = np.concatenate([[0.5 * REACH_ENDS[0]], np.sqrt(REACH_ENDS[1:] * REACH_ENDS[:-1])])
     middles = np.concatenate([middles, [math.sqrt(2.0) * REACH_ENDS[-1]]])
-    for factor in REACH_ENDS[REACH_ENDS <= 1.001 * LONGEST].tolist():
+    factors: list[float] = REACH_ENDS[REACH_ENDS <= 1.001 * LONGEST].tolist()
+    for factor in factors:
         lost = float(counts @ np.maximum(1.0 - (factor / middles) ** 2, 0.0))
         if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu:
             return factor * start
