@@ -45,7 +45,10 @@ class ClipCounts:
     """Of all rows, by the length before the clip: 48 equal bins of |u|²/R², 16 of 1 − R²/|u|²."""
 
     def sampling_factor(self, radius: float, width: int, *, constant: bool) -> float:
-        """By how much the clip, and lengths that differ, change s²A; 1 for normal rows without a clip."""
+        """By how much the clip, and lengths that differ, change s²A; 1 for normal rows without a clip.
+
+        An approximation, and why: proofs/adaptive.md#adaptive-estimand.
+        """
         shares, weights, lengths = np.array(self.shares), 1.0 - _TAKEN, _LEFT * radius**2
         within = np.maximum(lengths - weights, 0.0) if constant else lengths
         directions = max(width - int(constant), 1)

@@ -252,7 +252,10 @@ class Moments:
 
     @cached_property
     def known_null_space(self) -> Matrix:
-        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant."""
+        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant.
+
+        Proof: proofs/adaptive.md#adaptive-null.
+        """
         schema, width = self.schema, self.schema.width
         groups = [schema.indices(column.name) for column in schema.columns if column.group_levels]
         if not self.complete_groups or not groups:
@@ -302,6 +305,8 @@ class Moments:
     def project(self, vectors: Matrix) -> Matrix:
         """P Lᵀv for each function v of the encoded row: as functions where the matrix was measured.
 
+        Proof: proofs/adaptive.md#adaptive-submodel.
+
         >>> import numpy as np
         >>> from dpgram.analysis import Moments
         >>> Moments.of(release).project(np.eye(5))[2].round(2) + 0.0
@@ -310,7 +315,14 @@ class Moments:
         return self.within(self._lifted(vectors))
 
     def within(self, functions: Matrix) -> Matrix:
-        """P f for functions of u: without what every table has as zero."""
+        """P f for functions of u: without what every table has as zero.
+
+        >>> from dpgram.analysis import Moments
+        >>> import numpy as np
+        >>> moments = Moments.of(release)
+        >>> bool(np.allclose(moments.known_null_space.T @ moments.within(np.eye(5)), 0.0))
+        True
+        """
         null = self.known_null_space
         return np.asarray(functions - null @ (null.T @ functions))
 

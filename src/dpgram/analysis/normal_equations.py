@@ -100,7 +100,10 @@ def too_noisy() -> AnalysisError:
 
 
 def orthonormal(vectors: Matrix) -> Matrix:
-    """An orthonormal basis of the span of the columns."""
+    """An orthonormal basis of the span of the columns: the noise is isotropic in it.
+
+    Proof: proofs/adaptive.md#adaptive-submodel.
+    """
     if vectors.shape[1] == 0:
         return vectors
     basis, triangle = np.linalg.qr(vectors)

@@ -27,7 +27,10 @@ LARGEST: Final = 1 << ROW_SUM_BITS
 
 
 class Coordinates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """T as integers: `cells` row by row up to the diagonal, in units of 2^−shift."""
+    """T as integers: `cells` row by row up to the diagonal, in units of 2^−shift.
+
+    Proof: proofs/adaptive.md#adaptive-rows.
+    """
 
     shift: Annotated[int, Meta(ge=-32, le=128)]
     cells: Annotated[

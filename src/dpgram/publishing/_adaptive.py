@@ -46,7 +46,15 @@ from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.publishing._coordinates import radius, rank, reached, signal, standardising, whitening
+from dpgram.publishing._coordinates import (
+    PLAIN_BELOW,
+    radius,
+    rank,
+    reached,
+    signal,
+    standardising,
+    whitening,
+)
 from dpgram.publishing._learning import count_noise
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.gram import FirstGram
@@ -66,6 +74,8 @@ if TYPE_CHECKING:
 Family: TypeAlias = Literal["gaussian", "pure"]
 _SLACK: Final = 1.0 - 2.0**-40
 """What is left free for rounding, so that all parts together never cost more than the whole."""
+_NARROWEST: Final = 2.0**-20
+"""The part of what is left that a block gets at least: that of one column beside ten thousand."""
 SURE_LOSS: Final = 4.0
 """Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
 
@@ -165,7 +175,7 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     first_price = sum(paid, Fraction(0)) + Fraction(split.histograms * whole)
     if split.levels and level_delta == 0.0:
         raise GuaranteeError("so small a share of delta cannot pay for levels", got=f"{level_delta:g}")
-    return AdaptiveCalibration(
+    made = AdaptiveCalibration(
         request=request,
         family=family,
         whole=whole,
@@ -175,6 +185,13 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
         gaussian=GaussianDP(math.sqrt(whole)) if family == "gaussian" and not level_delta else None,
         **noises,
     )
+    # Noise that is too small for the proof, or too large to be drawn, is refused before anything is charged:
+    # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
+    smallest = _NARROWEST if request.blocks > 1 else 1.0
+    later = [smallest * share * float(made.rest) for share in (split.first, 0.5 * split.clip)]
+    for price in (float(made.rest), split.histograms * whole, *later):
+        count_noise(law, price, 1, units_changed)
+    return made
 
 
 @final
@@ -330,15 +347,13 @@ def _stage(
     )
 
 
-PLAIN_BELOW: Final = 1.0
-"""n̂μ/d^1.5 below which histograms and a first matrix tell too little to measure by: the encoded columns are
-measured as they are, with everything that is left."""
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BlockPlan:
-    """One block of columns, or all of them: its share of what is left, and its coordinates so far."""
+    """One block of columns, or all of them: its share of what is left, and its coordinates so far.
+
+    Proof: proofs/adaptive.md#adaptive-composition.
+    """
 
     calibration: AdaptiveCalibration
     encoder: Encoder

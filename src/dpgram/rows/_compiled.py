@@ -548,6 +548,7 @@ def finish_rows(
     norms: Floats,
     out: Floats,
 ) -> int:
+    """See `Kernel.finish_rows`. Proof: proofs/adaptive.md#adaptive-rows."""
     over, nothing = np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
     factors, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
     kept = 0
@@ -591,6 +592,7 @@ def _count_node(x: float, one: int, low: float, high: float, factor: float, line
 
 @compiled
 def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
+    """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
     width = rows.shape[1]
     factors = np.zeros(width)
     for j in range(width):

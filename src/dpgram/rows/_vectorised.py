@@ -304,6 +304,7 @@ def finish_rows(
     norms: Floats,
     out: Floats,
 ) -> int:
+    """See `Kernel.finish_rows`. Proof: proofs/adaptive.md#adaptive-rows."""
     lines, squares = out[:, :count], norms[:count]
     squares[:] = _squares(lines) * (scale * scale)
     left_out = missing[:count].view(np.bool_) if drop else np.zeros(count, np.bool_)
@@ -320,6 +321,7 @@ def finish_rows(
 
 
 def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
+    """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
     with np.errstate(all="ignore"):  # a warning would tell of one row
         for first in range(0, len(rows), _PIECE):
             weights = units[first : first + _PIECE].astype(np.float64)

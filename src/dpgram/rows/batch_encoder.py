@@ -216,7 +216,10 @@ class _LatticeCoordinates:
         self.norms = np.empty(encoder.chunk_rows)
 
     def fold_into(self, arrays: _KernelArrays, schema: Schema) -> None:
-        """Have the loops give T_jj·v_j + T_j0·v_0 for numbers; remember what is left to do for the others."""
+        """Have the loops give T_jj·v_j + T_j0·v_0 for numbers; remember what is left to do for the others.
+
+        Proof: proofs/adaptive.md#adaptive-rows.
+        """
         diagonal, offsets = np.diagonal(self._integers), self._integers[:, 0] * arrays.constant
         numbers = arrays.sources[kernel.KIND] == kernel.NUMBER
         arrays.constant *= float(diagonal[0])

@@ -1,6 +1,7 @@
 """Noisy histograms of all columns, and of what a clip takes: 2^30 lattice units are one row.
 
-A row, or a unit, adds at most 2^30 to one cell of each histogram: proofs/adaptive.md#adaptive-histograms.
+A row, or a unit, adds at most 2^30 to each histogram: to one cell, or shared between two neighbouring nodes
+(proofs/adaptive.md#adaptive-histograms).
 """
 
 from __future__ import annotations
