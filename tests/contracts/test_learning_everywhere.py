@@ -78,7 +78,7 @@ def released(data: Any, way: str, **options: Any) -> tuple[Release, ...]:
     given: dict[str, Any] = {"schema": OPEN, "epsilon": 4.0, "delta": 1e-6} | WAYS[way]
     schema: Schema = given["schema"]
     given["levels_budget"] = 0.15 if schema.without_levels else None
-    given |= {"bounds_budget": 0.3, "entropy": SeededEntropy(5), "progress": False}
+    given |= {"bounds_budget": 0.2, "entropy": SeededEntropy(5), "progress": False}
     found: Any = publish(data, **given | options)
     several = found.values() if isinstance(found, Mapping) else found if isinstance(found, tuple) else [found]
     return tuple(several)

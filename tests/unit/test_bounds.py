@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pytest
-from dpgram.sums.row_lengths import LENGTH_BINS, chosen_radius, length_bins
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

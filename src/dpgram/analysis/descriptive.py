@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.analysis.histograms import histograms
-from dpgram.document.fields import MeasuredHistograms
+from dpgram.analysis.histograms import histograms, of_the_same_rows
 from dpgram.document.measurements import histogram_rows
 from dpgram.document.original_units import in_original_units, symmetric
 from dpgram.errors import AnalysisError
@@ -24,13 +23,13 @@ Matrix = npt.NDArray[np.float64]
 
 
 def count(release: Document) -> float:
-    """The noisy number of rows: from histograms where there are some, for a clip does not touch these.
+    """The noisy number of rows: from histograms of them where there are some, which a clip does not touch.
 
     Otherwise vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means.
     """
-    measured = [each for each in release.measured if isinstance(each, MeasuredHistograms)]
-    if measured:
-        return histogram_rows(measured[0]) * release.count_scale
+    measured = of_the_same_rows(release)
+    if measured is not None:
+        return histogram_rows(measured) * release.count_scale
     rows = _moments(release).rows
     if rows is None:
         raise AnalysisError(
@@ -41,20 +40,21 @@ def count(release: Document) -> float:
 
 
 def mean(release: Document) -> dict[str, float]:
-    """In original units, for every column but the constant: from histograms, or G₀ⱼ / G₀₀.
+    """In original units, for every column but the constant: from histograms of the same rows, or G₀ⱼ / G₀₀.
 
     Columns that are computed from others have no histogram of their own.
     """
     gram = in_original_units(release.schema, _gram_with_rows(release))
     found = dict(zip(release.columns[1:], (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
-    for name, histogram in histograms(release).items():
+    own = {} if of_the_same_rows(release) is None else histograms(release)
+    for name, histogram in own.items():
         column = release.schema.column(name)
         if histogram.numbers:
             found[name] = histogram.mean().estimate
         elif column.group_levels:
             found |= {
-                own: histogram.share(str(level)).estimate
-                for own, level in zip(column.encoded_names, histogram.values, strict=True)
+                encoded: histogram.share(str(level)).estimate
+                for encoded, level in zip(column.encoded_names, histogram.values, strict=True)
             }
         else:
             found[name] = histogram.share("true").estimate

@@ -151,12 +151,24 @@ class Histogram:
         return "\n".join([*lines, f"lost: {lost}"])
 
 
+def of_the_same_rows(release: Document) -> MeasuredHistograms | None:
+    """The histograms, where they are of the rows that are in the matrix, each counted as there.
+
+    Those beside one group are of all groups together; those beside several rows of a unit have one of them.
+    """
+    rule = release.unit_rule
+    if release.group is not None or (rule is not None and rule.counts == "rows" and rule.rows_at_most > 1):
+        return None
+    return next((each for each in release.measured if isinstance(each, MeasuredHistograms)), None)
+
+
 def histograms(release: Document) -> dict[str, Histogram]:
     """By column; empty where none were measured."""
     measured = [each for each in release.measured if isinstance(each, MeasuredHistograms)]
     if not measured:
         return {}
-    scale = release.count_scale
+    # One row of each unit counts here, however many do in the matrix.
+    scale = 1.0 if release.survey_weight is None else release.survey_weight.at_most
     deviation = CountNoise(law=measured[0].law, scale=measured[0].scale).deviation * scale
     declared = {column.name: column for column in release.schema.columns}
     return {

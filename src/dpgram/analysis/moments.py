@@ -315,7 +315,14 @@ class Moments:
         return self.within(self._lifted(vectors))
 
     def within(self, functions: Matrix) -> Matrix:
-        """P f for functions of u: without what every table has as zero."""
+        """P f for functions of u: without what every table has as zero.
+
+        >>> from dpgram.analysis import Moments
+        >>> import numpy as np
+        >>> moments = Moments.of(release)
+        >>> bool(np.allclose(moments.known_null_space.T @ moments.within(np.eye(5)), 0.0))
+        True
+        """
         null = self.known_null_space
         return np.asarray(functions - null @ (null.T @ functions))
 

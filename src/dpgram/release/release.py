@@ -68,7 +68,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     def histogram(self, column: str) -> Histogram:
         """The noisy histogram of one column, with its noise: counts, shares, its mean, what was lost.
 
-        Adaptive releases have one of every column that was read from the table.
+        Adaptive releases have one of every column that was read from the table: of all rows, those of other
+        groups included, and of one row of each person where persons are protected.
 
         >>> wide = dg.publish(table, schema, epsilon=1, delta=1e-6)
         >>> wide.histogram("smoker").values
