@@ -80,7 +80,7 @@ def signal(rows: float, mu: float, width: int) -> float:
 
 def radius(rows: float, mu: float, width: int) -> float:
     """R = c√d, without a cap: the more rows there are, the fewer are clipped."""
-    return RADIUS * math.sqrt(math.sqrt(signal(rows, mu, width)) * width)
+    return RADIUS * math.pow(signal(rows, mu, width), 0.25) * math.sqrt(width)
 
 
 def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width: int) -> float:

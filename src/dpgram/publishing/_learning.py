@@ -207,11 +207,8 @@ def count_noise(law: CountLaw, price: float, histograms: int, units_changed: int
     scale = scale_of_counts(law, price, histograms=histograms, units_changed=units_changed)
     if not 0.0 < scale <= LARGEST_SCALE:
         raise _too_little(price)
-    if law == "discrete-gaussian" and scale < DISCRETE_SIGMA_AT_LEAST:
-        raise GuaranteeError(
-            "integer noise this small is not covered by the proof of its privacy",
-            remedy="Ask for a smaller epsilon or delta",
-        )
+    if law == "discrete-gaussian":
+        scale = max(scale, DISCRETE_SIGMA_AT_LEAST)  # less is not covered by the proof of its privacy
     return CountNoise(law=law, scale=scale)
 
 
