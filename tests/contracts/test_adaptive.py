@@ -385,6 +385,14 @@ class TestEverythingElse:
         for release in found.values():
             assert release.regress("y", on=["x"]).values[1] == pytest.approx(0.5, abs=0.15)
 
+    @pytest.mark.parametrize("epsilon", [0.05, 1.0])
+    def test_blocks_with_pure_noise(self, epsilon: float) -> None:
+        """A narrow block gets a small part of what is left, and noise that can still be drawn."""
+        declared = dg.Schema(*schema().columns, blocks=[["x"], ["x", "y", "b", "g"]])
+        for release in published(declared=declared, epsilon=epsilon, delta=0.0):
+            assert release.guarantee.delta == 0.0
+            assert dg.Release.from_json(release.to_json()) == release
+
     def test_blocks_share_the_budget(self) -> None:
         declared = dg.Schema(*schema().columns, blocks=[["x", "y"], ["x", "b", "g"]])
         first, second = published(declared=declared)

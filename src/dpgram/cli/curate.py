@@ -433,7 +433,7 @@ def publish(
 
 @contextmanager
 def telling_of_a_charge(path: Path | None) -> Iterator[None]:
-    """Interrupted after the charge: say which entry was charged; the same command goes on from it."""
+    """Interrupted after a charge: say which entries were charged; the same command goes on from them."""
     from dpgram.privacy.ledger import Ledger
 
     before = 0 if path is None or not path.exists() else Ledger.open(path).entries
@@ -442,8 +442,10 @@ def telling_of_a_charge(path: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         charged = () if path is None or not path.exists() else Ledger.open(path).history()[before:]
         if charged:
+            numbers = " and ".join(str(entry.number) for entry in charged)
+            were = "entries {} of the ledger were" if len(charged) > 1 else "entry {} of the ledger was"
             say(
-                f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
+                f"dpgram: {were.format(numbers)} charged before the interrupt. "
                 "Run the same command again: it continues from there and charges nothing twice",
                 err=True,
             )

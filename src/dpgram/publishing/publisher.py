@@ -94,8 +94,10 @@ def publish(
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
     `ledger` is charged before noise is drawn; without one nothing keeps count of what was spent. `rows` says
-    who is protected and how rows count: see `Rows`. `adaptive=True` learns, with shares of the budget, the
-    bounds and levels that the schema leaves open; `Adaptive` sets the shares (docs/how-to/no-bounds.md).
+    who is protected and how rows count: see `Rows`. `adaptive=True` spends shares of the
+    budget on histograms and a rough matrix, by which the matrix is measured where noise hides least, and on
+    the bounds and levels that the schema leaves open; `Adaptive` sets the shares. `adaptive=False` draws one
+    matrix of the columns as declared (docs/explanation/how-it-works.md, docs/how-to/no-bounds.md).
     `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
     name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
     `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `engine` says where
