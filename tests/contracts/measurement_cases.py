@@ -187,7 +187,10 @@ class HistogramsCase(Counts):
     """Numbers count at one or two nodes: a row at a node reaches the price."""
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        columns = (HistogramColumn(name="a", bounds=(-1.0, 1.0)), HistogramColumn(name="b", bounds=(-9.0, 1.0)))
+        columns = (
+            HistogramColumn(name="a", bounds=(-1.0, 1.0)),
+            HistogramColumn(name="b", bounds=(-9.0, 1.0)),
+        )
         return Histograms(noise=self.noise, share=0.1, units_changed=steps(relation), columns=columns)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
