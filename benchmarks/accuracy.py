@@ -138,7 +138,7 @@ def library_errors(task: Task, epsilon: float, delta: float) -> tuple[float, flo
             rows=Rows(radius=math.sqrt(SENSITIVITY)),
         )[0]
         fit = release.regress("y", intercept=False)
-        theta = np.array([fit.coefficients[name] for name in names])
+        theta = np.array([fit.fitted_params[name] for name in names])
         errors.append(float(fold.mse(theta)))
         matrix = release.matrix()
         direct = library(Noisy(matrix[None, :k, :k], matrix[None, :k, k], matrix[None, k, k], law))[0]

@@ -1,29 +1,39 @@
 """What analysts do with a release: post-processing only, never a row."""
 
 from dpgram.analysis.association import Correlation, partial_correlation
-from dpgram.analysis.inference import Inference, JointTest
+from dpgram.analysis.contrasts import Contrast
+from dpgram.analysis.inference import Inference, WaldTest
+from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
 from dpgram.analysis.plots import coefficient_plot, component_plot, correlation_plot
 from dpgram.analysis.pooling import Comparison, Pooled, average, compare, pool, union
-from dpgram.analysis.regress import regress
+from dpgram.analysis.prediction import Prediction
+from dpgram.analysis.regress import lasso_path, regress
 from dpgram.analysis.results import Regression
+from dpgram.analysis.sparse import LassoPath
 
 __all__ = [
     "Comparison",
     "Components",
+    "Contrast",
     "Correlation",
     "EncodedNoise",
     "Inference",
-    "JointTest",
+    "LabelledMatrix",
+    "LabelledVector",
+    "LassoPath",
     "Moments",
     "Pooled",
+    "Prediction",
     "Regression",
+    "WaldTest",
     "average",
     "coefficient_plot",
     "compare",
     "component_plot",
     "correlation_plot",
+    "lasso_path",
     "partial_correlation",
     "pca",
     "pool",

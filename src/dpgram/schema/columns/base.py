@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast, final
 
 from dpgram.errors import SchemaError
-from dpgram.schema.encodings import DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
+from dpgram.schema.encodings import CONSTANT, DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     Line = npt.NDArray[Any]
     """The numbers of one column, of any width; the encoder copies them into its own 64-bit floats."""
-
-CONSTANT: Final = "(constant)"
-"""Name of the constant column."""
 
 CellKind = Literal["number", "date", "boolean", "text"]
 """What a source makes of cells that have no type of their own, such as those of a CSV file."""
