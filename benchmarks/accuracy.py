@@ -1,13 +1,15 @@
 """Accuracy of the default regression against published AdaSSP, other estimators, and on other designs.
 
-    python benchmarks/accuracy.py [--draws 100] [--data FOLDER]      # about three minutes on one core
+    python benchmarks/accuracy.py [--draws 100] [--data FOLDER]      # about five minutes on one core
+    python benchmarks/accuracy.py --criteria                         # parts 2b and 6 only, nothing is written
 
 1. The protocol is checked: our non-private, trivial and AdaSSP errors against the published ones.
 2. One release a fold is published and regressed by the library; coefficients and noise law are compared with
-   what part 3 uses, which draws the same laws in floats, many times per fold.
+   what part 3 uses, which draws the same laws in floats, many times per fold. 2b: the default of `publish`.
 3. Excess test error over the non-private fit, relative to our re-run of published AdaSSP.
 4. The same for every candidate, and for estimators that know more than a release tells.
 5. Losses in the library's own encoding, on synthetic designs and on held-out sets.
+6. The covariance of normal data in CoinPress's setting.
 
 Writes results/accuracy.md. What was chosen how: docs/explanation/accuracy.md.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,8 @@ from data_sets import data_sets
 from designs import Law, Table, development, held_out, law_of, losses, synthetic
 from dpgram import Schema, numeric
 from dpgram.analysis.moments import Moments
+from dpgram.engines.local import LocalEngine
+from dpgram.privacy.guarantee import GaussianDP
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows import Rows
@@ -53,6 +57,14 @@ RESULT = Path(__file__).parent / "results" / "accuracy.md"
 SENSITIVITY = 2.0
 """Squared radius of a row [x, y] with |x| ≤ 1 and |y| ≤ 1."""
 SEED = 20261115
+LIMITS: Mapping[float, float] = {0.1: 0.41, 1.0: 0.15}
+"""ε → geometric mean of part 2b that the default must not exceed, to two digits."""
+RELEASES = 10
+"""Releases a fold in part 2b."""
+COVARIANCE_LIMIT = 0.133
+COVARIANCE_ROWS, COVARIANCE_WIDTH, COVARIANCE_RHO = 8_000, 10, 0.5
+COVARIANCE_BOUND = 25.0
+"""Public bounds ±25 for deviations of 1: a covariance of at most 33·I, four deviations and a little."""
 SETTINGS = (("auto", DELTA), ("gaussian", DELTA), ("auto", 0.0))
 ORACLE = {f"oracle {multiple:g}": ridge(multiple) for multiple in np.geomspace(0.02, 10.0, 16)}
 COMPARED = (
@@ -136,6 +148,7 @@ def library_errors(task: Task, epsilon: float, delta: float) -> tuple[float, flo
             delta=delta,
             entropy=SeededEntropy(SEED + number),
             rows=Rows(radius=math.sqrt(SENSITIVITY)),
+            adaptive=False,
         )[0]
         fit = release.regress("y", intercept=False)
         theta = np.array([fit.fitted_params[name] for name in names])
@@ -198,6 +211,93 @@ def part_library(tasks: tuple[Task, ...], rivals: dict[tuple[str, float], Array]
             f"ours ε={epsilon}, δ=0 (mismatch)",
         ]
     yield from table(head, rows)
+
+
+def default_errors(task: Task, epsilon: float, releases: int) -> Array:
+    """Test MSE, folds × releases, of `publish` with every option at its default but the public radius √2."""
+    names = [f"x{i}" for i in range(task.width)]
+    schema = Schema(*(numeric(name, low=-1.0, high=1.0) for name in [*names, "y"]), constant=False)
+    errors = []
+    for number, (rows, fold) in enumerate(zip(task.test_rows, task.folds, strict=True)):
+        data = np.ascontiguousarray(np.column_stack([task.x, task.y])[~rows])
+        found = []
+        for draw in range(releases):
+            (release,) = publish_with(
+                data,
+                schema,
+                epsilon=epsilon,
+                delta=DELTA,
+                entropy=SeededEntropy(SEED + 1_000 * draw + number),
+                rows=Rows(radius=math.sqrt(SENSITIVITY)),
+                engine=LocalEngine(threads=1),
+                progress=False,
+            )
+            fit = release.regress("y", intercept=False)
+            found.append(float(fold.mse(np.array([fit.fitted_params[name] for name in names]))))
+        errors.append(found)
+    return np.array(errors)
+
+
+def part_default(
+    tasks: tuple[Task, ...], rivals: Mapping[tuple[str, float], Array], releases: int
+) -> Iterator[str]:
+    yield "## 2b. The default of `publish`\n"
+    yield (
+        f"As part 3, but through `publish` with its defaults (and the protocol's public radius), {releases} "
+        "releases a fold.\n"
+    )
+    rows, verdicts = [], []
+    for epsilon, limit in LIMITS.items():
+        ratios = [
+            ratio(default_errors(task, epsilon, releases), rivals[task.name, epsilon], task.nonprivate())
+            for task in tasks
+        ]
+        mean, error = geometric(ratios)
+        rows.append([f"{epsilon:g}", *(f"{r.value:.3f}" for r in ratios), f"**{mean:.3f}** ± {error:.3f}"])
+        met = "met" if round(mean, 2) <= limit else "**missed**"
+        verdicts.append(f"- ε = {epsilon:g}: {mean:.3f}, wanted at most {limit:g}: {met}.")
+    yield from table(["ε", *SETS, "geometric mean"], rows)
+    yield from [*verdicts, ""]
+
+
+def part_covariance(tables: int) -> Iterator[str]:
+    """Frobenius error of Σ̂ for Σ = I: the same as its Mahalanobis error."""
+    yield "## 6. Covariance in CoinPress's setting\n"
+    guarantee = GaussianDP(mu=math.sqrt(2.0 * COVARIANCE_RHO))
+    epsilon = guarantee.epsilon_at_most(DELTA)
+    yield (
+        f"{COVARIANCE_WIDTH} standard normal columns, {COVARIANCE_ROWS:,} rows, ρ = {COVARIANCE_RHO:g} (as a "
+        f"Gaussian release of μ = {guarantee.mu:g}: ε = {epsilon:.2f} at δ = 10⁻⁶), one row replaced, public "
+        f"bounds ±{COVARIANCE_BOUND:g}; Frobenius norm of the error of `release.covariance()`, mean of "
+        f"{tables} tables.\n"
+    )
+    schema = Schema(*(numeric(f"x{j}", -COVARIANCE_BOUND, COVARIANCE_BOUND) for j in range(COVARIANCE_WIDTH)))
+    errors: dict[str, list[float]] = {"not private": [], "default": [], "`adaptive=False`": []}
+    for number in range(tables):
+        rng = np.random.default_rng([SEED, 6, number])
+        data = rng.standard_normal((COVARIANCE_ROWS, COVARIANCE_WIDTH))
+        errors["not private"].append(float(np.linalg.norm(np.cov(data.T) - np.eye(COVARIANCE_WIDTH))))
+        for name, chosen in (("default", {}), ("`adaptive=False`", {"adaptive": False})):
+            (release,) = publish_with(
+                data,
+                schema,
+                epsilon=epsilon,
+                delta=DELTA,
+                entropy=SeededEntropy(SEED + number),
+                adjacency="replace-one",
+                engine=LocalEngine(threads=1),
+                progress=False,
+                **chosen,
+            )
+            found = release.covariance() - np.eye(COVARIANCE_WIDTH)
+            errors[name].append(float(np.linalg.norm(found)))
+    means = {name: float(np.mean(found)) for name, found in errors.items()}
+    doubt = {name: float(np.std(found) / math.sqrt(tables)) for name, found in errors.items()}
+    yield from table(
+        ["", "error"], ([name, f"{value:.4f} ± {doubt[name]:.4f}"] for name, value in means.items())
+    )
+    met = "met" if means["default"] <= COVARIANCE_LIMIT else "**missed**"
+    yield f"- {means['default']:.3f}, wanted at most {COVARIANCE_LIMIT:g}: {met}.\n"
 
 
 def part_main(tasks: tuple[Task, ...], rivals: dict[tuple[str, float], Array], draws: int) -> Iterator[str]:
@@ -352,6 +452,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=100, help="noise draws a fold in parts 1 and 3")
+    parser.add_argument("--criteria", action="store_true", help="parts 2b and 6 only, printed")
+    parser.add_argument("--releases", type=int, default=RELEASES, help="releases a fold in part 2b")
     parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
     folder, draws = data_sets(arguments.data), arguments.draws
@@ -363,16 +465,22 @@ def main() -> None:
         for task in tasks
         for epsilon in (0.1, 1.0)
     }
+    if arguments.criteria:
+        for line in (*part_default(tasks, rivals, arguments.releases), *part_covariance(draws)):
+            print(line, flush=True)
+        return
     few = max(2, draws // 5)
     lines = [f"# Accuracy\n\nMade by `benchmarks/accuracy.py`, {draws} noise draws a fold.\n"]
     for part in (
         part_protocol(folder, tasks, 4 * draws),
         part_library(tasks, rivals),
+        part_default(tasks, rivals, arguments.releases),
         part_main(tasks, rivals, draws),
         part_candidates(tasks, few),
         part_room(tasks, rivals, few),
         part_designs(folder, few),
         part_held_out_protocol(few),
+        part_covariance(draws),
     ):
         for line in part:
             print(line)

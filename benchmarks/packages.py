@@ -1,4 +1,4 @@
-"""diffprivlib and OpenDP in environments of their own, one call at a time, each with a time limit."""
+"""diffprivlib, OpenDP and mbi in environments of their own, one call at a time, each with a time limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import venv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,13 @@ Array = npt.NDArray[np.float64]
 
 PATIENCE = 10
 """Seconds of processor time that one call gets; after a call without an answer no larger ε is tried."""
-REQUIREMENTS: Mapping[str, Sequence[str]] = {"diffprivlib": DIFFPRIVLIB, "opendp": ("opendp[scikit-learn]",)}
+LONGER: Mapping[str, int] = {"mbi": 60}
+"""For packages that compile before they calculate."""
+REQUIREMENTS: Mapping[str, Sequence[str]] = {
+    "diffprivlib": DIFFPRIVLIB,
+    "opendp": ("opendp[scikit-learn]",),
+    "mbi": ("mbi==2.0.0",),
+}
 
 FRAME = """
 import json, signal, sys, time, warnings
@@ -32,11 +38,10 @@ warnings.simplefilter("ignore")
 for line in sys.stdin:
     job = json.loads(line)
     tables = np.load(job["file"])
-    x, y, epsilon, seed = tables["x"], tables["y"], job["epsilon"], job["seed"]
-    np.random.seed(seed)
+    np.random.seed(job["seed"])
     signal.setitimer(signal.ITIMER_PROF, {patience})  # ends the process by default, compiled code or not
     start = time.process_time()
-    answer = METHODS[job["method"]](x, y, epsilon, seed, job["components"])
+    answer = METHODS[job["method"]](tables["x"], tables["y"], job)
     seconds = time.process_time() - start
     signal.setitimer(signal.ITIMER_PROF, 0)
     print(json.dumps({{"answer": np.asarray(answer).tolist(), "seconds": seconds}}), flush=True)
@@ -45,13 +50,16 @@ for line in sys.stdin:
 DIFFPRIVLIB_CALLS = """
 from diffprivlib.models import PCA, LinearRegression
 
-def regression(x, y, epsilon, seed, _):
-    model = LinearRegression(epsilon=epsilon, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed).fit(x, y)
+def regression(x, y, job):
+    model = LinearRegression(
+        epsilon=job["epsilon"], bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=job["seed"])
+    model.fit(x, y)
     return np.append(np.ravel(model.intercept_)[0], model.coef_)
 
-def pca(x, y, epsilon, seed, components):
+def pca(x, y, job):
     norm = x.shape[1] ** 0.5
-    model = PCA(components, epsilon=epsilon, bounds=(-1, 1), data_norm=norm, random_state=seed)
+    model = PCA(
+        job["components"], epsilon=job["epsilon"], bounds=(-1, 1), data_norm=norm, random_state=job["seed"])
     return model.fit(x).components_
 
 METHODS = {"regression": regression, "pca": pca}
@@ -61,23 +69,71 @@ OPENDP_CALLS = """
 import opendp.prelude as dp
 dp.enable_features("contrib", "idealized-numerics", "honest-but-curious")
 
-def theil_sen(x, y, epsilon, seed, _):
+def theil_sen(x, y, job):
     def model(scale):
         return dp.sklearn.linear_model.LinearRegression(
             dp.max_divergence(), x_bounds=[(-1.0, 1.0)], y_bounds=(-1.0, 1.0), scale=scale)
-    fitted = model(model(1.0).measurement.map(1) / epsilon).fit(x, y)
+    fitted = model(model(1.0).measurement.map(1) / job["epsilon"]).fit(x, y)
     return [fitted.intercept_, fitted.coef_[0]]
 
-def pca(x, y, epsilon, seed, components):
+def pca(x, y, job):
     rows, columns = x.shape
     model = dp.sklearn.decomposition.PCA(
-        epsilon=epsilon, row_norm=columns ** 0.5, n_samples=rows, n_features=columns, n_components=components)
+        epsilon=job["epsilon"], row_norm=columns ** 0.5, n_samples=rows, n_features=columns,
+        n_components=job["components"])
     return model.fit(x).components_
 
 METHODS = {"theil-sen": theil_sen, "pca": pca}
 """
 
-CALLS: Mapping[str, str] = {"diffprivlib": DIFFPRIVLIB_CALLS, "opendp": OPENDP_CALLS}
+MBI_CALLS = """
+import itertools
+import jax, optax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_compilation_cache", False)
+from mbi import Domain, LinearMeasurement
+from mbi.extensions import MixtureOfProductsEstimator
+
+BINS, STEPS = 8, 300
+ESTIMATOR = MixtureOfProductsEstimator(optimizer=optax.adam(0.1))
+
+def regression(x, y, job):
+    table, generator = np.column_stack([x, y]), np.random.default_rng(job["seed"])
+    width = table.shape[1]
+    names = [str(j) for j in range(width)]
+    cells = np.clip(((table + 1.0) * 0.5 * BINS).astype(int), 0, BINS - 1)
+    pairs = list(itertools.combinations(range(width), 2))
+    noise = job["unit_noise"] * len(pairs) ** 0.5
+    measured = []
+    for a, b in pairs:
+        counts = np.bincount(cells[:, a] * BINS + cells[:, b], minlength=BINS * BINS)
+        noisy = counts + noise * generator.standard_normal(BINS * BINS)
+        measured.append(LinearMeasurement(noisy, (names[a], names[b]), noise))
+    model = ESTIMATOR.estimate(Domain(names, [BINS] * width), measured, float(len(y)), iters=STEPS)
+    centres = (2.0 * np.arange(BINS) + 1.0) / BINS - 1.0
+    moments = np.eye(width + 1)
+    for a, b in pairs:
+        share = np.asarray(model.project((names[a], names[b])).datavector()).reshape(BINS, BINS)
+        share = share / share.sum()
+        moments[a + 1, b + 1] = moments[b + 1, a + 1] = centres @ share @ centres
+        for place, margin in ((a + 1, share.sum(axis=1)), (b + 1, share.sum(axis=0))):
+            moments[0, place] = moments[place, 0] = centres @ margin
+            moments[place, place] = centres**2 @ margin
+    return np.linalg.lstsq(moments[:width, :width], moments[:width, width], rcond=1e-8)[0]
+
+METHODS = {"regression": regression}
+"""
+
+CALLS: Mapping[str, str] = {
+    "diffprivlib": DIFFPRIVLIB_CALLS,
+    "opendp": OPENDP_CALLS,
+    "mbi": MBI_CALLS,
+}
+"""What each package is asked, as (x, y, job) → coefficients (intercept first) or components.
+
+mbi: all two-way marginals of eight bins a column, with noise, as one model of the whole table (a mixture of
+products: the graphical model of all pairs would be the full table of cells); least squares on its moments.
+"""
 
 
 @dataclass(frozen=True)
@@ -100,6 +156,8 @@ class Job:
     epsilon: float
     seed: int
     components: int = 0
+    unit_noise: float = 0.0
+    """Deviation of Gaussian noise that pays for a sensitivity of 1, for packages that do not calibrate."""
 
     def hopeless_after(self, late: Job) -> bool:
         """The same call with as large an ε, or a larger one, which takes longer still."""
@@ -135,18 +193,22 @@ class Package:
         return found
 
     def _line(self, job: Job, file: Path) -> str:
-        request = {"method": job.method, "epsilon": job.epsilon, "seed": job.seed}
-        return json.dumps({**request, "components": job.components, "file": str(file)})
+        names = ("method", "epsilon", "seed", "components", "unit_noise")
+        return json.dumps({**{name: getattr(job, name) for name in names}, "file": str(file)})
 
     def _run(self, lines: Sequence[str]) -> tuple[list[Answer], bool]:
-        program = FRAME.format(load=CALLS[self.name], patience=PATIENCE)
+        program = FRAME.format(load=CALLS[self.name], patience=LONGER.get(self.name, PATIENCE))
         done = subprocess.run(
             [self.python, "-c", program],
             input="\n".join(lines),
             stdout=subprocess.PIPE,
             text=True,
             check=False,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "OPENBLAS_NUM_THREADS": "1",
+                "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+            },
         )
         if done.returncode not in (0, -signal.SIGPROF):
             raise RuntimeError(f"{self.name} failed; its message is above")
@@ -155,11 +217,13 @@ class Package:
 
 
 @contextmanager
-def installed() -> Iterator[dict[str, Package]]:
+def installed(without: Collection[str] = ()) -> Iterator[dict[str, Package]]:
     """The packages that could be installed, in folders that are removed at the end."""
     with ExitStack() as stack:
         found = {}
         for name, requirements in REQUIREMENTS.items():
+            if name in without:
+                continue
             folder = Path(stack.enter_context(TemporaryDirectory(prefix=f"peers-{name}-")))
             venv.create(folder, with_pip=True)
             python = folder / "bin" / "python"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dpgram import mechanisms
     from dpgram.errors import DpgramError, DpgramWarning
+    from dpgram.job import Job
     from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
     from dpgram.publishing import Adaptive, Check, CuratorReport, check, publish, publish_each
@@ -30,6 +31,7 @@ __all__ = [
     "CuratorReport",
     "DpgramError",
     "DpgramWarning",
+    "Job",
     "Ledger",
     "Plan",
     "Release",
@@ -78,6 +80,7 @@ _fetch, __dir__ = _when_used(
     {
         "dpgram": "__version__ mechanisms",
         "dpgram.errors": "DpgramError DpgramWarning",
+        "dpgram.job": "Job",
         "dpgram.planning": "Assumption Plan plan",
         "dpgram.privacy.ledger": "Ledger",
         "dpgram.publishing": "Adaptive Check CuratorReport check publish publish_each",

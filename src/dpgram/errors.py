@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Final
 
@@ -27,6 +27,14 @@ class DpgramError(Exception):
         self.limit = limit
         self.remedy = remedy
         super().__init__(self._message())
+
+    def reword(self, change: Callable[[str], str], *, before: str = "") -> None:
+        """Say the same in the words of another interface; `before` goes in front."""
+        self.what = before + change(self.what)
+        self.got = change(self.got) if isinstance(self.got, str) else self.got
+        self.limit = None if self.limit is None else change(self.limit)
+        self.remedy = None if self.remedy is None else change(self.remedy)
+        self.args = (self._message(),)
 
     def _message(self) -> str:
         parts = [_shortened(self.what)]
@@ -113,6 +121,10 @@ class LearningError(DpgramError):
         paid = f"the budget was spent: {cost}. No matrix was drawn, and there is no refund"
         told = "nothing was spent" if spent is None else paid
         super().__init__(f"{what} ({told})", got=got, limit=limit, remedy=remedy)
+
+
+class JobError(DpgramError):
+    """A job file cannot be understood, or asks for something that does not go together."""
 
 
 class LedgerError(DpgramError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -25,8 +26,25 @@ def write_new(path: Path, content: bytes) -> None:
         raise
 
 
-def write_whole(target: Path, content: bytes) -> None:
-    """All of `content` in place of what `target` was: a temporary file beside it, flushed, then renamed."""
+def _named_anew(temporary: Path, target: Path) -> None:
+    """Give the file its name unless that is taken, in one step where the file system can."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as problem:  # a file system without links
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from problem
+        temporary.replace(target)
+    else:
+        temporary.unlink()
+
+
+def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
+    """All of `content` in place of what `target` was: a temporary file beside it, flushed, then renamed.
+
+    With `replace=False` a file that is there is left alone (`FileExistsError`).
+    """
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
@@ -35,7 +53,10 @@ def write_whole(target: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(0o644)
-        temporary.replace(target)
+        if replace:
+            temporary.replace(target)
+        else:
+            _named_anew(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

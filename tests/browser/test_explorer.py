@@ -167,14 +167,23 @@ def test_components_and_correlations(release: Release, page: Path, opened: Opene
         ".map((line) => Number(line.cells[1].dataset.value))"
     )
     assert values == pytest.approx(release.pca().variances.tolist(), rel=DIGITS)
-    matrix = release.correlation()
+    correlations = release.correlation()
+    matrix, (low, high) = correlations.estimate, correlations.conf_int()
     told = driver.execute_script(POINTED_AT_CELLS, len(matrix))
     names = release.columns[1:]  # without the constant
     for i, left in enumerate(names):
         for j, right in enumerate(names):
-            *two, value = told[i][j].replace("\u2068", "").replace("\u2069", "").split("\n")
+            *two, value, ends = (
+                told[i][j].replace("\u2068", "").replace("\u2069", "").replace("−", "-").split("\n")
+            )
             assert two == [left, right]
-            assert float(value.replace("−", "-")) == pytest.approx(matrix[i, j], rel=5e-3)
+            numbers = [float(text) for text in (value, *ends.split(" to "))]
+            assert numbers == pytest.approx([matrix[i, j], low[i, j], high[i, j]], rel=5e-3)
+    listed = driver.execute_script(
+        "return [...document.querySelectorAll('#correlations tbody tr')].map((line) =>"
+        "[...line.querySelectorAll('.name')].map((name) => name.textContent).sort())"
+    )
+    assert listed == [sorted([pair.left, pair.right]) for pair in correlations.strongest()]
 
 
 POINTED_AT_CELLS = """

@@ -46,6 +46,14 @@ KNOWN = {
         charges=6870.614001903425,
         guarantee=(2.0, 0.0),
     ),
+    "insurance-described-v1": Known(
+        digest="8db18b237bee2bc2e1cfd00eedd1ee6167dab0bd3b7e05b2c963a2995c8e7ef2",
+        columns=8,
+        first_cell=552_785_714_275,
+        count=1158.3490829158109,
+        charges=6870.614001903425,
+        guarantee=(2.0, 0.0),
+    ),
     "insurance-learnt-v1": Known(
         digest="58063badb700cb33a06e088f92f051e5f7b4a9a5ad2c553f90c41d709a42a1e7",
         columns=7,
@@ -81,6 +89,13 @@ def test_receipt_is_read_back() -> None:
     assert receipt.ledger_name == "golden “ledger”"
     assert receipt.entry == 1
     assert isinstance(receipt.event, GaussianEvent)
+
+
+def test_words_about_a_release_are_read_back() -> None:
+    about = load(HERE / "insurance-described-v1.dpgram.json").about
+    assert about is not None
+    assert (about.title, about.licence) == ("Insured people", "CC BY 4.0")
+    assert load(HERE / "insurance-matrix-laplace-v1.dpgram.json").about is None
 
 
 def test_what_the_first_edition_learnt_is_read_as_measurements() -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.rivals import GRID, UNTUNED, Descent, _in_shell, chunk_models, tukey
+from benchmarks.rivals import GRID, UNTUNED, Bins, Descent, Marginals, _in_shell, chunk_models, tukey
 
 from dpgram.privacy.guarantee import GaussianDP
 
@@ -68,3 +68,29 @@ def test_descent_with_little_noise_is_least_squares() -> None:
     x, y = problem(5_000)
     found = Descent(steps=400, clip=10.0, rate=2.0).fit(x, y, 1e4, 1e-6, np.random.default_rng(6))
     np.testing.assert_allclose(found, np.linalg.lstsq(x, y, rcond=None)[0], atol=2e-3)
+
+
+def in_the_box(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features and target in [-1, 1], no constant among them."""
+    generator = np.random.default_rng(7)
+    x = np.clip(0.3 * generator.standard_normal((rows, 3)), -1.0, 1.0)
+    return x, 0.2 + x @ [0.4, -0.3, 0.1] + generator.uniform(-0.1, 0.1, rows)
+
+
+@pytest.mark.parametrize("form", [Marginals(bins=64), Bins()])
+def test_aggregates_with_little_noise_are_least_squares(form: Marginals | Bins) -> None:
+    x, y = in_the_box(20_000)
+    found = form.fit(x, y, 1e4, 1e-6, np.random.default_rng(8))
+    np.testing.assert_allclose(found, [0.2, 0.4, -0.3, 0.1], atol=0.01)
+
+
+@pytest.mark.parametrize("form", [Marginals(), Bins()])
+def test_aggregates_find_most_of_it_at_one_and_less_at_a_tenth(form: Marginals | Bins) -> None:
+    x, y = in_the_box(20_000)
+
+    def error(epsilon: float) -> float:
+        runs = [form.fit(x, y, epsilon, 1e-6, np.random.default_rng(seed)) for seed in range(9)]
+        return float(np.median([np.linalg.norm(run - [0.2, 0.4, -0.3, 0.1]) for run in runs]))
+
+    assert error(1.0) < 0.2
+    assert error(0.1) > error(1.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import typer
 
@@ -275,10 +276,10 @@ class TestCurator:
 
         honest = Release.save
 
-        def full(self: Release, path: Any) -> Path:
+        def full(self: Release, path: Any, **options: Any) -> Path:
             if Path(path).parent == tmp_path:
                 raise ReleaseError("no space left")
-            return honest(self, path)
+            return honest(self, path, **options)
 
         monkeypatch.setattr(Release, "save", full)
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
@@ -344,9 +345,16 @@ class TestAnalyst:
         told = run("correlation", made / "people.json", "--columns", "age,smoker,charges", "--json").json
         assert told["columns"] == ["age", "smoker=no", "smoker=yes", "charges"]
         assert told["correlation"][0][0] == 1.0
-        whole = dpgram.load(made / "people.json").correlation()
-        assert told["correlation"][0][3] == pytest.approx(whole[0][-1])
-        assert "blood_pressure" in run("correlation", made / "people.json").out
+        found = dpgram.load(made / "people.json").correlation(["age", "smoker", "charges"])
+        low, high = found.conf_int()
+        for name, wanted in (("correlation", found.estimate), ("low", low), ("high", high)):
+            for i, j in np.ndindex(4, 4):
+                value = None if np.isnan(wanted[i, j]) else pytest.approx(wanted[i, j])
+                assert told[name][i][j] == value
+        assert told["hidden"] == list(found.hidden) != []
+        shown = run("correlation", made / "people.json").out
+        assert "blood_pressure" in shown
+        assert "95% intervals (population)" in shown
 
     def test_pca(self, run: Any, made: Path) -> None:
         told = run("pca", made / "people.json", "--components", 2, "--on", "age,bmi,smoker", "--json").json

@@ -410,7 +410,7 @@ class TestFilesInAnotherEncoding:
             path.write_bytes((b"\xef\xbb\xbf" if mark else b"") + text.encode())
             whole = self.read(path)
             patch.setattr(delimited, "CHUNK", chunk)
-            patch.setattr(delimited, "_is_utf8", lambda _: False)
+            patch.setattr(delimited, "_is_utf8", lambda *_: False)
             assert self.read(path) == whole
 
     @staticmethod

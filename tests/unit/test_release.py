@@ -8,7 +8,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import AnalysisError, ReleaseError
-from dpgram.release import Release, load
+from dpgram.release import Release, SigningKey, load
 from dpgram.release import json_schema as release_schema
 from dpgram.schema import Schema, categorical, numeric
 
@@ -87,10 +87,34 @@ class TestFile:
     def test_save_replaces_and_leaves_nothing_beside(self, tmp_path: Path) -> None:
         path = tmp_path / "x.json"
         path.write_text("old")
-        gaussian_release().save(path)
+        gaussian_release().save(path, overwrite=True)
         assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
         assert stat.S_IMODE(path.stat().st_mode) == 0o644
         assert load(path) == gaussian_release()
+
+    def test_save_replaces_nothing_unless_asked(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        path.write_text("old")
+        with pytest.raises(ReleaseError, match=r"exists already.*overwrite=True"):
+            gaussian_release().save(path)
+        assert path.read_text() == "old"
+        assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+
+    @pytest.mark.parametrize("links", [True, False])
+    def test_the_same_release_may_be_saved_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+    ) -> None:
+        def without(*_: object) -> None:
+            raise OSError(95, "Operation not supported")
+
+        if not links:
+            monkeypatch.setattr(os, "link", without)
+        for _ in range(2):
+            gaussian_release().save(tmp_path / "x.json")
+        assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+        with pytest.raises(ReleaseError, match="exists already"):
+            gaussian_release().described(title="another").save(tmp_path / "x.json")
+        assert load(tmp_path / "x.json") == gaussian_release()
 
     def test_failed_save_keeps_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "x.json"
@@ -101,7 +125,7 @@ class TestFile:
 
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(ReleaseError, match="No space left"):
-            gaussian_release().save(path)
+            gaussian_release().save(path, overwrite=True)
         assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
         assert path.read_text() == "old"
 
@@ -304,3 +328,32 @@ def _paths(value: object, prefix: str = "") -> Any:
         for index, inner in enumerate(value[:3]):
             yield f"{prefix}{index}"
             yield from _paths(inner, f"{prefix}{index}.")
+
+
+class TestAbout:
+    WORDS: ClassVar = {
+        "title": "Insured people",
+        "description": "A sample.",
+        "contact": "a@b.c",
+        "licence": "CC0",
+    }
+
+    def test_words_are_part_of_the_file_and_its_digest(self, tmp_path: Path) -> None:
+        plain, told = gaussian_release(), gaussian_release().described(**self.WORDS)
+        assert told.digest != plain.digest
+        assert load(told.save(tmp_path / "x.json")) == told
+        assert json.loads(told.to_json())["about"] == self.WORDS
+        assert "Insured people" in str(told)
+
+    def test_nothing_said_leaves_the_file_as_it_was(self) -> None:
+        assert gaussian_release().described().to_json() == gaussian_release().to_json()
+        assert gaussian_release().described(**self.WORDS).described() == gaussian_release()
+
+    def test_a_description_takes_the_signature_off(self, tmp_path: Path) -> None:
+        signed = gaussian_release().sign(SigningKey.create(tmp_path / "key"))
+        assert signed.described(title="x").signature is None
+
+    @pytest.mark.parametrize("words", [{"title": 3}, {"title": "x" * 401}, {"description": None}])
+    def test_words_are_words(self, words: dict[str, object]) -> None:
+        with pytest.raises(ReleaseError, match="described in words"):
+            gaussian_release().described(**words)  # type: ignore[arg-type]

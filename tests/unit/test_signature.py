@@ -238,6 +238,7 @@ class TestTampering:
             "learnt": {},
             "measurements": [],
             "first_receipt": DOCUMENT["receipt"],
+            "about": {"title": "another"},
         }
         altered = json.loads(signed.to_json()) | {name: offers[name]}
         with pytest.raises(ReleaseError):

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpgram.errors import MissingExtra, SourceError
+from dpgram.schema.reading import AS_USUAL
 from dpgram.sources import Source, open_source
 from dpgram.sources import _quotes as quotes
 
@@ -156,10 +157,10 @@ def test_what_cannot_be_opened(data: object, words: str) -> None:
 
 
 def test_files_of_unknown_or_mixed_formats(tmp_path: Path) -> None:
-    sheet = text(tmp_path, b"x", "table.xlsx")
-    assert "format of the file 'table.xlsx'" in str(refusal(sheet))
+    sheet = text(tmp_path, b"x", "table.docx")
+    assert "format of the file 'table.docx'" in str(refusal(sheet))
     mixed = [written(wide(), tmp_path), text(tmp_path, "age\n1\n")]
-    assert "several formats; got csv, parquet" in str(refusal(mixed))
+    assert "several formats; got delimited, parquet" in str(refusal(mixed))
     (tmp_path / "empty").mkdir()
     assert "holds no Parquet file" in str(refusal(tmp_path / "empty"))
 
@@ -283,7 +284,7 @@ def test_quotes_are_judged_as_a_grammar_does(
     monkeypatch.setattr(quotes, "BLOCK", block)
     path = text(tmp_path, b"\xef\xbb\xbf" * mark + content.encode())
     try:
-        quotes.check_quotes(path, ",")
+        quotes.check_quotes(path, ",", AS_USUAL)
         accepted = True
     except SourceError:
         accepted = False

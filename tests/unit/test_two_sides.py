@@ -67,6 +67,19 @@ print(json.dumps(told))
     return json.loads(done.stdout.splitlines()[-1])
 
 
+JOB = """
+[data]
+file = "people.parquet"
+schema = "people.toml"
+[privacy]
+epsilon = 1
+delta = 1e-6
+ledger = false
+[outputs]
+release = "job.dpgram.json"
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release, a table and a schema, as an analyst and a curator would have them."""
@@ -85,6 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parquet.write_table(table, place / "people.parquet")
     csv.write_csv(table, place / "people.csv")
     insurance.schema().to_file(place / "people.toml")
+    (place / "job.toml").write_text(JOB)
     return place
 
 
@@ -109,7 +123,7 @@ told["r_squared"] = fit.rsquared_estimate().estimate
 told["summary"] = len(fit.summary()) + len(fit._repr_html_()) + len(str(release)) + len(release._repr_html_())
 told["pca"] = release.pca(2).variances.tolist()
 told["partial"] = release.partial_correlation("age", "charges", ["bmi"]).estimate
-told["correlation"] = release.correlation().shape[0]
+told["correlation"] = len(release.correlation().names)
 told["union"] = analysis.regress(analysis.union([release, release]), "charges", ["age"]).fitted_params["age"]
 told["pool"] = str(analysis.pool([release, release], "charges", ["age"]))
 told["compare"] = str(analysis.compare(release, release, "charges", ["age"]))
@@ -144,6 +158,7 @@ FREE: dict[str, tuple[str, ...]] = {
         "--schema", "people.toml", "--rows", "50000", "--epsilon", "1", "--delta", "1e-6", "--quick",
         "--mechanism", "gaussian",
     ),
+    "diff": ("job.toml", "job.toml"),
     "ledger create": ("new.ledger", "--name", "new", "--epsilon", "1", "--delta", "1e-6"),
     "ledger show": ("new.ledger",),
     "ledger left": ("new.ledger",),
@@ -155,6 +170,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str, str]] = {
     "check": (("people.csv", "--schema", "people.toml"), "pyarrow", "publish"),
     "gram": (("people.csv", "--schema", "people.toml", "--partial", "x.partial"), "pyarrow", "publish"),
     "publish": ((*PUBLISH, "-o", "x.json"), "pyarrow", "publish"),
+    "run": (("job.toml", "--yes"), "pyarrow", "publish"),
     "audit": (("--mechanism", "gaussian", "--epsilon", "1", "--delta", "1e-6"), "pyarrow", "publish"),
     "demo": (("-o", "demo"), "pyarrow", "publish"),
     "ledger plot": (("new.ledger", "-o", "x.png"), "matplotlib", "plot"),

@@ -1,6 +1,6 @@
 """What analysts do with a release: post-processing only, never a row."""
 
-from dpgram.analysis.association import Correlation, partial_correlation
+from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.contrasts import Contrast
 from dpgram.analysis.inference import Inference, WaldTest
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
@@ -18,6 +18,7 @@ __all__ = [
     "Components",
     "Contrast",
     "Correlation",
+    "Correlations",
     "EncodedNoise",
     "Inference",
     "LabelledMatrix",
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "component_plot",
     "correlation_plot",
+    "correlations",
     "lasso_path",
     "partial_correlation",
     "pca",

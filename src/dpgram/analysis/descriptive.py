@@ -1,4 +1,4 @@
-"""Counts, means, covariances and correlations: what the private matrix says about the columns one by one.
+"""Counts, means and covariances: what the private matrix says about the columns one by one.
 
 Post-processing of a release: it costs no privacy and never sees a row.
 """
@@ -62,20 +62,6 @@ def deviations(release: Document) -> npt.NDArray[np.float64]:
     """The standard deviation of every column but the constant in original units, from the noisy variances."""
     change = change_of_units(release.schema)[1:, 1:]
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", change @ _encoded_covariance(release), change)))
-
-
-def correlation(release: Document) -> Matrix:
-    """The noisy covariance scaled to a unit diagonal; NaN for a column whose variance the noise swallowed.
-
-    From the covariance before its noise is taken out: that shrinks towards few directions, in which all
-    correlations are ±1.
-    """
-    spread = _encoded_covariance(release)
-    deviation = np.sqrt(np.diagonal(spread))
-    deviation = np.where(deviation > 0, deviation, np.nan)
-    result: Matrix = spread / np.outer(deviation, deviation)
-    np.fill_diagonal(result, np.where(np.isnan(deviation), np.nan, 1.0))
-    return np.clip(result, -1.0, 1.0)
 
 
 def _encoded_covariance(release: Document) -> Matrix:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import textwrap
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from dpgram.analysis import descriptive
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
@@ -14,6 +16,9 @@ from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
 from dpgram.lattice import cell_unit
 from dpgram.noise import SampledLaw
+
+WIDTH: Final = 80
+"""Columns of a terminal that nobody has widened."""
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -33,14 +38,14 @@ def guarantee_in_words(release: Document, stated: StatedGuarantee | None = None)
 
 
 def as_text(release: Document, *, verified: bool = False) -> str:
-    """One aligned block, about 100 columns wide; `verified` says that the signature was checked."""
+    """One aligned block, as wide as a terminal; `verified` says that the signature was checked."""
     shown = [(name, printable(value)) for name, value in facts(release, verified=verified)]
     label = max(len(name) for name, _ in shown)
     lines = [_title(release)]
     for name, value in shown:
         lines += textwrap.wrap(
             value,
-            width=100,
+            width=WIDTH,
             initial_indent=f"  {name:<{label}}  ",
             subsequent_indent=" " * (label + 4),
             break_on_hyphens=False,
@@ -64,7 +69,9 @@ def _title(release: Document) -> str:
 
 def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]:
     """Every public fact of the file as a name and a text; nothing is escaped."""
+    about = {} if release.about is None else msgspec.structs.asdict(release.about)
     found = [
+        *((name, text) for name, text in about.items() if text),
         ("columns", _listed(release.columns)),
         ("guarantee", f"{_numbers(release)}. {guarantee_in_words(release)}"),
         ("mechanism", f"{release.mechanism.name} ({release.mechanism.choice})"),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.figures import BLUE, GREY, LIGHT, ORANGE, finished, new_figure
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from dpgram.analysis.association import Correlations
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.results import Regression
@@ -161,36 +160,36 @@ def _biplot(axis: Axes, components: Components) -> None:
 
 
 def correlation_plot(
-    correlation: npt.NDArray[np.float64],
-    names: Sequence[str],
+    correlations: Correlations,
     *,
     path: str | Path | None = None,
+    level: float = 0.95,
     dark: bool = False,
 ) -> Figure:
-    """A heat map; columns whose variance the noise swallowed are left grey.
+    """A heat map; grey for columns that the noise hides, empty where an interval includes zero.
 
     >>> from dpgram.analysis import correlation_plot
-    >>> figure = correlation_plot(release.correlation(), release.columns[1:], path="correlations.png")
+    >>> figure = correlation_plot(release.correlation(), path="correlations.png")
     """
-    count = len(names)
+    names, count = correlations.names, len(correlations.names)
+    known, distinct = ~np.isnan(correlations.estimate), correlations.distinct(level)
+    shades = np.where(known & ~distinct, 0.0, correlations.estimate)
     figure, (axis,) = new_figure(min(1.6 + 0.42 * count, 9.0))
     axis.spines[:].set_visible(False)
     axis.set_facecolor(LIGHT)
-    image = axis.imshow(np.ma.masked_invalid(correlation), cmap="PuOr", vmin=-1.0, vmax=1.0, aspect="equal")
+    image = axis.imshow(np.ma.masked_invalid(shades), cmap="PuOr", vmin=-1.0, vmax=1.0, aspect="equal")
     shown = range(0, count, max(1, count // 40))
     axis.set_xticks(list(shown), [_shortened(names[i]) for i in shown], rotation=45, ha="right", fontsize=9)
     axis.set_yticks(list(shown), [_shortened(names[i]) for i in shown], fontsize=9)
     if count <= MOST_LABELS:
-        for i in range(count):
-            for j in range(count):
-                value = correlation[i, j]
-                text = "–" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00")
-                deep = not np.isnan(value) and abs(value) > 0.6
-                axis.text(
-                    j, i, text, ha="center", va="center", fontsize=8, color="white" if deep else "black"
-                )
+        for i, j in np.ndindex(count, count):
+            text = f"{correlations.estimate[i, j]:.2f}" if distinct[i, j] else "" if known[i, j] else "–"
+            deep = distinct[i, j] and abs(shades[i, j]) > 0.6
+            axis.text(j, i, text, ha="center", va="center", fontsize=8, color="white" if deep else "black")
     figure.colorbar(image, ax=axis, shrink=0.8, label="correlation")
-    axis.set_title("Noisy correlations", loc="left")
+    axis.set_title(f"Correlations whose {100 * level:g}% interval excludes zero", loc="left")
+    if correlations.hidden:
+        axis.set_xlabel("grey: hidden by the privacy noise")
     return finished(figure, path, dark=dark)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, curate, demo, federate, ledger, pages, plan, sign
+from dpgram.cli import analyse, audit, curate, demo, federate, jobs, ledger, pages, plan, sign
 from dpgram.cli.console import JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -35,6 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run", rich_help_panel=CURATORS)(jobs.run)
+app.command("diff", rich_help_panel=CURATORS)(jobs.diff)
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
 app.command("check", rich_help_panel=CURATORS)(curate.check)
 app.command("plan", rich_help_panel=CURATORS)(plan.plan)

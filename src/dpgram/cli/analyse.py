@@ -22,6 +22,9 @@ from dpgram.cli.sign import PublicKeyIfAny, given_public_key
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
@@ -136,9 +139,17 @@ def correlation(
     columns: Annotated[
         str | None, typer.Option(help="Columns to show, separated by commas; all by default.")
     ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    kind: Annotated[
+        Literal["population", "table"],
+        typer.Option(help="Intervals for the population, or for the table itself (privacy noise only)."),
+    ] = "population",
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the noisy correlations of columns.
+    """Show the correlations of columns with their intervals.
+
+    A dash is a column that the privacy noise hides, a dot a correlation whose interval includes zero. The
+    strongest follow with their intervals.
 
     \b
     Example:
@@ -146,24 +157,41 @@ def correlation(
     """
     from dpgram.release import load
 
-    loaded = load(release)
-    every = list(loaded.columns[1:])
-    wanted = split_names(columns)
-    kept = (
-        list(range(len(every)))
-        if wanted is None
-        else [index - 1 for name in wanted for index in loaded.schema.indices(name)]
-    )
-    matrix = loaded.correlation()[kept][:, kept].tolist()
-    names = [every[index] for index in kept]
+    found = load(release).correlation(split_names(columns), kind=kind)
+    low, high = found.conf_int(level)
     if as_json:
-        print_json({"columns": names, "correlation": matrix})
+        print_json(
+            {
+                "columns": found.names,
+                "correlation": _with_null(found.estimate),
+                "std_error": _with_null(found.std_error),
+                "level": level,
+                "low": _with_null(low),
+                "high": _with_null(high),
+                "kind": kind,
+                "assumption": found.assumption,
+                "hidden": found.hidden,
+                "cautions": found.cautions,
+            }
+        )
         return
+    distinct = found.distinct(level)
     rows = [
-        [name, *("·" if math.isnan(value) else f"{value:+.2f}" for value in row)]
-        for name, row in zip(names, matrix, strict=True)
+        [
+            name,
+            *(
+                "–" if math.isnan(value) else f"{value:+.2f}" if clear else "·"
+                for value, clear in zip(found.estimate[i], distinct[i], strict=True)
+            ),
+        ]
+        for i, name in enumerate(found.names)
     ]
-    print_table(rows, ["", *names])
+    print_table(rows, ["", *found.names])
+    say("\n" + found.summary(level=level))
+
+
+def _with_null(matrix: npt.NDArray[np.float64]) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in matrix.tolist()]
 
 
 def pca(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +30,7 @@ from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Un
 from dpgram.errors import ReleaseError, require_publish
 
 if TYPE_CHECKING:
-    from dpgram.privacy.ledger import Ledger
-    from dpgram.publishing import Adaptive, CuratorReport
+    from dpgram.publishing import Adaptive, Check, CuratorReport
     from dpgram.release import Release
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
@@ -168,6 +166,11 @@ def check(
             }
         )
         return
+    print_check(found)
+
+
+def print_check(found: Check) -> None:
+    """What a check has found, for the curator's screen."""
     print_table(found.columns, ("column", "declared", "in the data"))
     longest = "to be learnt" if found.radius is None else f"{found.radius:.4g}"
     say(f"\n{found.encoded_columns} encoded columns, row radius {longest}; read in {found.seconds:.2f} s")
@@ -313,7 +316,7 @@ def publish(
         beside=form_of(table, chosen),
     )
     with (
-        _telling_of_a_charge(book),
+        telling_of_a_charge(ledger),
         published(
             table,
             request,
@@ -326,7 +329,10 @@ def publish(
     ):
         # Until the files are written, what was paid for stays beside the ledger.
         releases = [release if key is None else release.sign(key) for release in found]
-        saved = [_keep(release, place) for release, place in zip(releases, outputs, strict=True)]
+        saved = [
+            _keep(release, place, overwrite=overwrite)
+            for release, place in zip(releases, outputs, strict=True)
+        ]
     # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
     told_of: list[CuratorReport | None] = [*reports[-len(releases) :]] or [None] * len(releases)
     if as_json:
@@ -345,13 +351,16 @@ def publish(
 
 
 @contextmanager
-def _telling_of_a_charge(book: Ledger | None) -> Iterator[None]:
+def telling_of_a_charge(path: Path | None) -> Iterator[None]:
     """Interrupted after the charge: say which entry was charged; the same command goes on from it."""
-    before = 0 if book is None else book.entries
+    from dpgram.privacy.ledger import Ledger
+
+    before = 0 if path is None or not path.exists() else Ledger.open(path).entries
     try:
         yield
     except KeyboardInterrupt:
-        if charged := () if book is None else book.history()[before:]:
+        charged = () if path is None or not path.exists() else Ledger.open(path).history()[before:]
+        if charged:
             say(
                 f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
                 "Run the same command again: it continues from there and charges nothing twice",
@@ -378,15 +387,9 @@ def _adaptive(
 
 def _outputs(output: Path, schema: Schema, by: str | None) -> list[Path]:
     """`output`, or one name for each group or block: insurance.north.dpgram.json, insurance.block-1.…"""
-    labels: list[str] = [f"block-{number}" for number in range(1, len(schema.blocks or ()) + 1)]
-    if by is not None:
-        labels = [re.sub(r"[^\w-]+", "_", level) for level in schema.column(by).group_levels]
-        if len(set(labels)) < len(labels):  # levels that look alike once written as file names
-            labels = [f"{number}-{label}" for number, label in enumerate(labels, start=1)]
-    if not labels:
-        return [output]
-    stem, dot, ending = output.name.partition(".")
-    return [output.with_name(f"{stem}.{label}{dot}{ending}") for label in labels]
+    from dpgram.job import Outputs
+
+    return [part.release for part in Outputs(release=output).for_parts(schema, by)]
 
 
 def _as_json(release: Release, saved: Path, report: CuratorReport | None) -> dict[str, object]:
@@ -402,10 +405,10 @@ def _as_json(release: Release, saved: Path, report: CuratorReport | None) -> dic
     }
 
 
-def _keep(release: Release, output: Path) -> Path:
-    """Save it; when the place has become unwritable since it was checked, elsewhere: it has been paid for."""
+def _keep(release: Release, output: Path, *, overwrite: bool) -> Path:
+    """Save it; elsewhere when its place was taken or closed since it was checked: it has been paid for."""
     try:
-        return release.save(output)
+        return release.save(output, overwrite=overwrite)
     except ReleaseError as problem:
         try:
             saved = release.save(Path(tempfile.mkdtemp(prefix="dpgram-")) / output.name)

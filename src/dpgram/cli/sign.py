@@ -81,7 +81,7 @@ def sign(
     require_writable(place, overwrite=overwrite or output is None)
     owner = SigningKey.open(key)
     signed = load(release).sign(owner)
-    signed.save(place)
+    signed.save(place, overwrite=True)  # `require_writable` has asked whether it may be replaced
     if as_json:
         print_json({"output": str(place), "digest": signed.digest, "public_key": owner.public})
     else:

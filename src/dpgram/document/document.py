@@ -24,6 +24,7 @@ from dpgram.document._checks import (
     well_formed,
 )
 from dpgram.document.fields import (
+    About,
     AdjacencyName,
     Block,
     Group,
@@ -57,6 +58,7 @@ OPTIONAL_FIELDS: Final = frozenset(
         "learnt",
         "measurements",
         "first_receipt",
+        "about",
         "signature",
     }
 )
@@ -100,6 +102,8 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     """What was measured before the matrix, in order, inside the same guarantee."""
     first_receipt: Receipt | None = None
     """Where the charge was in two parts: that of the measurements which could have stopped it."""
+    about: About | None = None
+    """Title, description, contact and licence, where the curator gave any."""
     signature: Signature | None = None
 
     def __post_init__(self) -> None:

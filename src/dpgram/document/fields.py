@@ -19,6 +19,18 @@ Exact sums have 19 digits; 40 leave room for noise a thousand million million mi
 
 
 @final
+class About(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the curator says about the release, in words: nothing computed, nothing checked."""
+
+    title: Annotated[str, Meta(max_length=400)] = ""
+    description: Text = ""
+    contact: Annotated[str, Meta(max_length=400)] = ""
+    """Whom to ask."""
+    licence: Annotated[str, Meta(max_length=400)] = ""
+    """What others may do with it."""
+
+
+@final
 class MechanismUsed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which mechanism, its calibrated parameters in lattice units, and why it was taken (public facts only).
 

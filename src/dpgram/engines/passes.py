@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from dpgram.rows.batch import Reader, RowBatch
     from dpgram.schema.columns import Categorical
+    from dpgram.schema.reading import Reading
     from dpgram.sources import DeclaredKind, Source
 
 Numbered: TypeAlias = "tuple[int, pa.RecordBatch]"
@@ -127,6 +128,13 @@ class Pass:
         return kinds_of(self.rules)
 
     @property
+    def readings(self) -> dict[str, Reading]:
+        """The reading rules of the columns that have some."""
+        from dpgram.rows.batch import readings_of
+
+        return readings_of(self.rules)
+
+    @property
     def batch_rows(self) -> int:
         """Rows of a batch: whole chunks of the encoders, in memory that does not depend on the table."""
         encoders = [each.encoder for each in self.statistics if isinstance(each, GramStatistic)]
@@ -137,7 +145,14 @@ class Pass:
         """Anything that can be read on this machine."""
         from dpgram.sources import open_source
 
-        return open_source(data, self.columns, kinds=self.kinds, batch_rows=self.batch_rows)
+        return open_source(
+            data,
+            self.columns,
+            kinds=self.kinds,
+            readings=self.readings,
+            layout=self.rules.schema.layout,
+            batch_rows=self.batch_rows,
+        )
 
     def reader(self) -> Reader:
         """Turns batches into rows; for one thread."""

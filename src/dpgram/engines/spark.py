@@ -145,8 +145,8 @@ def _frame_batches(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[tu
     """What Spark sends of its own partition, made plain as every source makes it."""
     from dpgram.sources.plain_columns import plain_columns
 
-    kinds = work.kinds
-    yield from numbered(plain_columns(batch, kinds) for batch in batches)
+    kinds, readings = work.kinds, work.readings
+    yield from numbered(plain_columns(batch, kinds, readings) for batch in batches)
 
 
 def _piece_batches(

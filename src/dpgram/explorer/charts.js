@@ -81,7 +81,10 @@
     return canvas.toDataURL();
   }
 
-  function heatMap(names, values) {
+  // Empty where the interval from `low` to `high` includes zero.
+  function heatMap(names, estimates, low, high) {
+    const empty = (i, j) => low[i][j] <= 0 && high[i][j] >= 0;
+    const values = estimates.map((line, i) => line.map((value, j) => (empty(i, j) ? 0 : value)));
     const count = names.length;
     const height = Math.min(160 + 30 * count, 720);
     const words = `Heat map of the correlations of ${count} columns; the table below lists the strongest.`;
@@ -99,8 +102,11 @@
       sheet.append(withTip(cells, (atX, atY) => {
         const i = Math.min(Math.max(Math.floor(((atY - box.top) / high) * count), 0), count - 1);
         const j = Math.min(Math.max(Math.floor(((atX - box.left) / wide) * count), 0), count - 1);
-        const value = values[i][j];
-        return `${label(names[i])}\n${label(names[j])}\n${Number.isNaN(value) ? "hidden by the noise" : number(value, 3)}`;
+        const value = estimates[i][j];
+        const told = Number.isNaN(value)
+          ? "hidden by the noise"
+          : `${number(value, 3)}\n${number(low[i][j], 3)} to ${number(high[i][j], 3)}`;
+        return `${label(names[i])}\n${label(names[j])}\n${told}`;
       }));
       for (const { name, i } of few(Math.max(2, Math.min(40, Math.floor(wide / 20))))) {
         const place = `${x(i)} ${box.bottom + 12}`;
@@ -108,7 +114,7 @@
       }
       if (count <= 12 && wide / count >= 36) {
         values.forEach((row, i) => row.forEach((value, j) => {
-          if (Number.isNaN(value)) return;
+          if (Number.isNaN(value) || empty(i, j)) return;
           const dark = tone(value).reduce((sum, channel, k) => sum + channel * [0.299, 0.587, 0.114][k], 0) < 140;
           sheet.append(shape("text", {
             x: x(j), y: y(i), "text-anchor": "middle", "dominant-baseline": "central", class: dark ? "on-dark" : "on-light",

@@ -1,38 +1,149 @@
-// Correlations and principal components, as in analysis/descriptive.py and analysis/pca.py.
+// Correlations and principal components, as in analysis/association.py and analysis/pca.py.
 (function (dpgram) {
   "use strict";
 
-  const {
-    matrix, fromRows, row, dot, addScaled, times, timesTransposed, apply, form, eigen, spectral, reflection,
-  } = dpgram.algebra;
+  const { fromRows, row, dot, addScaled, times, timesTransposed, apply, form, eigen, reflection } = dpgram.algebra;
   const { Refusal, TOO_NOISY } = dpgram.moments;
+  const { upperQuantile } = dpgram.distributions;
 
-  // The correlation matrix of all columns but the constant; NaN where the noise swallowed a variance.
-  function correlation(moments) {
-    if (!moments.hasConstant) throw new Refusal("This release has no constant column, so it has no means.");
-    const { gram, width } = moments;
-    const corner = gram.cells[0];
-    if (corner <= 0) throw new Refusal(TOO_NOISY);
-    const size = width - 1;
-    const rows = corner / moments.columns[0].weight ** 2;
-    let spread = matrix(size, size);
+  // The correlations of all columns but the constant with their intervals, as in analysis/association.py and
+  // analysis/sampling.py: { estimate, low, high }, NaN where the noise hides a column.
+  function correlation(moments, kind, level) {
+    const parts = correlationParts(moments);
+    const { units, skewness, allowance, rows, clear, rho, quadratic } = parts;
+    const size = clear.length;
+    const degrees = kind === "population" ? rows - 1 : null;
+    if (degrees !== null && !(rows > 3)) throw new Refusal("The number of rows is too small.");
+    const reach = upperQuantile(0.5 * (1 - level), null) ** 2;
+    const blank = () => Array.from({ length: size }, () => new Array(size).fill(NaN));
+    const found = { estimate: blank(), low: blank(), high: blank() };
     for (let i = 0; i < size; i++) {
-      for (let j = 0; j < size; j++) {
-        const product = (gram.cells[i + 1] * gram.cells[j + 1]) / corner;
-        spread.cells[i * size + j] = (gram.cells[(i + 1) * width + j + 1] - product) / rows;
+      if (!clear[i]) continue;
+      for (const name in found) found[name][i][i] = 1;
+      for (let j = 0; j < i; j++) {
+        if (!clear[j]) continue;
+        const value = rho(i, j);
+        const [c0, c1, c2] = quadratic(row(units, i), row(units, j));
+        const within = (r) => {
+          const noise = Math.max(c0 + c1 * r + c2 * r * r, 0);
+          const chance = degrees === null ? 0 : samplingVariance(r, skewness[i], skewness[j]) / degrees;
+          return (value - r) ** 2 <= reach * (noise + chance);
+        };
+        const factor = allowance[i] * allowance[j];
+        const ends = { estimate: value, low: end(value, -1, within, factor), high: end(value, 1, within, factor) };
+        for (const name in found) found[name][i][j] = found[name][j][i] = ends[name];
       }
     }
-    spread = spectral(eigen(spread), (value) => Math.max(value, 0));
-    const deviation = Array.from({ length: size }, (_, i) => {
-      const variance = spread.cells[i * size + i];
-      return variance > 0 ? Math.sqrt(variance) : NaN;
-    });
-    return deviation.map((left, i) =>
-      deviation.map((right, j) => {
-        if (i === j) return Number.isNaN(left) ? NaN : 1;
-        return Math.min(Math.max(spread.cells[i * size + j] / (left * right), -1), 1);
-      }),
-    );
+    return found;
+  }
+
+  // Columns less their means as functions of the row, divided by the root of their sums of squares.
+  function correlationParts(moments) {
+    if (!moments.hasConstant) throw new Refusal("This release has no constant column, so it has no means.");
+    const { gram, noise, columns, rows, constants } = moments;
+    if (rows <= 0) throw new Refusal(TOO_NOISY);
+    const constant = moments.project(moments.constantVector);
+    const length = Math.sqrt(dot(constant, constant));
+    const unit = constant.map((x) => x / length);
+    const toward = apply(gram, unit);
+    const strength = dot(unit, toward);
+    const off = noise.offdiagonalSd ** 2;
+    const residuals = [];
+    const outsides = [];
+    const scores = [];
+    const means = [];
+    for (let i = 1; i < moments.width; i++) {
+      const axis = new Float64Array(moments.width);
+      axis[i] = 1 / columns[i].weight;
+      const outside = moments.project(axis);
+      means.push((dot(outside, toward) * length) / rows);
+      addScaled(outside, -dot(unit, outside), unit);
+      const score = dot(outside, toward);
+      outsides.push(outside);
+      scores.push(score);
+      residuals.push(addScaled(Float64Array.from(outside), -score / strength, unit));
+    }
+    const lists = fromRows(outsides, moments.width);
+    const sums = form(lists, gram);
+    const inner = timesTransposed(lists, lists);
+    const size = outsides.length;
+    const cell = (i, j) => {
+      const at = i * size + j;
+      return sums.cells[at] - (scores[i] * scores[j]) / strength + (off / strength) * inner.cells[at];
+    };
+    const squares = residuals.map((_, i) => cell(i, i));
+    const noises = residuals.map((r) => noise.diagonalSd * dot(r, r));
+    const clear = squares.map((square, i) => square > constants.signal_to_noise * noises[i]);
+    const inflation = 1 + off / strength ** 2;
+    return {
+      rows,
+      clear,
+      rho: (i, j) => Math.min(Math.max(cell(i, j) / Math.sqrt(squares[i] * squares[j]), -1), 1),
+      units: fromRows(residuals.map((r, i) => r.map((x) => x / Math.sqrt(squares[i]))), moments.width),
+      skewness: means.map((mean, i) => twoValuedSkewness(columns[i + 1].kind, mean, rows)),
+      allowance: squares.map((square, i) => allowanceOf(square, noises[i], constants)),
+      quadratic: (a, b) => noiseQuadratic(a, b, noise).map((part) => part * inflation),
+    };
+  }
+
+  // (c₀, c₁, c₂) with Var⟨sym(abᵀ) − (ρ/2)(aaᵀ + bbᵀ), N⟩ = c₀ + c₁ρ + c₂ρ².
+  function noiseQuadratic(a, b, noise) {
+    const off = noise.offdiagonalSd ** 2;
+    const [aa, ab, bb] = [dot(a, a), dot(a, b), dot(b, b)];
+    const found = [off * (aa * bb + ab * ab), -2 * off * ab * (aa + bb), 0.5 * off * (aa * aa + bb * bb + 2 * ab * ab)];
+    const excess = noise.diagonalSd ** 2 - 2 * off;
+    if (Math.abs(excess) > 1e-9 * off) {
+      for (let k = 0; k < a.length; k++) {
+        const product = a[k] * b[k];
+        const half = 0.5 * (a[k] * a[k] + b[k] * b[k]);
+        found[0] += excess * product * product;
+        found[1] -= 2 * excess * product * half;
+        found[2] += excess * half * half;
+      }
+    }
+    return found;
+  }
+
+  // (1 − 2p)/√(p(1 − p)) of a column with two values, NaN for numbers.
+  function twoValuedSkewness(kind, mean, rows) {
+    if (kind !== "level" && kind !== "boolean") return NaN;
+    const least = 1 / Math.max(rows, 2);
+    const share = Math.min(Math.max(kind === "level" ? mean : 0.5 * (1 + mean), least), 1 - least);
+    return (1 - 2 * share) / Math.sqrt(share * (1 - share));
+  }
+
+  function samplingVariance(rho, left, right) {
+    const square = rho * rho;
+    if (Number.isNaN(left) || Number.isNaN(right)) {
+      const one = Number.isNaN(left) ? right : left;
+      const excess = Number.isNaN(one) ? 0 : one * one - 2;
+      return Math.max((1 - square) ** 2 * (1 + (square * excess) / 4), 0);
+    }
+    const both = left * right;
+    const even = 1 - square - 0.75 * (left * left + right * right) * square;
+    return Math.max(even + both * rho + 0.5 * both * rho * square, 0);
+  }
+
+  // For a sum of squares that only just passed: of these more are too large than too small.
+  function allowanceOf(square, noise, constants) {
+    const above = (noise > 0 ? square / noise : Infinity) - constants.signal_to_noise;
+    if (!(above > 0)) return NaN;
+    const luck = constants.passed_by_luck * Math.min(Math.max(1 - above / constants.passed_clearly, 0), 1);
+    return 1 / Math.sqrt(1 - luck / (above + constants.signal_to_noise));
+  }
+
+  // The last value from the estimate towards `edge` that is `within`, by halving.
+  function end(estimate, edge, within, factor) {
+    let [inside, outside] = [estimate, edge];
+    if (within(edge)) inside = edge;
+    else {
+      for (let step = 0; step < 50; step++) {
+        const middle = 0.5 * (inside + outside);
+        if (within(middle)) inside = middle;
+        else outside = middle;
+      }
+    }
+    return Math.min(Math.max(inside * edge > 0 ? inside * factor : inside, -1), 1);
   }
 
   // Components of the columns at `positions`, largest variance first, with how far noise may have turned each.

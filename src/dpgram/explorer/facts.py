@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgram.analysis import estimand, inference, noise_aware, normal_equations, quality, trust
+from dpgram.analysis import (
+    association,
+    estimand,
+    inference,
+    noise_aware,
+    normal_equations,
+    quality,
+    sampling,
+    trust,
+)
 from dpgram.analysis.design import most_frequent
 from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
@@ -116,6 +125,8 @@ def _constants() -> dict[str, object]:
         "largest_misfit": noise_aware.LARGEST_MISFIT,
         "count_to_noise": normal_equations.COUNT_TO_NOISE,
         "signal_to_noise": quality.SIGNAL_TO_NOISE,
+        "passed_by_luck": association.PASSED_BY_LUCK,
+        "passed_clearly": association.PASSED_CLEARLY,
         "following": inference.FOLLOWING,
         "lost": trust.LOST,
         "lost_part": trust.LOST_PART,
@@ -129,4 +140,5 @@ def _constants() -> dict[str, object]:
         "moved_refusal": estimand.MOVED_REFUSAL,
         "most_of_it": trust.MOST_OF_IT,
         "most_named": trust.MOST_NAMED,
+        "normal_errors": sampling.NORMAL_ERRORS,
     }

@@ -137,20 +137,28 @@
     document.getElementById("reading").textContent = "";
   }
 
-  function showCorrelation(columns, values) {
-    charts.heatMap(columns.map((column) => column.name), values);
+  function showCorrelation(moments, columns, { values, low, high }, { kind, level }) {
+    charts.heatMap(columns.map((column) => column.name), values, low, high);
     const pairs = [];
     columns.forEach((left, i) => columns.slice(0, i).forEach((right, j) => {
-      // Levels of one column exclude each other: nothing worth a line.
-      const shown = left.source !== right.source && !Number.isNaN(values[i][j]);
-      if (shown) pairs.push({ left: left.name, right: right.name, value: values[i][j] });
+      // Levels of one column exclude each other: nothing worth a line. Nor is what noise could have made: the
+      // order is that of the end of the interval nearer to zero.
+      const least = Math.max(low[i][j], -high[i][j]);
+      if (left.source !== right.source && least > 0) pairs.push({ left: left.name, right: right.name, i, j, least });
     }));
-    pairs.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-    fillTable("correlations", ["", "and", "correlation"], pairs.slice(0, 10).map(({ left, right, value }) => {
+    pairs.sort((a, b) => b.least - a.least);
+    const head = ["", "and", "correlation", `${100 * level}% from`, "to"];
+    fillTable("correlations", head, pairs.slice(0, 10).map(({ left, right, i, j }) => {
       const other = element("td");
       other.append(nameElement(right));
-      return [nameElement(left), other, numberCell(value, 3)];
+      return [nameElement(left), other, numberCell(values[i][j], 3), numberCell(low[i][j], 3), numberCell(high[i][j], 3)];
     }));
+    const hidden = columns.filter((_, i) => Number.isNaN(values[i][i])).map((column) => shortened(column.name));
+    document.getElementById("correlation-reading").textContent = [
+      "Empty cells: the interval includes zero.",
+      ...(hidden.length ? [`Hidden by the noise: ${hidden.slice(0, 5).join(", ")}${hidden.length > 5 ? ` and ${hidden.length - 5} more` : ""}.`] : []),
+      ...(kind === "population" ? [`${moments.constants.normal_errors}.`] : []),
+    ].join(" ");
   }
 
   function showComponents(found) {
@@ -188,6 +196,7 @@
     place.textContent = text ?? "";
     if (text === null) return;
     chartIds.forEach(charts.clear);
+    document.getElementById(`${part}-reading`)?.replaceChildren();
     fillTable(tableId, [""], []);
   }
 

@@ -132,7 +132,8 @@
 
   const askAgain = soon(() => {
     answerRegression();
-    if (at("correlation-columns").value === "chosen") showCorrelation();
+    const changed = state.correlation !== null && state.correlation.asked !== askedOfCorrelations();
+    if (changed || at("correlation-columns").value === "chosen") showCorrelation();
     if (at("pca-columns").value === "chosen") showComponents();
   });
 
@@ -155,12 +156,19 @@
     }
   }
 
+  const askedOfCorrelations = () => `${picked("kind")} ${at("level").value}`;
+
   function showCorrelation() {
     refusing("correlation", ["correlation-chart"], "correlations", () => {
-      state.correlation ??= correlation(moments);
+      const asked = askedOfCorrelations();
+      if (state.correlation?.asked !== asked) {
+        state.correlation = { asked, ...correlation(moments, picked("kind"), Number(at("level").value)) };
+      }
       const shown = positions(at("correlation-columns").value);
-      const values = shown.map((i) => shown.map((j) => state.correlation[i - 1][j - 1]));
-      return () => panels.showCorrelation(shown.map((i) => moments.columns[i]), values);
+      const part = (name) => shown.map((i) => shown.map((j) => state.correlation[name][i - 1][j - 1]));
+      const found = { values: part("estimate"), low: part("low"), high: part("high") };
+      const told = { kind: picked("kind"), level: Number(at("level").value) };
+      return () => panels.showCorrelation(moments, shown.map((i) => moments.columns[i]), found, told);
     });
   }
 

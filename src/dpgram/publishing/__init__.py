@@ -9,7 +9,14 @@ from dpgram.errors import require_publish
 
 if TYPE_CHECKING:
     from dpgram.publishing.dry_run import Check, check
-    from dpgram.publishing.publisher import CuratorReport, publish, publish_each, publish_with, published
+    from dpgram.publishing.publisher import (
+        CuratorReport,
+        interrupted,
+        publish,
+        publish_each,
+        publish_with,
+        published,
+    )
     from dpgram.publishing.request import LedgerLike, Options, requested
     from dpgram.publishing.split import Adaptive
     from dpgram.publishing.terms import ReleaseTerms, terms_of
@@ -22,6 +29,7 @@ __all__ = [
     "Options",
     "ReleaseTerms",
     "check",
+    "interrupted",
     "publish",
     "publish_each",
     "publish_with",
@@ -34,7 +42,8 @@ _fetch, __dir__ = _when_used(
     __name__,
     {
         "dpgram.publishing.dry_run": "Check check",
-        "dpgram.publishing.publisher": "CuratorReport publish publish_each publish_with published",
+        "dpgram.publishing.publisher": "CuratorReport interrupted publish publish_each publish_with "
+        "published",
         "dpgram.publishing.request": "LedgerLike Options requested",
         "dpgram.publishing.split": "Adaptive",
         "dpgram.publishing.terms": "ReleaseTerms terms_of",

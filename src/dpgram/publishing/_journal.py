@@ -31,12 +31,37 @@ _MOST_AT_ONCE: Final = 10_000
 """Publications with the same options at the same time."""
 
 
+def interrupted_before(ledger: Path, request: Mapping[str, object]) -> bool:
+    """Whether a publication with this request has begun, is not running now, and waits to be gone on with."""
+    key = _key(request)
+    return any(_waits(path, key) for path in ledger.parent.glob(f"{ledger.name}.unfinished-{key[:16]}*"))
+
+
+def _waits(path: Path, key: str) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lines, _ = _read(handle)
+    except BlockingIOError:  # it is running
+        return False
+    finally:
+        os.close(handle)
+    return bool(lines) and lines[0].get("format") == FORMAT and lines[0].get("request") == key
+
+
+def _key(request: Mapping[str, object]) -> str:
+    return sha256_hex({"library": version("dpgram"), "request": dict(request)})
+
+
 @contextlib.contextmanager
 def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journal]:
     """The journal of an interrupted publication with the same request, or a new one."""
     # Without locks nobody could tell an interrupted publication from one that is running.
-    asked = {"library": version("dpgram"), "request": dict(request)}
-    key = sha256_hex(asked) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
+    key = _key(request) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
         handle = _locked(path)

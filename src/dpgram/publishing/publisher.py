@@ -19,6 +19,7 @@ from dpgram.errors import MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
+from dpgram.publishing._journal import interrupted_before
 from dpgram.publishing._learning import (
     LearningCalibration,
     LearntFacts,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Pass, Sums
     from dpgram.engines.threads import Progress
+    from dpgram.privacy.ledger import Ledger
 
 
 @final
@@ -242,6 +244,11 @@ def published(
         progress=progress,
     ) as releases:
         yield releases
+
+
+def interrupted(request: Request, ledger: Ledger) -> bool:
+    """Whether such a publication has begun and was interrupted: the same one goes on with it."""
+    return interrupted_before(ledger.path, request.key)
 
 
 def form_of(data: object, engine: Engine) -> list[str]:

@@ -14,6 +14,7 @@ import msgspec
 from dpgram.document.document import FORMAT, OPTIONAL_FIELDS, VERSION
 from dpgram.release.release import Release
 from dpgram.schema import KINDS, MAX_WIDTH, Schema
+from dpgram.schema.reading import LAYOUT_FORMS
 
 FILE: Final = Path(__file__).with_name("release_schema.json")
 
@@ -54,6 +55,7 @@ def _schema_of_the_schema() -> dict[str, object]:
         "type": "object",
         "properties": {
             "constant": {"type": "boolean"},
+            **LAYOUT_FORMS,
             "columns": {
                 "type": "array",
                 "items": {"oneOf": columns},

@@ -15,13 +15,14 @@ import msgspec
 from dpgram.analysis import descriptive
 from dpgram.analysis.display import as_html, as_text
 from dpgram.document.document import Document, Matrix, Units
+from dpgram.document.fields import About
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
 from dpgram.errors import ReleaseError
 from dpgram.files import write_whole
 
 if TYPE_CHECKING:
-    from dpgram.analysis.association import Correlation
+    from dpgram.analysis.association import Correlation, Correlations
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
@@ -81,16 +82,18 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         return descriptive.covariance(self)
 
-    def correlation(self) -> Matrix:
-        """The noisy correlation, NaN where the noise swallowed a variance; order: `columns[1:]`.
+    def correlation(self, on: Sequence[str] | None = None, *, kind: Kind = "population") -> Correlations:
+        """The correlations of all pairs of columns (of those in `on`), with intervals; NaN where noise hides.
 
-        >>> release.correlation().round(2)
+        >>> release.correlation().estimate.round(2)
         array([[ 1.  ,  0.08, -0.08,  0.32],
                [ 0.08,  1.  , -1.  , -0.72],
                [-0.08, -1.  ,  1.  ,  0.72],
                [ 0.32, -0.72,  0.72,  1.  ]])
         """
-        return descriptive.correlation(self)
+        from dpgram.analysis.association import correlations
+
+        return correlations(self, on, kind=kind)
 
     def regress(
         self,
@@ -178,7 +181,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """Correlation of two columns once the columns `given` (all others by default) are accounted for.
 
         >>> print(release.partial_correlation("age", "charges", ["smoker"]))
-        correlation of age and charges given smoker: 0.548 (95% interval 0.514 to 0.579)
+        correlation of age and charges given smoker: 0.548 (95% interval 0.516 to 0.581)
         """
         from dpgram.analysis.association import partial_correlation
 
@@ -218,6 +221,27 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             ) from problem
         return target
 
+    def described(
+        self, *, title: str = "", description: str = "", contact: str = "", licence: str = ""
+    ) -> Self:
+        """The same release with these words about it, in place of any it had; a signature is taken off.
+
+        They are part of the file and of its digest, so describe first and sign afterwards.
+
+        >>> release.described(title="Insured people, 2025", licence="CC BY 4.0").about.title
+        'Insured people, 2025'
+        """
+        given = {"title": title, "description": description, "contact": contact, "licence": licence}
+        try:
+            about = msgspec.convert({name: text for name, text in given.items() if text != ""}, About)
+        except msgspec.ValidationError as problem:
+            raise ReleaseError(
+                "a release is described in words",
+                got=problem,
+                limit="texts: 4,000 characters of description, 400 of the others",
+            ) from None
+        return msgspec.structs.replace(self, about=about if about != About() else None, signature=None)
+
     def sign(self, key: SigningKey) -> Self:
         """The same release with a signature of all its content, in place of any it had.
 
@@ -243,16 +267,26 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         check(self.signature, signed_bytes(self._content()), public_key)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the file whole or not at all: a temporary file beside it, flushed, then renamed.
+
+        A file that is there is not replaced unless `overwrite` says so: it may be a release that was paid
+        for. Saving the same release again is no mistake.
 
         >>> path = release.save("people.dpgram.json")
         >>> dg.load(path) == release
         True
         """
-        target = Path(path)
+        target, content = Path(path), self.to_json()
         try:
-            write_whole(target, self.to_json())
+            write_whole(target, content, replace=overwrite)
+        except FileExistsError:
+            if not _holds(target, content):
+                raise ReleaseError(
+                    f"the file {target} exists already, and it is not this release",
+                    remedy="Choose another name, or give overwrite=True. This release is whole: nothing need "
+                    "be published again",
+                ) from None
         except OSError as problem:
             raise ReleaseError(
                 f"the release cannot be written to {target}",
@@ -274,6 +308,14 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(content) + 1) == content
+    except OSError:
+        return False
 
 
 def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Release:

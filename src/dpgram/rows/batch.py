@@ -23,6 +23,7 @@ from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
 from dpgram.schema import Schema
 from dpgram.schema.encodings import UNKNOWN_CODE
+from dpgram.schema.reading import Reading
 from dpgram.sources import DeclaredKind, declared_kinds
 from dpgram.sources.plain_columns import plain_columns
 
@@ -36,6 +37,13 @@ def kinds_of(rules: RowRules) -> dict[str, DeclaredKind]:
     extra = declared_kinds(Schema(*rules.extra)) if rules.extra else {}
     unit: dict[str, DeclaredKind] = {} if rules.unit is None else {rules.unit: "id"}
     return {**unit, **extra, **declared_kinds(rules.schema)}
+
+
+def readings_of(rules: RowRules) -> dict[str, Reading]:
+    """The reading rules of the columns that have some; an id is read as it is."""
+    return {
+        column.name: column.reading for column in (*rules.extra, *rules.schema.columns_read) if column.reading
+    }
 
 
 @final
@@ -114,6 +122,7 @@ class Reader:
     def __init__(self, rules: RowRules) -> None:
         self._rules = rules
         self._kinds = kinds_of(rules)
+        self._readings = readings_of(rules)
         self._declared = rules.schema.columns_read
 
     def read(self, batch: pa.RecordBatch, *, first_row: int = 0) -> RowBatch:
@@ -121,7 +130,7 @@ class Reader:
         rules = self._rules
         texts: list[pa.LargeStringArray] = []
         lines = []
-        for cells, column in declared_cells(batch, self._declared, self._kinds):
+        for cells, column in declared_cells(batch, self._declared, self._kinds, self._readings):
             if column.open_levels:
                 texts.append(level_texts(cells, column.name))
                 lines.append(_text_numbers(texts[-1]))
@@ -130,7 +139,8 @@ class Reader:
         if rules.strict:
             refuse_breaches(np.stack(lines), self._declared, first_row)
         if rules.extra:
-            mended = plain_columns(batch.select([column.name for column in rules.extra]), self._kinds)
+            beside = batch.select([column.name for column in rules.extra])
+            mended = plain_columns(beside, self._kinds, self._readings)
             lines += [column.read(cells) for cells, column in zip(mended.columns, rules.extra, strict=True)]
         numbers = np.empty((batch.num_rows, len(lines)))
         for place, line in enumerate(lines):

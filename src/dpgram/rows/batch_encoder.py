@@ -24,7 +24,8 @@ from dpgram.schema.encodings import (
     ProductEncoding,
     SourceEncoding,
 )
-from dpgram.sources import DeclaredKind, declared_kinds
+from dpgram.schema.reading import Reading
+from dpgram.sources import DeclaredKind, declared_kinds, declared_readings
 from dpgram.sources.plain_columns import plain_columns
 
 
@@ -36,7 +37,7 @@ class BatchEncoder:
         schema = encoder.schema
         self._encoder = encoder
         self._declared = schema.columns_read
-        self._kinds = declared_kinds(schema)
+        self._kinds, self._readings = declared_kinds(schema), declared_readings(schema)
         self._arrays = _KernelArrays(schema, encoder.radius)
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
         self._no_rows = np.empty((0, len(self._declared)))
@@ -78,7 +79,8 @@ class BatchEncoder:
 
     def read(self, batch: pa.RecordBatch) -> Sequence[npt.NDArray[Any]]:
         """The source columns of a batch as lines of numbers: values, days, 0/1, numbers of levels."""
-        return [column.read(cells) for cells, column in declared_cells(batch, self._declared, self._kinds)]
+        cells = declared_cells(batch, self._declared, self._kinds, self._readings)
+        return [column.read(each) for each, column in cells]
 
     def usable(self, raw: Floats) -> Mask:
         """Which rows of these lines the policy keeps."""
@@ -138,7 +140,10 @@ _BREACHES: Final[tuple[tuple[str, Callable[[Floats, SourceColumn], Mask]], ...]]
 
 
 def declared_cells(
-    batch: pa.RecordBatch, declared: Sequence[SourceColumn], kinds: Mapping[str, DeclaredKind]
+    batch: pa.RecordBatch,
+    declared: Sequence[SourceColumn],
+    kinds: Mapping[str, DeclaredKind],
+    readings: Mapping[str, Reading],
 ) -> Iterator[tuple[pa.Array, SourceColumn]]:
     """The cells of each declared column, made plain as every source makes them."""
     absent = [column.name for column in declared if batch.schema.get_field_index(column.name) < 0]
@@ -147,7 +152,7 @@ def declared_cells(
             f"the data has no column {absent[0]!r}, or several of that name",
             remedy="Name the columns of the schema as the data does",
         )
-    mended = plain_columns(batch.select([column.name for column in declared]), kinds)
+    mended = plain_columns(batch.select([column.name for column in declared]), kinds, readings)
     return zip(mended.columns, declared, strict=True)
 
 

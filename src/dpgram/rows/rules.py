@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Final, final
 
@@ -13,6 +13,7 @@ from dpgram.lattice import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST
 from dpgram.rows.encoder import Missing
 from dpgram.schema import Schema
 from dpgram.schema.columns import Categorical, Numeric, SourceColumn, numeric
+from dpgram.schema.reading import AS_WRITTEN, Reading
 
 GROUPS_AT_MOST: Final = 10_000
 """Each has sums of its own in memory, for every thread."""
@@ -63,6 +64,8 @@ class RowRules:
     unit_rule: UnitRule | None = None
     by: Categorical | None = None
     weight: SurveyWeight | None = None
+    weight_reading: Reading = AS_WRITTEN
+    """How the cells of the weights are written."""
 
     @property
     def plain(self) -> bool:
@@ -82,7 +85,9 @@ class RowRules:
     @property
     def extra(self) -> tuple[SourceColumn, ...]:
         """What is read beside the schema's columns: the group and the weight, as columns."""
-        weight = None if self.weight is None else numeric(self.weight.column, 0, self.weight.at_most)
+        weight = None
+        if self.weight is not None:
+            weight = replace(numeric(self.weight.column, 0, self.weight.at_most), reading=self.weight_reading)
         return tuple(column for column in (self.by, weight) if column is not None)
 
     @property
@@ -118,6 +123,7 @@ def row_rules(schema: Schema, rows: Rows = EVERY_ROW) -> RowRules:
         unit_rule=rule,
         by=levels,
         weight=survey,
+        weight_reading=AS_WRITTEN if rows.weight is None else _numeric(schema, rows.weight).reading,
     )
 
 
@@ -132,7 +138,7 @@ def without_columns(schema: Schema, names: Iterable[str]) -> Schema:
     kept = [column for column in schema.columns if column.name not in gone]
     if not kept:
         raise SchemaError("no column is left to publish", remedy="Declare the columns to publish")
-    return Schema(*kept, constant=schema.constant, blocks=schema.blocks)
+    return schema.with_columns(kept)
 
 
 def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
@@ -173,10 +179,21 @@ def _by(schema: Schema, by: str | Categorical | None) -> Categorical | None:
 def _weight(schema: Schema, weight: str | Numeric | None) -> SurveyWeight | None:
     if weight is None:
         return None
-    column = schema.column(weight) if isinstance(weight, str) else weight
-    if not isinstance(column, Numeric) or column.dates or not column.bounded or column.bounds[0] < 0:
-        raise SchemaError(
-            "survey weights come from a numeric column with public bounds from 0 to the largest weight",
-            remedy='Declare numeric("wgt", 0, 10) in the schema, or give it as Rows(weight=…)',
-        )
+    column = _numeric(schema, weight)
+    if column.dates or not column.bounded or column.bounds[0] < 0:
+        raise _not_a_weight()
     return SurveyWeight(column=column.name, at_most=column.bounds[1])
+
+
+def _numeric(schema: Schema, weight: str | Numeric) -> Numeric:
+    column = schema.column(weight) if isinstance(weight, str) else weight
+    if not isinstance(column, Numeric):
+        raise _not_a_weight()
+    return column
+
+
+def _not_a_weight() -> SchemaError:
+    return SchemaError(
+        "survey weights come from a numeric column with public bounds from 0 to the largest weight",
+        remedy='Declare numeric("wgt", 0, 10) in the schema, or give it as Rows(weight=…)',
+    )

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Any, Final, Self, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.columns import (
@@ -26,6 +26,7 @@ from dpgram.schema.columns import (
     first_repeated,
 )
 from dpgram.schema.encodings import EncodedColumn
+from dpgram.schema.reading import LAYOUT_FORMS, FileLayout
 
 MAX_WIDTH: Final = 1_400
 """Most encoded columns of one schema: keeps the triangle below 10^6 cells, for which the slack of discrete
@@ -41,6 +42,8 @@ LONGEST_FILE: Final = 1 << 22
 class Schema:
     """Declared columns, in order, with a constant column first unless `constant=False`.
 
+    `encoding`, `separator` and `sheet` say how text files and workbooks of the table are written.
+
     >>> schema = Schema(numeric("age", 18, 90), categorical("smoker", ["no", "yes"]))
     >>> schema.names
     ('(constant)', 'age', 'smoker=no', 'smoker=yes')
@@ -52,13 +55,21 @@ class Schema:
     constant: bool
     blocks: tuple[tuple[str, ...], ...] | None
     """Names of the columns of each of several releases that share one budget; None: one release of all."""
+    layout: FileLayout
+    """How files of the table are written: encoding, separator, sheet."""
     names: tuple[str, ...] = field(compare=False, repr=False)
     """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
     _declared: dict[str, Column] = field(compare=False, repr=False)
     _places: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
 
     def __init__(
-        self, *columns: Column, constant: bool = True, blocks: Sequence[Sequence[str]] | None = None
+        self,
+        *columns: Column,
+        constant: bool = True,
+        blocks: Sequence[Sequence[str]] | None = None,
+        encoding: str | None = None,
+        separator: str | None = None,
+        sheet: str | None = None,
     ) -> None:
         for column in columns:
             # A kind that is not registered would make a release that nobody can load.
@@ -83,6 +94,8 @@ class Schema:
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "blocks", None if blocks is None else _checked_blocks(blocks))
+        layout = FileLayout(encoding=encoding, separator=separator, sheet=sheet)
+        object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_declared", {column.name: column for column in columns})
         object.__setattr__(self, "_places", _places(columns, names))
@@ -178,7 +191,7 @@ class Schema:
                 columns.append(column)
             else:
                 columns.append(column.reweighted(weight))
-        return Schema(*columns, constant=self.constant, blocks=self.blocks)
+        return self.with_columns(columns)
 
     def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Schema:
         """The same schema with the levels of some categorical columns set (say, learnt privately).
@@ -191,7 +204,7 @@ class Schema:
             column.with_levels(levels[column.name]) if column.name in levels else column
             for column in self._columns_including(levels)
         ]
-        return Schema(*columns, constant=self.constant, blocks=self.blocks)
+        return self.with_columns(columns)
 
     def with_blocks(self, blocks: Sequence[Sequence[str]] | None) -> Schema:
         """The same columns in these blocks, or, with None, in one.
@@ -199,7 +212,26 @@ class Schema:
         >>> schema.with_blocks([["age", "charges"], ["smoker", "charges"]]).blocks
         (('age', 'charges'), ('smoker', 'charges'))
         """
-        return Schema(*self.columns, constant=self.constant, blocks=blocks)
+        return self._like(self.columns, blocks)
+
+    def with_columns(self, columns: Iterable[Column]) -> Schema:
+        """These columns in place of its own; all else as it is.
+
+        >>> schema.with_columns(schema.columns[:2]).source_columns
+        ('age', 'smoker')
+        """
+        return self._like(columns, self.blocks)
+
+    def _like(self, columns: Iterable[Column], blocks: Sequence[Sequence[str]] | None) -> Schema:
+        layout = self.layout
+        return Schema(
+            *columns,
+            constant=self.constant,
+            blocks=blocks,
+            encoding=layout.encoding,
+            separator=layout.separator,
+            sheet=layout.sheet,
+        )
 
     def in_blocks(self) -> tuple[Schema, ...]:
         """One schema for each block; columns that products need must be named with them.
@@ -211,7 +243,7 @@ class Schema:
         if self.blocks is None:
             return (self,)
         return tuple(
-            Schema(*(column for column in self.columns if column.name in names), constant=self.constant)
+            self._like((column for column in self.columns if column.name in names), None)
             for names in self.blocks
         )
 
@@ -228,12 +260,12 @@ class Schema:
         return self.columns
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`; blocks if any.
+        """The JSON form: `{"constant": …, "columns": [{"kind": …, "name": …, …}, …]}`; defaults left out.
 
         >>> dg.Schema(dg.boolean("smoker")).to_dict()
         {'constant': True, 'columns': [{'kind': 'boolean', 'name': 'smoker'}]}
         """
-        form: dict[str, object] = {"constant": self.constant}
+        form: dict[str, object] = {"constant": self.constant, **self.layout.to_dict()}
         if self.blocks is not None:
             form["blocks"] = [list(names) for names in self.blocks]
         return form | {"columns": [column.to_dict() for column in self.columns]}
@@ -245,12 +277,12 @@ class Schema:
         >>> dg.Schema.from_dict(schema.to_dict()) == schema
         True
         """
-        unknown = set(form) - {"constant", "columns", "blocks"}
+        unknown = set(form) - {"constant", "columns", "blocks", *LAYOUT_FORMS}
         if unknown:
             raise SchemaError(
                 "a schema has an unknown entry",
                 got=repr(min(map(str, unknown))),
-                limit="constant, columns, blocks",
+                limit=", ".join(("constant", "columns", "blocks", *LAYOUT_FORMS)),
             )
         constant, columns = form.get("constant", True), form.get("columns")
         if not isinstance(constant, bool):
@@ -262,7 +294,9 @@ class Schema:
         blocks = form.get("blocks")
         if blocks is not None and not isinstance(blocks, list):
             raise SchemaError("a schema's `blocks` are a list of lists of names", got=repr(blocks)[:100])
-        return cls(*(_column_from_dict(column) for column in columns), constant=constant, blocks=blocks)
+        layout: dict[str, Any] = {name: form[name] for name in LAYOUT_FORMS if name in form}
+        found = [_column_from_dict(column) for column in columns]
+        return cls(*found, constant=constant, blocks=blocks, **layout)
 
     def to_file(self, path: str | Path) -> None:
         """Write the TOML form.
@@ -290,6 +324,7 @@ class Schema:
             f"# The public row contract: bounds and levels come from public knowledge, not from the data.\n\
 constant = {json.dumps(self.constant)}\n"
         )
+        head += "".join(f"{name} = {_toml_value(value)}\n" for name, value in self.layout.to_dict().items())
         if self.blocks is not None:
             head += f"blocks = {_toml_value([list(names) for names in self.blocks])}\n"
         return head + "".join(_toml_table(column.to_dict()) for column in self.columns)

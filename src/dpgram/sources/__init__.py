@@ -16,9 +16,22 @@ import numpy as np
 import pyarrow as pa
 
 from dpgram.schema import Schema
+from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
 from dpgram.sources import _arrow as arrow
 from dpgram.sources import _polars_query as polars_query
-from dpgram.sources import database, delimited, files, memory, parquet, remote, sql
+from dpgram.sources import (
+    arrow_files,
+    database,
+    delimited,
+    files,
+    json_lines,
+    memory,
+    parquet,
+    remote,
+    sql,
+    statistical_files,
+    workbooks,
+)
 from dpgram.sources.base import DeclaredKind, Partition, Request, SendablePieces, Source
 
 __all__ = [
@@ -28,6 +41,7 @@ __all__ = [
     "Source",
     "column_types",
     "declared_kinds",
+    "declared_readings",
     "is_known",
     "open_source",
     "read_once",
@@ -39,6 +53,8 @@ def open_source(
     columns: Sequence[str],
     *,
     kinds: Mapping[str, DeclaredKind] | None = None,
+    readings: Mapping[str, Reading] | None = None,
+    layout: FileLayout = AS_USUAL,
     batch_rows: int = 65536,
 ) -> Source:
     """Open `data` for reading `columns`, in that order and no others. Nothing but metadata is read yet.
@@ -51,9 +67,16 @@ def open_source(
 
     `kinds` (see `declared_kinds`) says what the schema declares of each column. Cells without a type of their
     own (CSV, Python objects, names of partition folders) and text in number, boolean and date columns are
-    read by it, and become null where they do not fit. Without a kind, such cells stay text.
+    read by it, and become null where they do not fit. Without a kind, such cells stay text. `readings` (see
+    `declared_readings`) has the reading rules of columns with a kind, `layout` those of files.
     """
-    request = Request(columns=tuple(columns), kinds=dict(kinds or {}), batch_rows=batch_rows)
+    request = Request(
+        columns=tuple(columns),
+        kinds=dict(kinds or {}),
+        readings=dict(readings or {}),
+        layout=layout,
+        batch_rows=batch_rows,
+    )
     return _form(data).open(data, request)
 
 
@@ -65,18 +88,23 @@ def read_once(data: object) -> bool:
     return not loaded and (isinstance(data, pa.RecordBatchReader) or hasattr(data, "__arrow_c_stream__"))
 
 
-def column_types(data: object) -> dict[str, str]:
+def column_types(data: object, layout: FileLayout = AS_USUAL) -> dict[str, str]:
     """The names of the columns of `data` with the names of their Arrow types, from metadata alone.
 
     No value and no level of a dictionary is read. Where a type could only come from the values (CSV, Python
     objects) it is "unknown".
     """
-    return _form(data).types(data)
+    return _file_types(data, layout) if isinstance(data, str | Path | list) else _form(data).types(data)
 
 
 def declared_kinds(schema: Schema) -> dict[str, DeclaredKind]:
     """How the schema means the cells of each column that is read: what `open_source` takes as `kinds`."""
     return {column.name: column.cell_kind for column in schema.columns_read}
+
+
+def declared_readings(schema: Schema) -> dict[str, Reading]:
+    """The reading rules of the columns that have some: what `open_source` takes as `readings`."""
+    return {column.name: column.reading for column in schema.columns_read if column.reading}
 
 
 @final
@@ -124,15 +152,33 @@ def _open_files(data: str | Path | list[Any], request: Request) -> Source:
     if remote.is_remote(data):
         return parquet.parquet_source(remote.find_remote(cast("Any", data)), request, "remote Parquet files")
     paths, found, label = files.find_files(data)
-    opened = {"parquet": parquet.parquet_source, "csv": delimited.delimited_source}[found]
-    return opened(paths, request, label)
+    return _FILES[found].open(paths, request, label)
 
 
-def _file_types(data: str | Path | list[Any]) -> dict[str, str]:
+def _file_types(data: str | Path | list[Any], layout: FileLayout) -> dict[str, str]:
     if remote.is_remote(data):
         return parquet.parquet_types(remote.find_remote(cast("Any", data))[0])
     paths, found, _ = files.find_files(data)
-    return {"parquet": parquet.parquet_types, "csv": delimited.delimited_types}[found](paths[0])
+    return _FILES[found].types(paths[0], layout)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _FileFormat:
+    """A format of files: how to open several as one table, how to read the column types of one."""
+
+    open: Callable[[Any, Request, str], Source]
+    types: Callable[[Any, FileLayout], dict[str, str]]
+
+
+_FILES: Mapping[files.Format, _FileFormat] = {
+    "parquet": _FileFormat(parquet.parquet_source, lambda path, _: parquet.parquet_types(path)),
+    "delimited": _FileFormat(delimited.delimited_source, delimited.delimited_types),
+    "json lines": _FileFormat(json_lines.json_lines_source, json_lines.json_lines_types),
+    "arrow": _FileFormat(arrow_files.arrow_file_source, arrow_files.arrow_file_types),
+    "statistical": _FileFormat(statistical_files.statistical_source, statistical_files.statistical_types),
+    "workbook": _FileFormat(workbooks.workbook_source, workbooks.workbook_types),
+}
 
 
 _FORMS: tuple[_Form, ...] = (
@@ -140,7 +186,7 @@ _FORMS: tuple[_Form, ...] = (
     _Form(_is(Mapping), memory.mapping_source, memory.mapping_types),
     _Form(_is(pa.Table, pa.RecordBatch), arrow.table_source, arrow.schema_types),
     _Form(_is(pa.RecordBatchReader), arrow.reader_source, arrow.schema_types),
-    _Form(_is(str, Path, list), _open_files, _file_types),
+    _Form(_is(str, Path, list), _open_files, column_types),
     _Form(_loaded("pandas", "DataFrame"), memory.pandas_source, memory.pandas_types),
     _Form(_loaded("polars", "DataFrame"), memory.polars_source, memory.polars_types),
     _Form(_loaded("polars", "LazyFrame"), polars_query.polars_query_source, polars_query.polars_query_types),

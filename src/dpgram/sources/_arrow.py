@@ -82,7 +82,7 @@ class StreamSource(Source):
         stream = attempt(self.start, self.failures, self.explain)
         for batch in guarded(stream, self.failures, self.explain):
             for piece in sliced(batch.select(list(self.columns)), self.request.batch_rows):
-                yield plain_columns(piece, self.request.kinds)
+                yield plain_columns(piece, self.request.kinds, self.request.readings)
 
 
 @final
@@ -184,7 +184,7 @@ def _read_fragment(request: Request, schema: pa.Schema, fragment: Any) -> Batche
         )
 
     for batch in guarded(start(), FAILURES, unreadable_stream("the Arrow dataset")):
-        yield plain_columns(batch.select(list(request.columns)), request.kinds)
+        yield plain_columns(batch.select(list(request.columns)), request.kinds, request.readings)
 
 
 def unreadable_stream(where: str) -> Callable[[BaseException], SourceError]:

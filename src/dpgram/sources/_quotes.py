@@ -7,28 +7,22 @@ one row is void. Parsers mend or skip such places silently; here the file is ref
 
 from __future__ import annotations
 
-import gzip
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 
 from dpgram.errors import SourceError
+from dpgram.schema.reading import FileLayout
+from dpgram.sources._bytes import BLOCK, BYTE_ORDER_MARK, open_bytes
 
-BLOCK = 1 << 20  # bytes looked at together
 QUOTE = b'"'
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 REMEDY = 'Write it again with a program that doubles each " inside a cell, or as Parquet.'
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of a file, unpacked if its name says that it is packed."""
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def check_quotes(path: Path, separator: str) -> None:
+def check_quotes(path: Path, separator: str, layout: FileLayout) -> None:
     """Refuse a file with a quote that neither opens nor closes a cell nor is doubled, or that stays open.
 
     Counting from 0, a quote of even number opens a cell or is the second of a doubled pair, so it stands
@@ -38,7 +32,7 @@ def check_quotes(path: Path, separator: str) -> None:
     before = _allowed_bytes(separator, "\n")
     after = _allowed_bytes(separator, "\r\n")
     inside = 0  # the number of quotes so far, modulo 2
-    with open_bytes(path) as file:
+    with open_bytes(path, layout) as file:
         for start, last, block, following in _windows(file):
             count = block.count(QUOTE)
             if count:
@@ -51,7 +45,7 @@ def check_quotes(path: Path, separator: str) -> None:
                     [opening[~before[window[opening - 1]]], closing[~after[window[closing + 1]] | lone]]
                 )
                 if stray.size:
-                    raise _stray(path, start + int(stray.min()) - 1)
+                    raise _stray(path, layout, start + int(stray.min()) - 1)
                 inside ^= count & 1
     if inside:
         raise SourceError(
@@ -79,8 +73,8 @@ def _windows(file: IO[bytes]) -> Iterator[tuple[int, bytes, bytes, bytes]]:
         last, block = block[-1:], following
 
 
-def _stray(path: Path, place: int) -> SourceError:
-    with open_bytes(path) as file:
+def _stray(path: Path, layout: FileLayout, place: int) -> SourceError:
+    with open_bytes(path, layout) as file:
         blocks = iter(lambda: file.read(BLOCK), b"")
         line = 1 + sum(block.count(b"\n") for block in itertools.islice(blocks, place // BLOCK))
         line += next(blocks, b"")[: place % BLOCK].count(b"\n")

@@ -8,17 +8,21 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, final
 
 import pyarrow as pa
 
 from dpgram.errors import SourceError
+from dpgram.schema.reading import AS_USUAL, AS_WRITTEN, FileLayout, Reading
 
 DeclaredKind = Literal["number", "text", "boolean", "date", "id"]
 """What the schema says a column holds. It decides how cells that carry no type of their own are read.
 
 An id says whose row it is: `sources.ids` keeps distinct ones apart."""
+
+AS_DECLARED: Mapping[str, Reading] = {}
+"""No column has reading rules of its own."""
 
 Batches = Generator[pa.RecordBatch, None, None]
 
@@ -36,6 +40,9 @@ class Request:
     columns: tuple[str, ...]
     kinds: Mapping[str, DeclaredKind]
     batch_rows: int
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """The reading rules of the columns that have some."""
+    layout: FileLayout = AS_USUAL
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -43,6 +50,9 @@ class Request:
         if not self.columns:
             raise SourceError("no column was asked for", remedy="Name at least one column.")
         refuse_repeated(self.columns, "the list of asked columns")
+
+    def reading(self, name: str) -> Reading:
+        return self.readings.get(name, AS_WRITTEN)
 
     def check(self, names: Sequence[str], where: str) -> None:
         """Refuse `names` (those the data has) unless each asked column is among them exactly once."""

@@ -1,23 +1,32 @@
-"""CSV and TSV files, plain or gzipped: a header line of names, then cells read by their declared kinds."""
+"""Files of delimited text, packed or not: a header line of names, then cells read by their declared kinds."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-import zlib
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.errors import SourceError, require_publish
+from dpgram.schema.reading import AS_USUAL, FileLayout
 from dpgram.sources._arrow import StreamSource
+from dpgram.sources._bytes import (
+    BLOCK,
+    BYTE_ORDER_MARK,
+    PACKED,
+    UNPACKING_FAILURES,
+    open_bytes,
+    read_as_it_is,
+)
 from dpgram.sources._polars_query import polars_failures, stream_polars_query
-from dpgram.sources._quotes import BLOCK, BYTE_ORDER_MARK, QUOTE, check_quotes, open_bytes
+from dpgram.sources._quotes import QUOTE, check_quotes
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
 from dpgram.sources.ids import id_array, text_id
@@ -26,7 +35,7 @@ from dpgram.sources.memory import polars_batch
 if TYPE_CHECKING:
     import polars as pl
 
-UNPACKING_FAILURES = (OSError, EOFError, zlib.error)
+SEPARATOR_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 CHUNK = 1 << 24  # bytes of a file in another encoding than UTF-8 that are read together
 
 
@@ -38,7 +47,7 @@ def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Sou
     """
     failures = (*polars_failures(), *UNPACKING_FAILURES)
     for path in paths:
-        _check(_header(path), path, request)
+        _check(_header(path, request.layout), path, request)
 
     def start() -> Iterator[pa.RecordBatch]:
         for path in paths:
@@ -49,40 +58,49 @@ def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Sou
     )
 
 
-def delimited_types(path: Path) -> dict[str, str]:
+def delimited_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]:
     """The names in the header, each of type "unknown": a type could only come from the values."""
-    names = _header(path)
+    names = _header(path, layout)
     refuse_repeated(names, f"the file {path.name!r}")
     return dict.fromkeys(names, "unknown")
 
 
 def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
-    separator = separator_of(path)
-    check_quotes(path, separator)
+    layout = request.layout
+    separator = separator_of(path, layout)
+    check_quotes(path, separator, layout)
     ids = [name for name in request.columns if request.kinds.get(name) == "id"]
-    if not ids or _is_utf8(path):
+    plain_ids = not ids or _is_utf8(path, layout)
+    if plain_ids and read_as_it_is(path, layout):
         yield from stream_polars_query(_scan(path, separator, request), request)
         return
-    for header, records in _chunks(path):
+    for header, records in _chunks(path, layout):
         frame = _scan(header + records, separator, request).collect()
         # Latin-1 has one letter for each byte, so nothing of the id is lost, whatever the file is written in.
-        raw = _scan(header + records.decode("latin-1").encode(), separator, request).select(ids).collect()
-        for start in range(0, frame.height, request.batch_rows):
+        letters = frame if plain_ids else _letters(header, records, separator, request).select(ids)
+        for start in range(0, max(frame.height, 1), request.batch_rows):
             batch = polars_batch(frame.slice(start, request.batch_rows), request)
-            for name in ids:
-                letters = raw.get_column(name).slice(start, request.batch_rows).to_list()
-                cells = id_array(
-                    None if cell is None else text_id(cell.encode("latin-1")) for cell in letters
-                )
+            for name in [] if plain_ids else ids:
+                own = letters.get_column(name).slice(start, request.batch_rows).to_list()
+                cells = id_array(None if cell is None else text_id(cell.encode("latin-1")) for cell in own)
                 batch = batch.set_column(request.columns.index(name), name, cells)
             yield batch
+
+
+def _letters(header: bytes, records: bytes, separator: str, request: Request) -> pl.DataFrame:
+    """The same records with a letter for each of their bytes."""
+    return _scan(header + records.decode("latin-1").encode(), separator, request).collect()
 
 
 def _scan(source: Path | bytes, separator: str, request: Request) -> pl.LazyFrame:
     require_publish("polars")
     import polars as pl
 
-    numbers = {name for name, kind in request.kinds.items() if kind == "number"}
+    numbers = {
+        name
+        for name, kind in request.kinds.items()
+        if kind == "number" and not request.reading(name).changes_numbers
+    }
     return pl.scan_csv(
         source,
         separator=separator,
@@ -94,9 +112,9 @@ def _scan(source: Path | bytes, separator: str, request: Request) -> pl.LazyFram
     ).select(request.columns)
 
 
-def _is_utf8(path: Path) -> bool:
+def _is_utf8(path: Path, layout: FileLayout) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with open_bytes(path) as file:
+    with open_bytes(path, layout) as file:
         try:
             while block := file.read(BLOCK):
                 decoder.decode(block)
@@ -106,10 +124,10 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
-def _chunks(path: Path) -> Iterator[tuple[bytes, bytes]]:
+def _chunks(path: Path, layout: FileLayout) -> Iterator[tuple[bytes, bytes]]:
     """The header and, each time, the next records: whole ones, about `CHUNK` bytes of them."""
-    with open_bytes(path) as file:
-        header, rest = b"", b""
+    with open_bytes(path, layout) as file:
+        header, rest, empty = b"", b"", True
         while True:
             block = file.read(max(CHUNK, len(rest)))
             pending = rest + block
@@ -118,10 +136,13 @@ def _chunks(path: Path) -> Iterator[tuple[bytes, bytes]]:
                 header, pending = pending[: ends[0]].removeprefix(BYTE_ORDER_MARK), pending[ends[0] :]
                 ends = ends[1:] - ends[0]
             if len(ends) and ends[-1]:
+                empty = False
                 yield header, pending[: ends[-1]]
             rest = pending[ends[-1] :] if len(ends) else pending
             if not block:
-                return
+                break
+        if empty:  # its types must be refused all the same
+            yield header, b""
 
 
 def _record_ends(text: bytes) -> npt.NDArray[np.int64]:
@@ -131,19 +152,22 @@ def _record_ends(text: bytes) -> npt.NDArray[np.int64]:
     return np.flatnonzero((letters == ord("\n")) & outside) + 1
 
 
-def separator_of(path: Path) -> str:
-    """What stands between two cells, by the name of the file."""
-    return "\t" if ".tsv" in path.suffixes[-2:] else ","
+def separator_of(path: Path, layout: FileLayout) -> str:
+    """What stands between two cells: as declared, else by the name of the file."""
+    if layout.separator is not None:
+        return layout.separator
+    packed = path.suffix.lower() in PACKED
+    return "\t" if path.suffixes[-1 - packed :][:1] in ([".tsv"], [".tab"]) else ","
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path, layout: FileLayout, separator: str | None = None) -> list[str]:
     """The names in the first line, which a line feed ends and nothing else, as for every other line."""
 
     def read() -> list[str]:
         with io.TextIOWrapper(
-            open_bytes(path), encoding="utf-8-sig", errors="replace", newline="\n"
+            open_bytes(path, layout), encoding="utf-8-sig", errors="replace", newline="\n"
         ) as lines:
-            return next(csv.reader(lines, delimiter=separator_of(path)), [])
+            return next(csv.reader(lines, delimiter=separator or separator_of(path, layout)), [])
 
     names = attempt(read, (*UNPACKING_FAILURES, csv.Error, ValueError), unreadable(path))
     if not names:
@@ -157,9 +181,20 @@ def _header(path: Path) -> list[str]:
 def _check(names: Sequence[str], path: Path, request: Request) -> None:
     if not set(names) & set(request.columns):
         # Perhaps there is no header: then the first line is a row, and naming its cells would show values.
+        separator = separator_of(path, request.layout)
         raise SourceError(
             f"the first line of {str(path)!r} names none of the columns of the schema",
-            got=f"{len(names)} cells separated by {'tabs' if separator_of(path) == chr(9) else 'commas'}",
-            remedy="It must be a header with the names of the columns (.csv: by commas, .tsv: by tabs).",
+            got=f"{len(names)} cells separated by {SEPARATOR_NAMES.get(separator, repr(separator))}",
+            remedy=_other_separator(path, request)
+            or "It must be a header with the names of the columns (.csv: by commas, .tsv: by tabs).",
         )
     request.check(names, f"the file {path.name!r}")
+
+
+def _other_separator(path: Path, request: Request) -> str | None:
+    """The line for the schema, where the first line would name its columns with another separator."""
+    for separator, name in SEPARATOR_NAMES.items():
+        if set(request.columns) <= set(_header(path, request.layout, separator)):
+            line = json.dumps(separator)
+            return f"Its cells are separated by {name}: write separator = {line} at the top of the schema."
+    return None

@@ -10,17 +10,18 @@ from typing import Any, Literal
 
 from dpgram.errors import SourceError
 
-Format = Literal["parquet", "csv"]
+Format = Literal["parquet", "delimited", "json lines", "arrow", "statistical", "workbook"]
 
+_PACKED = ("", ".gz", ".zst", ".zip")
 SUFFIXES: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".parq": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "csv",
-    ".tsv.gz": "csv",
+    **dict.fromkeys((".parquet", ".parq", ".pq"), "parquet"),
+    **{ending + packed: "delimited" for ending in (".csv", ".tsv", ".tab", ".txt") for packed in _PACKED},
+    **{ending + packed: "json lines" for ending in (".jsonl", ".ndjson") for packed in _PACKED},
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), "statistical"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbook"),
 }
+"""Ends of names. Text may be packed: .csv.gz, .jsonl.zst."""
 
 
 def find_files(data: str | Path | list[Any]) -> tuple[list[Path], Format, str]:
@@ -57,7 +58,8 @@ def file_format(path: Path) -> Format:
             return found
     raise SourceError(
         f"the format of the file {path.name!r} is not known",
-        limit=f"names ending in {', '.join(SUFFIXES)}",
+        limit=f"names ending in {', '.join(end for end in SUFFIXES if end.count('.') == 1)} "
+        "(text also packed, as .csv.gz, .zst or .zip)",
         remedy="Convert it to Parquet, or read it by DuckDB or Polars and give the result.",
     )
 

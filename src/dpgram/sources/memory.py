@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.errors import SourceError
+from dpgram.schema.reading import AS_WRITTEN, Reading
 from dpgram.sources.base import (
     Batches,
     DeclaredKind,
@@ -61,7 +62,9 @@ class MemorySource(Source):
     def _read(self, start: int, stop: int) -> Batches:
         for first in range(start, max(stop, start + 1), self.request.batch_rows):
             yield plain_columns(
-                self.cut(first, min(first + self.request.batch_rows, stop)), self.request.kinds
+                self.cut(first, min(first + self.request.batch_rows, stop)),
+                self.request.kinds,
+                self.request.readings,
             )
 
 
@@ -195,17 +198,18 @@ def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
 
 
 def _batch(columns: Mapping[str, Any], request: Request) -> pa.RecordBatch:
-    arrays = [_array(name, column, request.kinds.get(name)) for name, column in columns.items()]
+    arrays = [_array(name, column, request) for name, column in columns.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _array(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
+def _array(name: str, column: Any, request: Request) -> pa.Array:
+    kind, reading = request.kinds.get(name), request.reading(name)
     if isinstance(column, pa.Array):
         return column
     if isinstance(column, pa.ChunkedArray):
         return joined(column)
     if isinstance(column, list | tuple):
-        return from_objects(column, kind)
+        return from_objects(column, kind, reading)
     if kind == "id" and column.dtype.kind == "f" and column.dtype.itemsize > 8:
         raise SourceError(
             f"column {name!r} cannot tell units apart: ids that differ in the last digits would become one",
@@ -214,7 +218,7 @@ def _array(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
             remedy="Convert the column to integers or text first",
         )
     return attempt(
-        lambda: _from_numpy(column, kind),
+        lambda: _from_numpy(column, kind, reading),
         (pa.ArrowException, ValueError, TypeError),
         lambda _: _unfit(name, str(column.dtype)),
     )
@@ -227,14 +231,14 @@ def joined(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
-def _from_numpy(column: npt.NDArray[Any], kind: DeclaredKind | None) -> pa.Array:
+def _from_numpy(column: npt.NDArray[Any], kind: DeclaredKind | None, reading: Reading) -> pa.Array:
     mask = np.ma.getmaskarray(column) if np.ma.isMaskedArray(column) else None
     values = np.ma.getdata(column)
     if values.dtype.kind in "OSU":
         cells = values.astype(object)
         if mask is not None:
             cells[mask] = None
-        return from_objects(cells, kind)
+        return from_objects(cells, kind, reading)
     if values.dtype.kind == "M":
         values, mask = _days_within(values, mask)
     if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
@@ -268,9 +272,9 @@ def pandas_source(data: Any, request: Request) -> Source:
 
     def cut(start: int, stop: int) -> pa.RecordBatch:
         arrays = [
-            _array(name, column[start:stop], request.kinds.get(name))
+            _array(name, column[start:stop], request)
             if isinstance(column, np.ndarray)
-            else _from_pandas(name, column.iloc[start:stop], request.kinds.get(name))
+            else _from_pandas(name, column.iloc[start:stop], request.kinds.get(name), request.reading(name))
             for name, column in columns.items()
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
@@ -283,11 +287,13 @@ def _numbers(column: Any) -> Any:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf" else column
 
 
-def _from_pandas(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
+def _from_pandas(
+    name: str, column: Any, kind: DeclaredKind | None, reading: Reading = AS_WRITTEN
+) -> pa.Array:
     levels = getattr(getattr(column, "cat", None), "categories", column)
     # Python's texts may hold half a surrogate pair, which Arrow would refuse with all others.
     if levels.dtype == object or getattr(levels.dtype, "storage", None) == "python":
-        return from_objects(column.to_numpy(dtype=object), kind)
+        return from_objects(column.to_numpy(dtype=object), kind, reading)
 
     def convert() -> pa.Array:
         array = pa.Array.from_pandas(column)
@@ -328,7 +334,10 @@ def polars_source(data: Any, request: Request) -> Source:
 
 def polars_batch(frame: Any, request: Request) -> pa.RecordBatch:
     """A small Polars frame as one record batch; columns of Python objects are read by their declared kind."""
-    arrays = [_from_polars(name, frame.get_column(name), request.kinds.get(name)) for name in request.columns]
+    arrays = [
+        _from_polars(name, frame.get_column(name), request.kinds.get(name), request.reading(name))
+        for name in request.columns
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
 
 
@@ -343,9 +352,11 @@ def _polars_type(column: Any) -> str:
     return type_names(pa.schema([("", _from_polars(column.name, column, None).type)]))[""]
 
 
-def _from_polars(name: str, column: Any, kind: DeclaredKind | None) -> pa.Array:
+def _from_polars(
+    name: str, column: Any, kind: DeclaredKind | None, reading: Reading = AS_WRITTEN
+) -> pa.Array:
     if str(column.dtype) == "Object":
-        return from_objects(column.to_list(), kind)
+        return from_objects(column.to_list(), kind, reading)
     return attempt(
         column.to_arrow,
         (pa.ArrowException, ValueError, TypeError),

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from dpgram.errors import SourceError
 from dpgram.sources.base import (
     Batches,
-    DeclaredKind,
     Partition,
     Request,
     SendablePieces,
@@ -93,7 +92,7 @@ def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
             )
 
     for batch in guarded(start(), FAILURES, _explain(run.path)):
-        yield plain_columns(_ordered(batch, run.keys, request), request.kinds)
+        yield plain_columns(_ordered(batch, run.keys, request), request.kinds, request.readings)
 
 
 def _file(path: Path | RemoteFile, buffer_size: int = 0) -> pq.ParquetFile:
@@ -172,11 +171,12 @@ def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Req
     if not keys:
         return batch.select(list(request.columns))
     arrays = [
-        _constant(keys[name], request.kinds.get(name), batch.num_rows) if name in keys else batch.column(name)
+        _constant(keys[name], name, request, batch.num_rows) if name in keys else batch.column(name)
         for name in request.columns
     ]
     return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
 
 
-def _constant(value: str | None, kind: DeclaredKind | None, rows: int) -> pa.Array:
-    return from_objects([value], kind).take(pa.array(np.zeros(rows, np.int64)))
+def _constant(value: str | None, name: str, request: Request, rows: int) -> pa.Array:
+    cell = from_objects([value], request.kinds.get(name), request.reading(name))
+    return cell.take(pa.array(np.zeros(rows, np.int64)))

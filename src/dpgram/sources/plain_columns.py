@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
-from dpgram.sources.base import DeclaredKind
+from dpgram.schema.reading import AS_WRITTEN, Reading
+from dpgram.sources.base import AS_DECLARED, DeclaredKind
 from dpgram.sources.ids import attoseconds, id_array, id_text
+from dpgram.sources.text_cells import parse, without_codes
 
 TYPE_OF_KIND: Mapping[DeclaredKind, pa.DataType] = {
     "number": pa.float64(),
@@ -29,38 +31,49 @@ TYPE_OF_KIND: Mapping[DeclaredKind, pa.DataType] = {
     "id": pa.large_string(),
 }
 
-TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
-FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0")
 LARGEST_INTEGER = 10**1000  # Python refuses to write out integers of some thousand digits
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  moments without a zone are counted from it
 FIRST_MICROSECOND = (date.min - EPOCH.date()).days * 86_400_000_000
 LAST_MICROSECOND = ((date.max - EPOCH.date()).days + 1) * 86_400_000_000 - 1
-DATE_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
 
 
-def from_objects(cells: Iterable[object], kind: DeclaredKind | None) -> pa.Array:
-    """An Arrow array of Python objects read as `kind` (as text where none is declared)."""
+def from_objects(
+    cells: Iterable[object], kind: DeclaredKind | None, reading: Reading = AS_WRITTEN
+) -> pa.Array:
+    """An Arrow array of Python objects read as `kind` (as text where none is declared).
+
+    Of the reading rules only those for text in other columns are applied: `plain_columns` does the rest.
+    """
     if kind == "id":
         return id_array(map(id_text, cells))
     if kind is None or kind == "text":
         return pa.array([_text(cell) for cell in cells], pa.string())
     held = [_decoded(cell) for cell in cells]
+    if reading.true:  # numbers that stand for true and false are words as well
+        held = [cell if isinstance(cell, bool | np.bool_) else _text(cell) for cell in held]
     read = _READERS[kind]
     values = pa.array([read(cell) for cell in held], TYPE_OF_KIND[kind])
     # Text goes through the parser that text columns use, so that every source reads a word alike.
     texts = pa.array([cell if isinstance(cell, str) else None for cell in held], pa.string())
-    return values if texts.null_count == len(texts) else pc.coalesce(values, PARSERS[kind](texts))
+    return values if texts.null_count == len(texts) else pc.coalesce(values, parse(texts, kind, reading))
 
 
-def plain_columns(batch: pa.RecordBatch, kinds: Mapping[str, DeclaredKind]) -> pa.RecordBatch:
-    """`batch` with extension, run-end, view and null columns made plain, and declared text parsed."""
+def plain_columns(
+    batch: pa.RecordBatch,
+    kinds: Mapping[str, DeclaredKind],
+    readings: Mapping[str, Reading] = AS_DECLARED,
+) -> pa.RecordBatch:
+    """`batch` with extension, run-end, view and null columns made plain, and declared text parsed.
+
+    Columns that were read already come out as they are.
+    """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             _refuse_dangling(name, column)
     changed = {
         index: mended
         for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True))
-        if (mended := _plain(column, kinds.get(name))) is not column
+        if (mended := _plain(column, kinds.get(name), readings.get(name, AS_WRITTEN))) is not column
     }
     if not changed:
         return batch
@@ -79,25 +92,26 @@ def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
         )
 
 
-def _plain(column: pa.Array, kind: DeclaredKind | None) -> pa.Array:
+def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.Array:
     if pa.types.is_primitive(column.type):  # numbers, booleans, dates and times: by far the most common
-        return column
+        return without_codes(column, kind, reading) if reading and kind is not None else column
     if kind == "id" and not pa.types.is_null(column.type):
         return column  # `units.unit_ids` reads every type, and what some of them mean would be lost here
     if isinstance(column, pa.ExtensionArray):
-        return _plain(column.storage, kind)
+        return _plain(column.storage, kind, reading)
     if pa.types.is_run_end_encoded(column.type):
-        return _plain(pc.run_end_decode(column), kind)
+        return _plain(pc.run_end_decode(column), kind, reading)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), TYPE_OF_KIND[kind or "text"])
     if pa.types.is_string_view(column.type):
-        return _plain(column.cast(pa.large_string()), kind)
-    if kind is not None and kind != "text":
-        if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
-            return _plain(column.dictionary_decode(), kind)
-        if _is_text(column.type):
-            return PARSERS[kind](_valid_utf8(column))
-    return column
+        return _plain(column.cast(pa.large_string()), kind, reading)
+    if kind is None or (kind == "text" and not reading):
+        return column
+    if pa.types.is_dictionary(column.type) and (reading or _is_text(column.type.value_type)):
+        return _plain(column.dictionary_decode(), kind, reading)
+    if _is_text(column.type):
+        return parse(_valid_utf8(column), kind, reading)
+    return without_codes(column, kind, reading) if reading else column
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -111,37 +125,6 @@ def _valid_utf8(texts: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         return from_objects(texts.cast(pa.large_binary()).to_pylist(), "text")
     return texts
-
-
-def _parse_numbers(texts: pa.Array) -> pa.Array:
-    """float64 of each text, blanks before it allowed; null where it is not a number. As in CSV files."""
-    import polars as pl
-
-    return pl.Series(texts).str.strip_chars_start(" \t").cast(pl.Float64, strict=False).to_arrow()
-
-
-def _parse_booleans(texts: pa.Array) -> pa.Array:
-    """True or false for the usual words in any case; null for everything else."""
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
-    true = pc.is_in(words, pa.array(TRUE_WORDS, words.type))
-    known = pc.or_(true, pc.is_in(words, pa.array(FALSE_WORDS, words.type)))
-    return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
-
-
-def _parse_dates(texts: pa.Array) -> pa.Array:
-    """The moment of each ISO date, with or without a time of day; null for everything else."""
-    import polars as pl
-
-    words = pl.Series("dates", texts).str.strip_chars()
-    forms = [words.str.to_datetime(form, time_unit="us", strict=False) for form in DATE_FORMS]
-    return pl.select(pl.coalesce(forms)).to_series().to_arrow()
-
-
-PARSERS: Mapping[DeclaredKind, Callable[[pa.Array], pa.Array]] = {
-    "number": _parse_numbers,
-    "boolean": _parse_booleans,
-    "date": _parse_dates,
-}
 
 
 def _decoded(cell: object) -> object:

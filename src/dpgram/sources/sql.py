@@ -99,7 +99,7 @@ def _rows(connection: Any, query: str, request: Request) -> Iterator[pa.RecordBa
             return
         while rows := cursor.fetchmany(request.batch_rows):
             cells = [
-                from_objects(column, request.kinds.get(name))
+                from_objects(column, request.kinds.get(name), request.reading(name))
                 for name, column in zip(request.columns, zip(*rows, strict=True), strict=True)
             ]
             yield pa.RecordBatch.from_arrays(cells, names=list(request.columns))

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
 
+from dpgram.analysis.association import correlations
 from dpgram.analysis.pca import pca
 from dpgram.analysis.plots import coefficient_plot, correlation_plot
 from dpgram.analysis.regress import regress
 from dpgram.errors import MissingExtra
 from dpgram.figures import WIDTH
+from dpgram.schema import Schema, categorical, numeric
 
 MOMENTS = exact_moments(insurance_schema(derived=True), insurance(20_000), sigma=40.0)
 FIT = regress(MOMENTS, "charges")
@@ -80,19 +82,38 @@ def test_unstable_components_are_called_so() -> None:
 
 
 def test_correlations(tmp_path: Path) -> None:
-    correlation = np.array([[1.0, -0.001, np.nan], [-0.001, 1.0, np.nan], [np.nan, np.nan, np.nan]])
-    figure = correlation_plot(
-        correlation, ["a", "b", "a name that is far too long to print"], path=tmp_path / "c.png"
+    """Grey for what the noise hides, empty where an interval includes zero, a number elsewhere."""
+    name = "a name that is far too long to print"
+    rng = np.random.default_rng(3)
+    x, unrelated = rng.normal(0, 0.3, (2, 4_000)).clip(-1, 1)
+    schema = Schema(
+        numeric("x", -1, 1),
+        numeric("unrelated", -1, 1),
+        numeric("same", -1, 1),
+        categorical(name, ["a", "b"]),
     )
+    columns = {"x": x, "unrelated": unrelated, "same": x + rng.normal(0, 0.1, 4_000)}
+    columns[name] = np.array(["a"] * 4_000)
+    found = correlations(exact_moments(schema, columns, sigma=5.0))
+    figure = correlation_plot(found, path=tmp_path / "c.png")
     assert png_width(tmp_path / "c.png") == 800
     told = words(figure)
-    assert "-0.00" not in told
-    assert "–" in told
     assert "a name that is fa…" in told
+    assert "hidden by the privacy noise" in told
+    texts = np.array([text.get_text() for text in figure.axes[0].texts]).reshape(5, 5)
+    assert (texts[3:] == "–").all()
+    assert (texts[:, 3:] == "–").all()
+    assert texts[0, 1] == texts[1, 0] == ""
+    assert texts[0, 2] == f"{found.estimate[0, 2]:.2f}"
+    (image,) = figure.axes[0].images
+    assert image.get_array().mask[3:].all()
+    assert image.get_array()[0, 1] == 0.0
 
 
 def test_wide_correlations_have_no_numbers() -> None:
-    figure = correlation_plot(np.eye(60), [f"x{i}" for i in range(60)])
+    schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(60)))
+    rows = np.random.default_rng(0).uniform(-1, 1, (500, 60))
+    figure = correlation_plot(correlations(exact_moments(schema, {f"x{i}": rows[:, i] for i in range(60)})))
     assert not figure.axes[0].texts
     assert len(figure.axes[0].get_yticklabels()) <= 60
 
@@ -116,11 +137,10 @@ def test_dark_and_light_in_every_form(tmp_path: Path, kind: str, dark: bool) -> 
     """Writing stands out from its ground by at least 4.5 : 1 in both."""
     from matplotlib.colors import to_rgb
 
-    correlation = np.array([[1.0, 0.3], [0.3, np.nan]])
     figures = [
         FIT.plot(str(tmp_path / f"fit.{kind}"), dark=dark),
         pca(MOMENTS).plot(tmp_path / f"pca.{kind}", dark=dark),
-        correlation_plot(correlation, ["a", "b"], path=tmp_path / f"correlation.{kind}", dark=dark),
+        correlation_plot(correlations(MOMENTS), path=tmp_path / f"correlation.{kind}", dark=dark),
     ]
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
     for name in ("fit", "pca", "correlation"):

@@ -47,7 +47,7 @@ const asked = {
     const told = { names: design.names, refusal, coefficients, rSquared, residualVariance };
     return { ...fit, values, ...told, fitCautions: fit.cautions, cautions, meaning, assumptions };
   },
-  correlation: () => dpgram.covariance.correlation(moments),
+  correlation: ({ kind, level }) => dpgram.covariance.correlation(moments, kind, level),
   components({ on, standardise }) {
     const positions = on.flatMap((name) => moments.declared.find((column) => column.name === name).positions);
     return dpgram.covariance.components(moments, positions, standardise);
@@ -232,13 +232,20 @@ def test_correlations_and_components_agree(releases: dict[str, Release], name: s
         if set(on) <= set(declared)
         for standardise in (False, True)
     ]
-    correlation, *found = ask(release, {"ask": "correlation"}, *questions)
-    try:
-        wanted = release.correlation()
-    except AnalysisError:
-        assert "refused" in correlation
-    else:
-        np.testing.assert_allclose(np.array(correlation, dtype=np.float64), wanted, rtol=DIGITS, atol=1e-9)
+    asked = [("population", 0.95), ("table", 0.9)]
+    kinds = [{"ask": "correlation", "kind": kind, "level": level} for kind, level in asked]
+    answers = ask(release, *kinds, *questions)
+    correlations, found = answers[: len(kinds)], answers[len(kinds) :]
+    for (kind, level), told in zip(asked, correlations, strict=True):
+        try:
+            wanted = release.correlation(kind=kind)
+        except AnalysisError:
+            assert "refused" in told
+            continue
+        for name, values in zip(
+            ("estimate", "low", "high"), (wanted.estimate, *wanted.conf_int(level)), strict=True
+        ):
+            np.testing.assert_allclose(np.array(told[name], dtype=np.float64), values, rtol=DIGITS, atol=1e-9)
     for question, told in zip(questions, found, strict=True):
         try:
             python = release.pca(on=question["on"], standardise=question["standardise"])

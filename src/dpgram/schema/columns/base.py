@@ -15,7 +15,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast, final
 
 from dpgram.errors import SchemaError
+from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About, about
 from dpgram.schema.encodings import CONSTANT, DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
+from dpgram.schema.reading import AS_WRITTEN, Reading, reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,6 +160,10 @@ class SourceColumn(Column, ABC):
     """The class of `encoding`, known before the bounds are."""
     starters: ClassVar[Mapping[str, str]] = {}
     """First word of an Arrow type for which a starter schema proposes this kind → lines to be filled in."""
+    reading: Reading = AS_WRITTEN
+    """How its cells are written."""
+    about: About = UNDESCRIBED
+    """What it means, in words."""
 
     @property
     @abstractmethod
@@ -239,6 +245,13 @@ def check_weight(name: str, weight: float) -> None:
 def weight_entry(weight: float) -> dict[str, object]:
     """The entry of a weight in a column's JSON form: left out where it is 1."""
     return {} if weight == 1.0 else {"weight": float(weight)}
+
+
+def rules_and_words(name: str, entries: Mapping[str, Any]) -> tuple[Reading, About]:
+    """What the remaining entries of a column say: how it is written, and what it means."""
+    words = {key: value for key, value in entries.items() if key in LABELLED_FORMS}
+    rules = {key: value for key, value in entries.items() if key not in words}
+    return reading(name, rules), about(name, words)
 
 
 def as_whole(name: str, what: str, value: object) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, final
 
+from dpgram.schema.about import ABOUT_FORMS, UNDESCRIBED, About, AboutEntries
 from dpgram.schema.columns.base import (
     TEXT_JSON_SCHEMA,
     CellKind,
@@ -14,9 +15,11 @@ from dpgram.schema.columns.base import (
     as_float,
     check_name,
     check_weight,
+    rules_and_words,
     weight_entry,
 )
 from dpgram.schema.encodings import BooleanEncoding, SourceEncoding
+from dpgram.schema.reading import AS_WRITTEN, BooleanRules, Reading, reading_forms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,17 +29,25 @@ if TYPE_CHECKING:
     from dpgram.schema.columns.base import Line
 
 
+class BooleanEntries(BooleanRules, AboutEntries, total=False):
+    """What may be said of a yes/no column beside its name."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Boolean(SourceColumn):
     """z = +1 for true, −1 for false."""
 
     kind: ClassVar[str] = "boolean"
-    form: ClassVar[FileForm] = FileForm(keys={"name": TEXT_JSON_SCHEMA}, required=("name",))
+    form: ClassVar[FileForm] = FileForm(
+        keys={"name": TEXT_JSON_SCHEMA, **reading_forms(BooleanRules), **ABOUT_FORMS}, required=("name",)
+    )
     encoded_as: ClassVar[type[SourceEncoding]] = BooleanEncoding
     starters: ClassVar[Mapping[str, str]] = {"bool": ""}
     name: str
     weight: float = 1.0
+    reading: Reading = AS_WRITTEN
+    about: About = UNDESCRIBED
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -47,7 +58,8 @@ class Boolean(SourceColumn):
         return boolean(**entries)
 
     def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "name": self.name, **weight_entry(self.weight)}
+        form: dict[str, object] = {"kind": self.kind, "name": self.name, **weight_entry(self.weight)}
+        return form | self.reading.to_dict() | self.about.to_dict()
 
     @property
     def described(self) -> tuple[str, str]:
@@ -85,10 +97,13 @@ class Boolean(SourceColumn):
         return pa.array(places > 0.0)
 
 
-def boolean(name: str, *, weight: float = 1.0) -> Boolean:
+def boolean(name: str, *, weight: float = 1.0, **entries: Unpack[BooleanEntries]) -> Boolean:
     """A yes/no column: true is +1, false is −1.
 
-    >>> boolean("smoker").encoded_names
-    ('smoker',)
+    Other words than true, yes, y, t, 1 and their opposites are declared by `true` and `false`, codes for a
+    missing answer by `missing`; `label`, `description`, `units` and `source` say what the column means.
+
+    >>> boolean("smoker", true="ja", false="nein", missing=[9]).reading.missing
+    ('9',)
     """
-    return Boolean(name, as_float(name, "weight", weight))
+    return Boolean(name, as_float(name, "weight", weight), *rules_and_words(name, entries))

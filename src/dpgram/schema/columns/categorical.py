@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, final
 
 from dpgram.errors import SchemaError
+from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About, LabelledEntries, check_level_labels
 from dpgram.schema.columns.base import (
     TEXT_JSON_SCHEMA,
     CellKind,
@@ -18,9 +19,11 @@ from dpgram.schema.columns.base import (
     check_unicode,
     check_weight,
     first_repeated,
+    rules_and_words,
     weight_entry,
 )
 from dpgram.schema.encodings import LevelsEncoding, SourceEncoding
+from dpgram.schema.reading import AS_WRITTEN, Reading, TextRules, reading_forms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +46,10 @@ def levels_json_schema(at_least: int) -> Mapping[str, object]:
     return {"type": "array", "items": {"type": "string"}, "minItems": at_least, "uniqueItems": True}
 
 
+class LevelEntries(TextRules, LabelledEntries, total=False):
+    """What may be said of a column of levels beside these."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Categorical(SourceColumn):
@@ -57,6 +64,8 @@ class Categorical(SourceColumn):
             "name": TEXT_JSON_SCHEMA,
             "levels": levels_json_schema(at_least=1),
             "other": {"type": "string"},
+            **reading_forms(TextRules),
+            **LABELLED_FORMS,
         },
         required=("name",),
         required_in_release=("name", "levels"),
@@ -70,6 +79,8 @@ class Categorical(SourceColumn):
     levels: tuple[str, ...]
     other: str | None = None
     weight: float = 1.0
+    reading: Reading = AS_WRITTEN
+    about: About = UNDESCRIBED
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -92,6 +103,22 @@ class Categorical(SourceColumn):
         repeated = first_repeated(self.levels)
         if repeated is not None:
             raise SchemaError(f"column {self.name!r} lists a level twice", got=repr(repeated))
+        check_level_labels(self.name, self.about.level_labels, self.levels)
+        self._check_that_levels_can_occur()
+
+    def _check_that_levels_can_occur(self) -> None:
+        """A level that the reading rules turn into something else would never be found."""
+        for level in self.levels:
+            if level == self.other or not level.isascii():  # learnt levels come from the reader itself
+                continue
+            trimmed = level.strip(" \t") if self.reading.trim else level
+            found = {"lower": str.lower, "upper": str.upper}.get(self.reading.case or "", str)(trimmed)
+            if found != level or level in self.reading.missing:
+                reason = "a code for missing" if found == level else f"read as {found!r}"
+                raise SchemaError(
+                    f"level {level!r} of column {self.name!r} can never occur: it is {reason}",
+                    remedy="Write the levels as the reading rules leave them",
+                )
 
     @classmethod
     def from_entries(cls, **entries: Any) -> Categorical:
@@ -103,7 +130,7 @@ class Categorical(SourceColumn):
             form["levels"] = list(self.levels)
         if self.other is not None:
             form["other"] = self.other
-        return form | weight_entry(self.weight)
+        return form | weight_entry(self.weight) | self.reading.to_dict() | self.about.to_dict()
 
     @property
     def described(self) -> tuple[str, str]:
@@ -181,11 +208,13 @@ def categorical(
     other: str | int | None = None,
     *,
     weight: float = 1.0,
+    **entries: Unpack[LevelEntries],
 ) -> Categorical:
     """A choice among public levels; unknown values go to `other` where it is declared.
 
     Without a list the column can only be used where a share of the budget pays for learning the frequent
-    levels; all others go to `other`.
+    levels; all others go to `other`. Reading rules: `missing` (codes), `trim`, `case` ("lower" or "upper").
+    In words: `label`, `description`, `units`, `source` of the levels, `level_labels`.
 
     >>> categorical("smoker", ["no", "yes"]).encoded_names
     ('smoker=no', 'smoker=yes')
@@ -203,7 +232,8 @@ def categorical(
         )
     rest = OTHER if other is None and levels is None else other
     other_text = None if rest is None else _level_text(name, rest)
-    return Categorical(name, texts, other_text, as_float(name, "weight", weight))
+    read, words = rules_and_words(name, entries)
+    return Categorical(name, texts, other_text, as_float(name, "weight", weight), read, words)
 
 
 def _level_text(name: str, level: object) -> str:

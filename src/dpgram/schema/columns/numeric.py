@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, final
 
 from dpgram.errors import SchemaError
+from dpgram.schema.about import ABOUT_FORMS, UNDESCRIBED, About, AboutEntries
 from dpgram.schema.columns.base import (
     TEXT_JSON_SCHEMA,
     CellKind,
@@ -17,9 +18,11 @@ from dpgram.schema.columns.base import (
     as_float,
     check_name,
     check_weight,
+    rules_and_words,
     weight_entry,
 )
 from dpgram.schema.encodings import NumberEncoding, SourceEncoding
+from dpgram.schema.reading import AS_WRITTEN, NumberRules, Reading, reading_forms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +44,10 @@ _NUMBER_TYPES: Final = (
 )  # fmt: skip
 
 
+class NumericEntries(NumberRules, AboutEntries, total=False):
+    """What may be said of a column of numbers or dates beside its bounds."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Numeric(SourceColumn):
@@ -48,7 +55,13 @@ class Numeric(SourceColumn):
 
     kind: ClassVar[str] = "numeric"
     form: ClassVar[FileForm] = FileForm(
-        keys={"name": TEXT_JSON_SCHEMA, "low": _BOUND_FORM, "high": _BOUND_FORM},
+        keys={
+            "name": TEXT_JSON_SCHEMA,
+            "low": _BOUND_FORM,
+            "high": _BOUND_FORM,
+            **reading_forms(NumberRules),
+            **ABOUT_FORMS,
+        },
         required=("name",),
         required_in_release=("name", "low", "high"),
     )
@@ -62,10 +75,13 @@ class Numeric(SourceColumn):
     high: float | None = None
     weight: float = 1.0
     dates: bool = False
+    reading: Reading = AS_WRITTEN
+    about: About = UNDESCRIBED
 
     def __post_init__(self) -> None:
         check_name(self.name)
         check_weight(self.name, self.weight)
+        self._check_reading()
         if self.low is None and self.high is None:
             return
         if self.low is None or self.high is None:
@@ -99,6 +115,21 @@ class Numeric(SourceColumn):
                 limit="0001-01-01 to 9999-12-31",
             )
 
+    def _check_reading(self) -> None:
+        read = self.reading
+        if not self.dates and read.format is not None:
+            raise SchemaError(
+                f"column {self.name!r} has a date format, so its bounds are dates",
+                got=f"low={self.low}, high={self.high}",
+                remedy='Write them like "1900-01-01" (bounds of dates are not learnt)',
+            )
+        if self.dates and (read.decimal or read.thousands or read.prefix or read.suffix):
+            raise SchemaError(
+                f"column {self.name!r} holds dates, and its reading rules are those of numbers",
+                got=", ".join(read.to_dict()),
+                remedy='Give the form of its dates: format = "%d/%m/%Y"',
+            )
+
     @classmethod
     def from_entries(cls, **entries: Any) -> Numeric:
         return numeric(**entries)
@@ -109,7 +140,8 @@ class Numeric(SourceColumn):
         if self.low is not None and self.high is not None:
             show = _iso_from_days if self.dates else float
             bounds = {"low": show(self.low), "high": show(self.high)}
-        return {"kind": self.kind, "name": self.name, **bounds, **weight_entry(self.weight)}
+        form = {"kind": self.kind, "name": self.name, **bounds, **weight_entry(self.weight)}
+        return form | self.reading.to_dict() | self.about.to_dict()
 
     @property
     def described(self) -> tuple[str, str]:
@@ -196,18 +228,33 @@ class Numeric(SourceColumn):
         return pa.array(values.astype(np.int32)).cast(pa.date32()) if self.dates else pa.array(values)
 
 
-def numeric(name: str, low: Bound = None, high: Bound = None, *, weight: float = 1.0) -> Numeric:
+def numeric(
+    name: str,
+    low: Bound = None,
+    high: Bound = None,
+    *,
+    weight: float = 1.0,
+    **entries: Unpack[NumericEntries],
+) -> Numeric:
     """A number with public bounds, mapped to [-1, 1]; values outside are clamped.
 
     Bounds may be dates (ISO text or date objects) for a column of dates or timestamps, which then counts in
     days. Without bounds the column can only be used where a share of the budget pays for learning them.
 
+    Reading rules say how text is read: `decimal`, `thousands`, `prefix`, `suffix`, `trim`, for dates `format`
+    ("%d/%m/%Y"; the bounds stay ISO), and codes for `missing`, which hold for typed columns too. In words:
+    `label`, `description`, `units`, and the `source` of the bounds.
+
+    >>> numeric("charges", 0, 50_000, thousands=",", missing=[-999], units="dollars").reading.thousands
+    ','
     >>> numeric("age", 18, 90).centre
     54.0
     """
+    rules, words = rules_and_words(name, entries)
     dates = isinstance(low, str | date) or isinstance(high, str | date)
     read = _days_from_bound if dates else _number_from_bound
-    return Numeric(name, read(name, low), read(name, high), as_float(name, "weight", weight), dates)
+    weighed = as_float(name, "weight", weight)
+    return Numeric(name, read(name, low), read(name, high), weighed, dates, rules, words)
 
 
 def _number_from_bound(name: str, bound: Bound) -> float | None:

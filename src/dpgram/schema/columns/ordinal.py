@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, final
 
 from dpgram.errors import SchemaError
+from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About
 from dpgram.schema.columns.base import TEXT_JSON_SCHEMA, CellKind, FileForm, SourceColumn
-from dpgram.schema.columns.categorical import SHOWN_LEVELS, Categorical, categorical, levels_json_schema
+from dpgram.schema.columns.categorical import (
+    SHOWN_LEVELS,
+    Categorical,
+    LevelEntries,
+    categorical,
+    levels_json_schema,
+)
 from dpgram.schema.encodings import UNKNOWN_CODE, NumberEncoding, SourceEncoding
+from dpgram.schema.reading import AS_WRITTEN, Reading, TextRules, reading_forms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,12 +38,20 @@ class Ordinal(SourceColumn):
 
     kind: ClassVar[str] = "ordinal"
     form: ClassVar[FileForm] = FileForm(
-        keys={"name": TEXT_JSON_SCHEMA, "levels": levels_json_schema(at_least=2)}, required=("name", "levels")
+        keys={
+            "name": TEXT_JSON_SCHEMA,
+            "levels": levels_json_schema(at_least=2),
+            **reading_forms(TextRules),
+            **LABELLED_FORMS,
+        },
+        required=("name", "levels"),
     )
     encoded_as: ClassVar[type[SourceEncoding]] = NumberEncoding
     name: str
     levels: tuple[str, ...]
     weight: float = 1.0
+    reading: Reading = AS_WRITTEN
+    about: About = UNDESCRIBED
 
     def __post_init__(self) -> None:
         if len(self.as_categorical.levels) < 2:
@@ -59,7 +75,7 @@ class Ordinal(SourceColumn):
     @property
     def as_categorical(self) -> Categorical:
         """The same levels without their order; checks name, weight and levels."""
-        return Categorical(self.name, self.levels, None, self.weight)
+        return Categorical(self.name, self.levels, None, self.weight, self.reading, self.about)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -102,11 +118,15 @@ class Ordinal(SourceColumn):
         return pa.array([self.levels[code] for code in codes])
 
 
-def ordinal(name: str, levels: Iterable[str | int | bool], *, weight: float = 1.0) -> Ordinal:
+def ordinal(
+    name: str, levels: Iterable[str | int | bool], *, weight: float = 1.0, **entries: Unpack[LevelEntries]
+) -> Ordinal:
     """Public levels in their order, as the equally spaced numbers 0, 1, 2, …: grades, school years, answers.
+
+    Reading rules and words are those of `categorical`.
 
     >>> ordinal("pain", ["none", "mild", "severe"]).encoded_names
     ('pain',)
     """
-    listed = categorical(name, levels, weight=weight)
-    return Ordinal(listed.name, listed.levels, listed.weight)
+    listed = categorical(name, levels, weight=weight, **entries)
+    return Ordinal(listed.name, listed.levels, listed.weight, listed.reading, listed.about)

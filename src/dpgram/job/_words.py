@@ -1,0 +1,84 @@
+"""Messages in the words of the interface that was used: parameters, flags or keys of a job file.
+
+The library speaks of its parameters (`delta=1e-6`, `Rows(unit='id')`). Whoever wrote `--delta`, or a line of
+a job file, is told about that. One literal table has both words for each parameter; the rest stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A parameter as the two other interfaces call it."""
+
+    flag: str
+    key: str
+    """Its key in the job file, below its section."""
+    switch: bool = False
+    """Whether the flag takes no value."""
+
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    "epsilon": Option("--epsilon", "epsilon"),
+    "delta": Option("--delta", "delta"),
+    "ledger": Option("--ledger", "ledger"),
+    "adaptive": Option("--adaptive", "adaptive", switch=True),
+    "mechanism": Option("--mechanism", "mechanism"),
+    "adjacency": Option("--adjacency", "adjacency"),
+    "engine": Option("--engine", "engine"),
+    "threads": Option("--threads", "threads"),
+    "note": Option("--note", "note"),
+    "unit": Option("--unit", "unit"),
+    "unit_rows": Option("--unit-rows", "unit_rows"),
+    "weight": Option("--weight", "weight"),
+    "by": Option("--by", "by"),
+    "missing": Option("--missing", "missing"),
+    "strict": Option("--strict", "strict", switch=True),
+    "radius": Option("--radius", "radius"),
+    "expected": Option("--rows", "expected"),
+    "overwrite": Option("--overwrite", "overwrite", switch=True),
+    "delta_reserved": Option("--delta-reserved", "delta_reserved"),
+    "currency": Option("--currency", "currency"),
+}
+
+Words = Callable[[str, str], str]
+"""A parameter's name and its value (empty where none is said) → how it is written elsewhere."""
+
+_VALUE: Final = r"'[^']*'|\"[^\"]*\"|…|[\w.+-]*[\w…]"
+_CALL: Final = re.compile(rf"\bRows\(((?:\w+=(?:{_VALUE})(?:, )?)+)\)")
+_GIVEN: Final = re.compile(rf"(?<![\w.-])({'|'.join(OPTIONS)})=({_VALUE})")
+
+
+def reworded(text: str, words: Words) -> str:
+    """`text` with every `parameter=value` written as `words` does."""
+    plain = re.sub(r"\brows=(?=Rows\()", "", text)
+    plain = _CALL.sub(lambda call: call[1], plain)
+    plain = plain.replace("mechanism=Auto(semidefinite=True)", "mechanism='auto' with semidefinite=True")
+    return _GIVEN.sub(lambda found: words(found[1], found[2]), plain)
+
+
+def as_flag(name: str, value: str) -> str:
+    """`--delta 1e-6`."""
+    option = OPTIONS[name]
+    if option.switch and value in ("True", ""):
+        return option.flag
+    return f"{option.flag} {_bare(value)}".rstrip()
+
+
+def as_key(name: str, value: str) -> str:
+    """`delta = 1e-6`, as TOML writes it."""
+    option = OPTIONS[name]
+    written = {"True": "true", "False": "false", "None": "…"}.get(value, value)
+    if written.startswith("'"):
+        written = '"' + _bare(written) + '"'
+    return f"{option.key} = {written}"
+
+
+def _bare(value: str) -> str:
+    return value[1:-1] if value[:1] in ("'", '"') else value

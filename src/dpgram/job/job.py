@@ -1,0 +1,457 @@
+"""`Job`: a publication as a file, from the check of the table to the pages made of the release.
+
+check → plan → a person decides → publish → explorer, report, signature. The file holds public facts and
+decisions alone; what the check has found, and whether somebody hesitated, appears in nothing that is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, final
+
+from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publish
+from dpgram.job import _file
+from dpgram.job._meaning import job_fields
+from dpgram.job._outputs import Outputs, refuse_taken, taken
+from dpgram.job._words import as_key, reworded
+from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
+from dpgram.publishing.split import Adaptive
+from dpgram.release import Release, load
+from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
+from dpgram.schema import Schema
+from dpgram.schema.columns import Column
+
+if TYPE_CHECKING:
+    from dpgram.document.fields import AdjacencyName
+    from dpgram.engines.base import Engine
+    from dpgram.engines.threads import Progress
+    from dpgram.planning import Plan
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.publishing import Check
+    from dpgram.publishing.request import Asked, Request
+    from dpgram.release.signing import SigningKey
+
+State: TypeAlias = Literal["published", "finished", "declined"]
+Announce: TypeAlias = Callable[[str], None]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What a person decides on, before anything is spent. For the curator's eyes only: counts are exact."""
+
+    check: Check
+    plan: Plan | None
+    """None without `expected` below [rows], or where the table is split into groups or blocks."""
+    continued: bool
+    """Whether this goes on with an interrupted publication: what that has paid is not paid again."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a job."""
+
+    state: State
+    """published; finished: it was published before; declined: the review was not accepted."""
+    releases: tuple[Release, ...] = ()
+    written: tuple[Path, ...] = ()
+    """What this run has written."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One publication, with everything that was decided about it.
+
+    `Job.from_file` reads it from a TOML file with the sections [data], [rows], [privacy], [outputs] and
+    [about] and the columns of a schema: docs/how-to/job-file.md has every key.
+    """
+
+    data: str | list[str]
+    schema: Schema
+    epsilon: float
+    delta: float
+    ledger: Path | None
+    outputs: Outputs
+    rows: Rows = EVERY_ROW
+    adaptive: bool | Adaptive | None = None
+    """None: as `publish` does by itself."""
+    mechanism: MechanismLike = "auto"
+    adjacency: AdjacencyName = "add-remove"
+    engine: str = "auto"
+    threads: int | None = None
+    reason: str = ""
+    """Why this ε; it goes into the note of the ledger."""
+    approved_by: str = ""
+    note: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = field(default=None, compare=False)
+    """The file it was read from."""
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
+        """The job in a TOML file; paths in it are relative to its folder.
+
+        >>> schema.to_file("people.toml")
+        >>> text = '''
+        ... [data]
+        ... file = "people.parquet"
+        ... schema = "people.toml"
+        ... [privacy]
+        ... epsilon = 1
+        ... delta = 1e-6
+        ... ledger = "people.ledger"
+        ... [outputs]
+        ... release = "people.dpgram.json"
+        ... '''
+        >>> from pathlib import Path
+        >>> _ = Path("job.toml").write_text(text)
+        >>> dg.Job.from_file("job.toml").schema == schema
+        True
+        """
+        place = Path(path)
+        form = _file.read_sections(place)
+        with _in_words_of_the_file(place):
+            return cls(path=place, **job_fields(form, place.parent))
+
+    def check(self, *, progress: Progress = None) -> Check:
+        """What the publication would do to the table: reads every row, spends and writes nothing.
+
+        >>> import pyarrow.parquet
+        >>> pyarrow.parquet.write_table(table, "people.parquet")
+        >>> from pathlib import Path
+        >>> from dpgram.job import Outputs
+        >>> job = dg.Job(
+        ...     data="people.parquet", schema=schema, epsilon=1, delta=1e-6, ledger=None,
+        ...     outputs=Outputs(release=Path("people.dpgram.json")),
+        ... )
+        >>> job.check().counts["all"].rows_used
+        20000
+        """
+        require_publish()
+        from dpgram.publishing import check
+
+        with _in_words_of_the_file(self.path):
+            book = self._open_ledger()
+            # What was interrupted has paid already: it must not be refused for lack of budget.
+            payer = None if book is None or self._interrupted(book) else book
+            return check(
+                self.data,
+                self.schema,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                ledger=payer,
+                engine=self._engine(),
+                progress=progress,
+                **self._asked(),
+            )
+
+    def plan(self, *, progress: Literal[False] | None = None) -> Plan | None:
+        """The forecast, from public facts; None where no number of rows is expected or there are parts.
+
+        >>> from pathlib import Path
+        >>> from dpgram.job import Outputs
+        >>> job = dg.Job(
+        ...     data="people.parquet", schema=schema, epsilon=1, delta=1e-6, ledger=None,
+        ...     rows=dg.Rows(expected=20_000), mechanism="gaussian",
+        ...     outputs=Outputs(release=Path("people.dpgram.json")),
+        ... )
+        >>> job.plan().recommended.verdict
+        'usable'
+        """
+        return self._forecast(as_mechanism(self.mechanism), progress)
+
+    def _forecast(self, asked: Mechanism | Auto, progress: Literal[False] | None) -> Plan | None:
+        if self.rows.expected is None or self.rows.by is not None or self.schema.blocks is not None:
+            return None
+        from dpgram.planning import plan
+
+        with _in_words_of_the_file(self.path):
+            return plan(
+                self._published_columns(),
+                epsilon=self.epsilon,
+                delta=self.delta,
+                rows=self.rows,
+                adjacency=self.adjacency,
+                mechanisms=asked if isinstance(asked, Auto) else [asked],
+                progress=progress,
+            )
+
+    def review(self, *, progress: Progress = None) -> Review:
+        """What `run` shows before it spends anything: the check, and the forecast for what would be used.
+
+        >>> import pyarrow.parquet
+        >>> pyarrow.parquet.write_table(table, "people.parquet")
+        >>> from pathlib import Path
+        >>> from dpgram.job import Outputs
+        >>> job = dg.Job(
+        ...     data="people.parquet", schema=schema, epsilon=1, delta=1e-6, ledger=ledger.path,
+        ...     rows=dg.Rows(expected=20_000),
+        ...     outputs=Outputs(release=Path("people.dpgram.json")),
+        ... )
+        >>> review = job.review()
+        >>> review.check.price.mechanism, review.plan.recommended.verdict
+        ('gaussian', 'usable')
+        """
+        require_publish()
+        with _in_words_of_the_file(self.path):
+            book = self._open_ledger()
+            continued = book is not None and self._interrupted(book)
+        found = self.check(progress=progress)
+        asked, price = as_mechanism(self.mechanism), found.price
+        used = as_mechanism(price.mechanism) if isinstance(asked, Auto) and price is not None else asked
+        quiet: Literal[False] | None = False if progress is False else None
+        return Review(check=found, plan=self._forecast(used, quiet), continued=continued)
+
+    def run(
+        self,
+        *,
+        accept: Callable[[Review], bool] | None = None,
+        announce: Announce | None = None,
+        progress: Progress = None,
+    ) -> Outcome:
+        """Check, plan, publish, and write all outputs; a finished job does nothing.
+
+        `accept` is shown the review and decides before anything is spent; without it the call itself is the
+        decision, so look at `check` first. `announce` is told each step in words. A run that was interrupted
+        after its charge is continued by the next one, which pays nothing again.
+
+        >>> import pyarrow.parquet
+        >>> pyarrow.parquet.write_table(table, "people.parquet")
+        >>> from pathlib import Path
+        >>> from dpgram.job import Outputs
+        >>> job = dg.Job(
+        ...     data="people.parquet", schema=schema, epsilon=1, delta=1e-6, ledger=ledger.path,
+        ...     outputs=Outputs(release=Path("people.dpgram.json"), report=Path("people.html")),
+        ... )
+        >>> job.run().state, job.run().state
+        ('published', 'finished')
+        >>> len(ledger.history())
+        1
+        """
+        require_publish()
+        say = announce or _silent
+        with _in_words_of_the_file(self.path):
+            book, key = self._open_ledger(), self._open_key()
+            parts = self.outputs.for_parts(self.schema, self._by)
+            continued = book is not None and self._interrupted(book)
+            done = None if continued else self._finished(parts, book)
+            if done is not None:
+                return Outcome(
+                    state="finished",
+                    releases=done,
+                    written=self._signed_later(done, parts, key) + self._pages(done, parts, book, say),
+                )
+            if not continued:
+                refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
+        say(f"checking {_named(self.data)}: every row is read, nothing is spent")
+        review = self.review(progress=progress)
+        if accept is not None and not accept(review):
+            return Outcome(state="declined")
+        with _in_words_of_the_file(self.path):
+            return self._publish(parts, book, key, say, progress)
+
+    def _publish(
+        self,
+        parts: tuple[Outputs, ...],
+        book: Ledger | None,
+        key: SigningKey | None,
+        say: Announce,
+        progress: Progress,
+    ) -> Outcome:
+        from dpgram.privacy.sampling.entropy import SystemEntropy
+        from dpgram.publishing import published
+
+        say(f"publishing {_named(self.data)} with ε = {self.epsilon:g}, δ = {self.delta:g}")
+        with published(
+            self.data,
+            self._request(),
+            engine=self._engine(),
+            ledger=book,
+            entropy=SystemEntropy(),
+            progress=progress,
+        ) as found:
+            # Until the files are written, what was paid for stays beside the ledger.
+            releases = tuple(self._finishing(release, key) for release in found)
+            written = tuple(release.save(part.release) for release, part in zip(releases, parts, strict=True))
+        for path in written:
+            say(f"wrote {path}")
+        return Outcome(
+            state="published",
+            releases=releases,
+            written=written + self._pages(releases, parts, book, say),
+        )
+
+    def _finishing(self, release: Release, key: SigningKey | None) -> Release:
+        described = release.described(**self.about) if self.about else release
+        return described if key is None else described.sign(key)
+
+    def _signed_later(
+        self, releases: tuple[Release, ...], parts: tuple[Outputs, ...], key: SigningKey | None
+    ) -> tuple[Path, ...]:
+        """For a finished job that shall be signed and is not yet."""
+        if key is None:
+            return ()
+        return tuple(
+            release.sign(key).save(part.release, overwrite=True)
+            for release, part in zip(releases, parts, strict=True)
+            if release.signature is None
+        )
+
+    def _pages(
+        self,
+        releases: tuple[Release, ...],
+        parts: tuple[Outputs, ...],
+        book: Ledger | None,
+        say: Announce,
+    ) -> tuple[Path, ...]:
+        """The pages that are not there yet."""
+        written: list[Path] = []
+        for release, part in zip(releases, parts, strict=True):
+            if part.explorer is not None and not part.explorer.exists():
+                written.append(release.explore(part.explorer))
+                say(f"wrote {part.explorer}")
+            if part.report is not None and not part.report.exists():
+                written.append(release.report(part.report, ledger=None if book is None else book.path))
+                say(f"wrote {part.report}")
+        return tuple(written)
+
+    def _finished(self, parts: tuple[Outputs, ...], book: Ledger | None) -> tuple[Release, ...] | None:
+        """What an earlier run has made of this job; refused where the files are of another job."""
+        if not all(part.release.exists() for part in parts):
+            return None
+        found = []
+        for part in parts:
+            try:
+                release = load(part.release)
+            except ReleaseError as problem:
+                raise taken(part.release, "a file that is no release") from problem
+            others = self._departures(release, book)
+            if others:
+                raise taken(part.release, f"a release of another job: {'; '.join(others)}")
+            found.append(release)
+        return tuple(found)
+
+    def _departures(self, release: Release, book: Ledger | None) -> list[str]:
+        """In which public facts a release differs from what this job asks for, in words."""
+        stated = release.guarantee if release.block is None else release.block.joint
+        about = release.about
+        told = {} if about is None else {name: getattr(about, name) for name in self.about}
+        compared = {
+            "epsilon": (stated.epsilon, float(self.epsilon)),
+            "delta": (stated.delta, float(self.delta)),
+            "adjacency": (release.adjacency, self.adjacency),
+            "unit": (release.unit, self.rows.unit),
+            "missing": (release.policy.missing, self.rows.missing),
+            "strict": (release.policy.strict, self.rows.strict),
+            "columns": (_names(release.schema.columns), _names(self._columns_of(release))),
+            **{name: (told.get(name, ""), text) for name, text in self.about.items()},
+        }
+        found = [
+            f"{name} is {there} there, {here} here"
+            for name, (there, here) in compared.items()
+            if there != here
+        ]
+        paid = release.receipt
+        if (paid is None) != (book is None):
+            found.append(f"it was paid for by {'no ledger' if paid is None else 'a ledger'}")
+        elif paid is not None and book is not None and book.receipt(paid.receipt_id) != paid:
+            found.append(f"the ledger {book.name!r} has no charge for it")
+        return found
+
+    def _columns_of(self, release: Release) -> tuple[Column, ...]:
+        schemas = self._published_columns().with_blocks(self.schema.blocks).in_blocks()
+        return schemas[0 if release.block is None else release.block.number - 1].columns
+
+    def _published_columns(self) -> Schema:
+        """Without the columns that group or weigh rows."""
+        return row_rules(self.schema, self.rows).schema
+
+    @property
+    def _by(self) -> str | None:
+        return None if self.rows.by is None else str(self.rows.by)
+
+    def _asked(self) -> Asked:
+        asked: Asked = {
+            "rows": self.rows,
+            "mechanism": self.mechanism,
+            "adjacency": self.adjacency,
+            "note": self._ledger_note(),
+        }
+        if self.adaptive is not None:
+            asked["adaptive"] = self.adaptive
+        return asked
+
+    def _ledger_note(self) -> str:
+        reason = f"reason: {self.reason}" if self.reason else ""
+        approval = f"approved by: {self.approved_by}" if self.approved_by else ""
+        return "; ".join(part for part in (self.note, reason, approval) if part)[:1000]
+
+    def _request(self) -> Request:
+        from dpgram.publishing import requested
+        from dpgram.publishing.publisher import form_of
+
+        beside = form_of(self.data, self._engine())
+        return requested(self.schema, epsilon=self.epsilon, delta=self.delta, beside=beside, **self._asked())
+
+    def _interrupted(self, book: Ledger) -> bool:
+        from dpgram.publishing import interrupted
+
+        return interrupted(self._request(), book)
+
+    def _engine(self) -> Engine:
+        from dpgram.engines.find import find_engine
+
+        return find_engine(self.engine, self.data, threads=self.threads)
+
+    def _open_ledger(self) -> Ledger | None:
+        from dpgram.privacy.ledger import Ledger
+
+        if self.ledger is None:
+            return None
+        if not self.ledger.exists():
+            raise LedgerError(
+                f"there is no ledger {self.ledger}",
+                remedy=f"Create it once: dpgram ledger create {self.ledger} --name NAME --epsilon TOTAL "
+                "--delta TOTAL, or write ledger = false to keep no count",
+            )
+        return Ledger.open(self.ledger)
+
+    def _open_key(self) -> SigningKey | None:
+        """A key that cannot be used is found before the charge."""
+        if self.outputs.key is None:
+            return None
+        from dpgram.release.signing import SigningKey
+
+        return SigningKey.open(self.outputs.key)
+
+
+@contextlib.contextmanager
+def _in_words_of_the_file(path: Path | None) -> Iterator[None]:
+    """What goes wrong is told in the keys of the job file, and which file that is."""
+    try:
+        yield
+    except DpgramError as problem:
+        if path is not None:
+            problem.reword(lambda text: reworded(text, as_key))
+            _file.in_file(path, problem)
+        raise
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def _named(data: str | list[str]) -> str:
+    if isinstance(data, str):
+        return Path(data).name if "://" not in data else data
+    return f"{len(data)} files"
+
+
+def _names(columns: tuple[Column, ...]) -> str:
+    return ", ".join(column.name for column in columns)

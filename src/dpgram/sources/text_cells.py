@@ -1,0 +1,195 @@
+"""Text → numbers, truth values, dates and levels by the reading rules of a column; null where none fits.
+
+Every rule is applied cell by cell: no cell can change how another is read, and none can make reading fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpgram.schema.reading import AS_WRITTEN, BLANKS, Reading
+from dpgram.sources.base import DeclaredKind
+
+TRUE_WORDS: Final = ("true", "t", "yes", "y", "1", "1.0")
+FALSE_WORDS: Final = ("false", "f", "no", "n", "0", "0.0")
+DATE_FORMS: Final = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
+FIRST_YEAR: Final = 1000
+"""Of a format with four digits of the year: 20 is not the year 20 but the end of one."""
+_ALIKE: Final[Mapping[str, str]] = {**dict.fromkeys(BLANKS, "".join(BLANKS)), **dict.fromkeys("'’", "'’")}
+"""Marks between thousands that people do not tell apart."""
+
+
+def parse(texts: pa.Array, kind: DeclaredKind, reading: Reading = AS_WRITTEN) -> pa.Array:
+    """Valid UTF-8 texts as values of `kind`; null for what the rules do not read and for missing codes."""
+    found = PARSERS[kind](texts, reading)
+    if not reading.missing:
+        return found
+    return _nulled(found, pc.or_(_is_code(texts, reading), _has_value(found, kind, reading)))
+
+
+def without_codes(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.Array:
+    """A column of any plain type but text, without the values that stand for a missing one."""
+    if reading.true and kind == "boolean" and _is_number(column.type):
+        column = _truth_of_numbers(column, reading)
+    if not reading.missing or pa.types.is_boolean(column.type):
+        return column
+    return _nulled(column, _has_value(column, kind, reading))
+
+
+def codes_in(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.Array:
+    """Which cells of a column, as it is before reading, are declared codes for a missing value."""
+    if not reading.missing or pa.types.is_boolean(column.type):
+        return pa.array(np.zeros(len(column), np.bool_))
+    if not _is_text(column.type):
+        return _has_value(column, kind, reading)
+    if kind == "text":
+        return _is_code(_normalised(column, reading), reading)
+    plain = PARSERS[kind](column, reading)
+    return pc.or_(_is_code(column, reading), _has_value(plain, kind, reading))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _nulled(column: pa.Array, mask: pa.Array) -> pa.Array:
+    return pc.if_else(mask, pa.scalar(None, column.type), column)
+
+
+def _is_code(texts: pa.Array, reading: Reading) -> pa.Array:
+    """Blanks at the ends aside: a code is a code wherever it stands in its cell."""
+    words = pc.utf8_trim_whitespace(texts)
+    codes = [_cased(code.strip(), reading) for code in reading.missing]
+    return pc.is_in(words, value_set=pa.array(codes, words.type))
+
+
+def _cased(word: str, reading: Reading) -> str:
+    return {"lower": word.lower, "upper": word.upper}.get(reading.case or "", lambda: word)()
+
+
+def _has_value(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.Array:
+    """Which cells have the value that one of the codes has when it is read by the same rules."""
+    found = column.type
+    if _is_number(found):
+        return _has_number(column, reading)
+    if kind == "date" and pa.types.is_temporal(found):
+        moments = _parse_dates(pa.array(reading.missing, pa.string()), reading)
+        same = [_converted(code, found) for code in moments if code.is_valid]
+        return pc.is_in(column, value_set=pa.array([code for code in same if code is not None], found))
+    return pa.array(np.zeros(len(column), np.bool_))
+
+
+def _has_number(column: pa.Array, reading: Reading) -> pa.Array:
+    texts = pa.array(reading.missing, pa.string())
+    # A code is written as the cells are, or as a program writes a number.
+    both = (_parse_numbers(texts, reading), _parse_numbers(texts, AS_WRITTEN))
+    codes = sorted({code.as_py() for found in both for code in found if code.is_valid})
+    if pa.types.is_integer(column.type):
+        limits = np.iinfo(column.type.to_pandas_dtype())
+        whole = [int(code) for code in codes if float(code).is_integer()]
+        return pc.is_in(
+            column, value_set=pa.array([c for c in whole if limits.min <= c <= limits.max], column.type)
+        )
+    line = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+    if pa.types.is_float16(line.type):  # Arrow cannot look halves up
+        line = line.cast(pa.float32())
+    return pc.is_in(line, value_set=pa.array(codes, pa.float64()).cast(line.type))
+
+
+def _converted(code: pa.Scalar, to: pa.DataType) -> Any:
+    try:
+        return code.cast(to).as_py()
+    except pa.ArrowException:  # a moment that this type cannot hold is not in the column
+        return None
+
+
+def _truth_of_numbers(column: pa.Array, reading: Reading) -> pa.Array:
+    """Numbers that stand for true and false; others are unknown, hence null."""
+    true = _has_number(column, Reading(missing=reading.true))
+    known = pc.or_(true, _has_number(column, Reading(missing=reading.false)))
+    words = pc.if_else(known, true, pa.scalar(None, pa.bool_()))
+    return words if not reading.missing else _nulled(words, _has_number(column, reading))
+
+
+def _parse_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
+    """float64 of each text, blanks before it allowed; null where it is not a number. As in CSV files."""
+    import polars as pl
+
+    words = pl.Series("cells", texts)
+    if not reading.changes_numbers:
+        return words.str.strip_chars_start(" \t").cast(pl.Float64, strict=False).to_arrow()
+    words = words.str.strip_chars().str.replace(r"^−", "-")
+    if reading.prefix:
+        before = rf"^([+\-]?)\s*{re.escape(reading.prefix.strip())}\s*"
+        words = words.str.replace(before, "${1}").str.replace(r"^−", "-")
+    if reading.suffix:
+        words = words.str.replace(rf"\s*{re.escape(reading.suffix.strip())}$", "")
+    decimal, thousands = reading.decimal or ".", reading.thousands
+    mark = "" if thousands is None else f"[{re.escape(_ALIKE.get(thousands, thousands))}]"
+    grouped = "" if not mark else rf"[0-9]{{1,3}}(?:{mark}[0-9]{{2,3}})*{mark}[0-9]{{3}}|"
+    point = re.escape(decimal)
+    number = rf"^[+\-]?(?:(?:{grouped}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+\-]?[0-9]+)?$"
+    plain = words.to_frame().select(
+        pl.when(pl.col("cells").str.contains(number)).then(pl.col("cells")).alias("cells")
+    )["cells"]
+    if mark:
+        plain = plain.str.replace_all(mark, "")
+    if decimal != ".":
+        plain = plain.str.replace(decimal, ".", literal=True)
+    return plain.cast(pl.Float64, strict=False).to_arrow()
+
+
+def _parse_booleans(texts: pa.Array, reading: Reading) -> pa.Array:
+    """True or false for the declared words, else for the usual ones, in any case; null for all others."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
+    true_words = [word.strip().lower() for word in reading.true] or TRUE_WORDS
+    false_words = [word.strip().lower() for word in reading.false] or FALSE_WORDS
+    true = pc.is_in(words, pa.array(true_words, words.type))
+    known = pc.or_(true, pc.is_in(words, pa.array(false_words, words.type)))
+    return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
+
+
+def _parse_dates(texts: pa.Array, reading: Reading) -> pa.Array:
+    """The moment of each date in the declared format or in ISO's, with or without a time of day.
+
+    A format that itself begins with the year is the only one: 2020-02-01 could be meant otherwise.
+    """
+    import polars as pl
+
+    words = pl.Series("dates", texts).str.strip_chars()
+    own = reading.format
+    standard = () if own is not None and own.startswith("%Y") else DATE_FORMS
+    forms = [words.str.to_datetime(form, time_unit="us", strict=False) for form in standard]
+    if own is not None:
+        found = words.str.to_datetime(own, time_unit="us", strict=False)
+        if "%Y" in own:
+            found = pl.select(pl.when(found.dt.year() >= FIRST_YEAR).then(found)).to_series()
+        forms.insert(0, found)
+    return pl.select(pl.coalesce(forms)).to_series().to_arrow()
+
+
+def _normalised(texts: pa.Array, reading: Reading) -> pa.Array:
+    if reading.trim:
+        texts = pc.utf8_trim_whitespace(texts)
+        texts = _nulled(texts, pc.equal(texts, ""))
+    if reading.case is not None:
+        texts = {"lower": pc.utf8_lower, "upper": pc.utf8_upper}[reading.case](texts)
+    return texts
+
+
+PARSERS: Final[Mapping[DeclaredKind, Callable[[pa.Array, Reading], pa.Array]]] = {
+    "number": _parse_numbers,
+    "boolean": _parse_booleans,
+    "date": _parse_dates,
+    "text": _normalised,
+}

@@ -1,0 +1,378 @@
+"""The job file: strictly read, shown before it spends, re-runnable, silent about what a check has found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpgram as dg
+from dpgram.cli import run as command
+from dpgram.errors import BudgetExceeded, DpgramError, JobError, LedgerError
+from dpgram.job import Job, Outputs, _file, differences
+from dpgram.job._words import OPTIONS, as_flag, as_key, reworded
+from dpgram.release import SigningKey
+
+TEXT = """
+[about]
+title = "Small people"
+licence = "CC BY 4.0"
+
+[data]
+file = "people.csv"
+
+[[columns]]
+kind = "numeric"
+name = "x"
+low = -1
+high = 1
+
+[[columns]]
+kind = "categorical"
+name = "g"
+levels = ["a", "b"]
+
+[rows]
+missing = "drop"
+
+[privacy]
+epsilon = 1
+delta = 1e-6
+ledger = "people.ledger"
+reason = "the policy of the house"
+approved_by = "the data protection officer"
+note = "spring"
+
+[outputs]
+release = "people.dpgram.json"
+explorer = "people.html"
+report = "report.html"
+"""
+ROWS = "x,g,id\n0.5,a,1\n3.0,b,1\n,a,2\n-0.5,b,3\n0.1,c,3\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text(ROWS)
+    (tmp_path / "job.toml").write_text(TEXT)
+    dg.Ledger.create(tmp_path / "people.ledger", name="people", epsilon=3, delta=1e-5)
+    return tmp_path
+
+
+def job_of(folder: Path, *changes: tuple[str, str]) -> Job:
+    text = TEXT
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "job.toml").write_text(text)
+    return Job.from_file(folder / "job.toml")
+
+
+def charges(folder: Path) -> int:
+    return len(dg.Ledger.open(folder / "people.ledger").history())
+
+
+class TestFile:
+    def test_what_it_says(self, folder: Path) -> None:
+        job = job_of(folder)
+        assert job.data == str(folder / "people.csv")
+        assert job.schema == dg.Schema(dg.numeric("x", -1, 1), dg.categorical("g", ["a", "b"]))
+        assert (job.epsilon, job.delta, job.ledger) == (1, 1e-6, folder / "people.ledger")
+        assert job.outputs == Outputs(
+            release=folder / "people.dpgram.json",
+            explorer=folder / "people.html",
+            report=folder / "report.html",
+        )
+
+    def test_every_public_rule_for_rows_has_its_key(self) -> None:
+        assert set(_file.SECTIONS["rows"]) == {each.name for each in fields(dg.Rows)}
+
+    def test_tables_in_a_line(self, folder: Path) -> None:
+        job = job_of(
+            folder,
+            ("epsilon = 1", 'epsilon = 1\nmechanism = { name = "sketch", degrees = 400 }'),
+            ("delta", "adaptive = { bounds = 0.3 }\ndelta"),
+        )
+        assert job.mechanism == dg.mechanisms.Sketch(degrees=400)
+        assert job.adaptive == dg.Adaptive(bounds=0.3)
+
+    def test_a_schema_of_its_own(self, folder: Path) -> None:
+        job = job_of(folder)
+        job.schema.to_file(folder / "schema.toml")
+        start, end = TEXT.index("[[columns]]"), TEXT.index("[rows]")
+        text = (TEXT[:start] + TEXT[end:]).replace('"people.csv"', '"people.csv"\nschema = "schema.toml"')
+        (folder / "job.toml").write_text(text)
+        assert Job.from_file(folder / "job.toml") == job
+
+    @pytest.mark.parametrize(
+        ("old", "new", "words"),
+        [
+            ("epsilon = 1", "epsilom = 1", r"\[privacy\] has no key 'epsilom'.*Did you mean 'epsilon'"),
+            ("[privacy]", "[privasy]", r"no section or key 'privasy'.*Did you mean 'privacy'"),
+            (
+                "epsilon = 1",
+                'epsilon = "1"',
+                r"must be a number; got the text '1'.*epsilon = 1, without quot",
+            ),
+            ("epsilon = 1\n", "", r"'epsilon' of \[privacy\] is missing.*epsilon = 1"),
+            ("delta = 1e-6\n", "", r"'delta' of \[privacy\] is missing.*0 for a pure"),
+            ('ledger = "people.ledger"\n', "", r"'ledger' of \[privacy\] is missing.*or false"),
+            ('ledger = "people.ledger"', "ledger = true", "must be a path, or false"),
+            ('missing = "drop"', "epsilon = 2", r"\[rows\] has no key 'epsilon'.*belongs below \[privacy\]"),
+            ('missing = "drop"', 'missing = "dorp"', "missing"),
+            ('missing = "drop"', "strict = 1", "must be true or false"),
+            ('missing = "drop"', "unit_rows = 2.5", "must be a whole number"),
+            ('[rows]\nmissing = "drop"', 'rows = 5\nmissing = "drop"', "column 'g'|a section"),
+            ('file = "people.csv"', "file = []", "a path, or a list of paths"),
+            ("[rows]", "[models]\ny = 1\n[rows]", r"\[models\] is reserved"),
+            ("low = -1", "lwo = -1", "column 'x'"),
+            ('kind = "numeric"', 'kind = "number"', "unknown kind"),
+            ("epsilon = 1", "epsilon = 1\nadaptive = { bonds = 0.2 }", "Did you mean 'bounds'"),
+            ("epsilon = 1", "epsilon = 1\nmechanism = { degrees = 4 }", "needs a `name`"),
+            ("epsilon = 1", 'epsilon = 1\nmechanism = { name = "sketch", degree = 4 }', "mean 'degrees'"),
+            ("epsilon = 1", 'epsilon = 1\nmechanism = "gausian"', "gausian"),
+            ('reason = "the policy of the house"', f'reason = "{"x" * 500}"', "at most 400 characters"),
+            ("[about]", "[about", "not valid TOML"),
+            ('file = "people.csv"', 'file = "people.csv"\nschema = "x.toml"', "both"),
+        ],
+    )
+    def test_mistakes_are_named(self, folder: Path, old: str, new: str, words: str) -> None:
+        with pytest.raises(DpgramError, match=words) as caught:
+            job_of(folder, (old, new)).run()
+        assert "job.toml" in str(caught.value)
+        assert charges(folder) == 0
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(JobError, match="cannot be read"):
+            Job.from_file(tmp_path / "none.toml")
+
+    def test_no_ledger_yet(self, folder: Path) -> None:
+        (folder / "people.ledger").unlink()
+        with pytest.raises(LedgerError, match="dpgram ledger create"):
+            job_of(folder).run()
+
+
+class TestRun:
+    def test_everything_is_written_once(self, folder: Path) -> None:
+        job = job_of(folder)
+        done = job.run(progress=False)
+        assert done.state == "published"
+        assert [path.name for path in done.written] == ["people.dpgram.json", "people.html", "report.html"]
+        release = dg.load(folder / "people.dpgram.json")
+        assert done.releases == (release,)
+        assert release.about is not None
+        assert release.about.title == "Small people"
+        assert (release.guarantee.epsilon, release.guarantee.delta) == (1.0, 1e-6)
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        again = job.run(progress=False)
+        assert (again.state, again.written, again.releases) == ("finished", (), (release,))
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+    def test_reason_and_approval_are_in_the_ledger(self, folder: Path) -> None:
+        job_of(folder).run(progress=False)
+        (entry,) = dg.Ledger.open(folder / "people.ledger").history()
+        assert entry.note == (
+            "spring; reason: the policy of the house; approved by: the data protection officer"
+        )
+
+    def test_review_comes_first_and_may_decline(self, folder: Path) -> None:
+        seen: list[Any] = []
+
+        def decline(review: Any) -> bool:
+            seen.append(review)
+            assert charges(folder) == 0
+            return False
+
+        job = job_of(folder, ('missing = "drop"', "expected = 5000"))
+        assert job.run(accept=decline, progress=False).state == "declined"
+        assert seen[0].check.counts["all"].cells_clamped == 1
+        assert [one.mechanism for one in seen[0].plan.forecasts] == [seen[0].check.price.mechanism]
+        assert charges(folder) == 0
+        assert sorted(path.name for path in folder.iterdir()) == ["job.toml", "people.csv", "people.ledger"]
+
+    def test_nothing_public_reveals_what_was_accepted(self, folder: Path) -> None:
+        """One table that the check complains about and one that it does not: the same public content."""
+        untidy = job_of(folder).run(progress=False).releases[0]
+        (folder / "people.csv").write_text("x,g\n0.1,a\n0.2,b\n0.3,a\n")
+        tidy = job_of(
+            folder, ("people.dpgram.json", "b.json"), ("people.html", "b.html"), ("report.html", "c.html")
+        )
+        public = [json.loads(one.to_json()) for one in (untidy, tidy.run(progress=False).releases[0])]
+        for one in public:
+            for drawn in ("matrix", "receipt", "digest"):
+                del one[drawn]
+        assert public[0] == public[1]
+
+    def test_a_missing_page_is_made_again_at_no_cost(self, folder: Path) -> None:
+        job = job_of(folder)
+        job.run(progress=False)
+        (folder / "report.html").unlink()
+        assert [path.name for path in job.run(progress=False).written] == ["report.html"]
+        assert charges(folder) == 1
+
+    def test_a_signature_before_and_after(self, folder: Path) -> None:
+        key = SigningKey.create(folder / "curator.key")
+        signing = ('report = "report.html"', 'report = "report.html"\nkey = "curator.key"')
+        job_of(folder).run(progress=False)
+        job_of(folder, signing).run(progress=False)
+        dg.load(folder / "people.dpgram.json", public_key=key.public)
+        assert charges(folder) == 1
+
+    @pytest.mark.parametrize(
+        ("old", "new", "words"),
+        [
+            ("epsilon = 1", "epsilon = 0.5", "epsilon is 1.0 there, 0.5 here"),
+            ('name = "x"', 'name = "id"', "columns"),
+            ("Small", "Tall", "title"),
+            ('"people.ledger"', "false", "paid for by a ledger"),
+        ],
+    )
+    def test_another_job_does_not_take_its_place(self, folder: Path, old: str, new: str, words: str) -> None:
+        job_of(folder).run(progress=False)
+        before = (folder / "people.dpgram.json").read_bytes()
+        with pytest.raises(JobError, match=words):
+            job_of(folder, (old, new)).run(progress=False)
+        assert (folder / "people.dpgram.json").read_bytes() == before
+        assert charges(folder) == 1
+
+    @pytest.mark.parametrize("name", ["people.dpgram.json", "people.html"])
+    def test_files_of_others_are_left_alone(self, folder: Path, name: str) -> None:
+        (folder / name).write_text("mine")
+        with pytest.raises(JobError, match="already"):
+            job_of(folder).run(progress=False)
+        assert (folder / name).read_text() == "mine"
+        assert charges(folder) == 0
+
+    @pytest.mark.filterwarnings("ignore:a publication with these options was interrupted")
+    def test_an_interrupted_run_is_continued(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The ledger has room for one release alone: the second run must not be refused for it."""
+        (folder / "people.ledger").unlink()
+        dg.Ledger.create(folder / "people.ledger", name="people", epsilon=1, delta=1.1e-6)
+        job = job_of(folder)
+
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dg.Release, "save", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                job.run(progress=False)
+        assert charges(folder) == 1
+        seen: list[bool] = []
+        done = job.run(accept=lambda review: not seen.append(review.continued), progress=False)
+        assert (done.state, seen, charges(folder)) == ("published", [True], 1)
+        assert job.run(progress=False).state == "finished"
+
+    def test_a_refusal_of_the_ledger_comes_with_the_check(self, folder: Path) -> None:
+        with pytest.raises(BudgetExceeded, match="Nothing was spent"):
+            job_of(folder, ("epsilon = 1", "epsilon = 8")).review(progress=False)
+
+    def test_groups_and_blocks_have_files_of_their_own(self, folder: Path) -> None:
+        done = job_of(folder, ('missing = "drop"', 'by = "g"')).run(progress=False)
+        assert [path.name for path in done.written if path.suffix == ".json"] == [
+            "people.a.dpgram.json",
+            "people.b.dpgram.json",
+        ]
+        assert job_of(folder, ('missing = "drop"', 'by = "g"')).run(progress=False).state == "finished"
+
+    def test_without_a_ledger(self, folder: Path) -> None:
+        assert job_of(folder, ('"people.ledger"', "false")).run(progress=False).state == "published"
+        assert charges(folder) == 0
+
+
+class TestCommand:
+    def test_dry_run_spends_and_writes_nothing(self, folder: Path, capsys: Any) -> None:
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        told = capsys.readouterr().out
+        assert "approved by  the data protection officer" in told
+        assert "nothing was spent" in told
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+    def test_somebody_must_decide(self, folder: Path, capsys: Any) -> None:
+        assert command(["run", str(folder / "job.toml")]) == 2
+        assert "--yes" in capsys.readouterr().err
+        assert charges(folder) == 0
+
+    @pytest.mark.parametrize("answer", [True, False])
+    def test_it_asks(self, folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+        monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
+        assert command(["run", str(folder / "job.toml")]) == 0
+        assert charges(folder) == answer
+        assert ("Nothing was spent" in capsys.readouterr().out) == (not answer)
+
+    def test_yes_and_again(self, folder: Path, capsys: Any) -> None:
+        call = ["run", str(folder / "job.toml"), "--yes", "--json"]
+        assert command(call) == 0
+        assert json.loads(capsys.readouterr().out)["state"] == "published"
+        assert command(call) == 0
+        assert json.loads(capsys.readouterr().out)["state"] == "finished"
+        assert command(call[:-1]) == 0
+        assert "finished before, and nothing was spent" in capsys.readouterr().out
+        assert charges(folder) == 1
+
+    def test_diff(self, folder: Path, capsys: Any) -> None:
+        other = TEXT.replace("epsilon = 1", "epsilon = 0.5").replace("high = 1", "high = 2")
+        (folder / "b.toml").write_text(other)
+        assert command(["diff", str(folder / "job.toml"), str(folder / "b.toml")]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "column x: high was 1, is now 2",
+            "privacy: epsilon was 1, is now 0.5",
+        ]
+        assert command(["diff", str(folder / "job.toml"), str(folder / "job.toml")]) == 0
+        assert "the same" in capsys.readouterr().out
+
+
+def test_every_difference_is_seen(folder: Path) -> None:
+    """Whatever field of a job is changed, there is a line for it."""
+    job = job_of(folder)
+    others: dict[str, Any] = {
+        "data": "x.csv",
+        "schema": dg.Schema(dg.numeric("x", -1, 1)),
+        "epsilon": 2.0,
+        "delta": 0.0,
+        "ledger": None,
+        "outputs": Outputs(release=Path("y.json")),
+        "rows": dg.Rows(unit="id"),
+        "adaptive": dg.Adaptive(bounds=0.4),
+        "mechanism": "laplace",
+        "adjacency": "replace-one",
+        "engine": "dask",
+        "threads": 3,
+        "reason": "other",
+        "approved_by": "other",
+        "note": "other",
+        "about": {"title": "other"},
+    }
+    assert set(others) == {each.name for each in fields(Job)} - {"path"}
+    for name, value in others.items():
+        assert differences(job, replace(job, **{name: value})), name
+    assert differences(job, job) == ()
+
+
+class TestWords:
+    def test_each_interface_in_its_own(self) -> None:
+        text = "Write rows=Rows(expected=10_000) and delta=1e-6, or adaptive=True with adjacency='add-remove'"
+        assert reworded(text, as_flag) == (
+            "Write --rows 10_000 and --delta 1e-6, or --adaptive with --adjacency add-remove"
+        )
+        assert reworded(text, as_key) == (
+            'Write expected = 10_000 and delta = 1e-6, or adaptive = true with adjacency = "add-remove"'
+        )
+
+    def test_other_text_stays(self) -> None:
+        text = "column 'epsilon' of the file a=b.csv; ε = 1, δ = 1e-6 (mu=0.2)"
+        assert reworded(text, as_flag) == text
+
+    def test_every_flag_exists(self) -> None:
+        import inspect
+
+        from dpgram.cli import curate, ledger
+
+        commands = (curate.publish, ledger.create)
+        known = {name for each in commands for name in inspect.signature(each).parameters}
+        assert set(OPTIONS) - {"delta_reserved"} <= known
