@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.figures import BLUE, GREY, LIGHT, ORANGE, finished, new_figure

@@ -157,7 +157,8 @@ def unshrunken(moments: Moments, design: Design) -> Unshrunken:
     try:
         return solve(moments.consistent_gram, basis, moments.project(design.target_vector), moments.noise)
     except DependentFeatures as found:
-        toward = np.linalg.lstsq(basis.T @ moments.project(design.vectors), found.direction, rcond=None)[0]
+        inside = basis.T @ moments.project(design.vectors)
+        toward = np.asarray(np.linalg.lstsq(inside, found.direction, rcond=None)[0], dtype=np.float64)
         raise AnalysisError(found.what, got=dependent_terms(design, toward), remedy=found.remedy) from None
 
 

@@ -164,7 +164,7 @@ def _publish(folder: Path, table: pa.Table, say: Say) -> tuple[Ledger, Path]:
         table, schema, epsilon=SPENT[0], delta=SPENT[1], ledger=ledger, note="demonstration, first release"
     )
     seconds = time.perf_counter() - started
-    path = release.save(folder / "insurance.dpgram.json")
+    path = release.save(folder / "insurance.dpgram.json", overwrite=True)
     say(_text(f"Published in {seconds:.1f} seconds, as {path}. Its promise:"))
     say(_text(str(release.guarantee), indent=4))
     say(_text(_NOISE.format(name=release.mechanism.name, reason=_reason(release))))

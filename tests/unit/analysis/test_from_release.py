@@ -35,7 +35,7 @@ def released(tmp_path: Path, **options: object) -> Release:
     settings = {"epsilon": 1.0, "delta": 1e-6, "entropy": SeededEntropy(5)} | options
     schema = insurance_schema(weights=True, derived=True)
     release = publish(pd.DataFrame(TABLE), schema, **settings)
-    release.save(tmp_path / "release.json")
+    release.save(tmp_path / "release.json", overwrite=True)
     return load(tmp_path / "release.json")
 
 
