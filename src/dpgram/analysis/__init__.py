@@ -3,6 +3,7 @@
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.contrasts import Contrast
 from dpgram.analysis.inference import Inference, WaldTest
+from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
@@ -14,13 +15,16 @@ from dpgram.analysis.results import Regression
 from dpgram.analysis.sparse import LassoPath
 
 __all__ = [
+    "AndersonRubin",
     "Comparison",
     "Components",
     "Contrast",
     "Correlation",
     "Correlations",
     "EncodedNoise",
+    "FirstStage",
     "Inference",
+    "InstrumentalVariables",
     "LabelledMatrix",
     "LabelledVector",
     "LassoPath",
@@ -35,6 +39,7 @@ __all__ = [
     "component_plot",
     "correlation_plot",
     "correlations",
+    "iv",
     "lasso_path",
     "partial_correlation",
     "pca",
