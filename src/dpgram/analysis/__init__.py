@@ -2,6 +2,8 @@
 
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.contrasts import Contrast
+from dpgram.analysis.description import ColumnDescription, Description, Told, describe
+from dpgram.analysis.discriminant import Discriminant, discriminant
 from dpgram.analysis.inference import Inference, WaldTest
 from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
@@ -16,11 +18,14 @@ from dpgram.analysis.sparse import LassoPath
 
 __all__ = [
     "AndersonRubin",
+    "ColumnDescription",
     "Comparison",
     "Components",
     "Contrast",
     "Correlation",
     "Correlations",
+    "Description",
+    "Discriminant",
     "EncodedNoise",
     "FirstStage",
     "Inference",
@@ -32,6 +37,7 @@ __all__ = [
     "Pooled",
     "Prediction",
     "Regression",
+    "Told",
     "WaldTest",
     "average",
     "coefficient_plot",
@@ -39,6 +45,8 @@ __all__ = [
     "component_plot",
     "correlation_plot",
     "correlations",
+    "describe",
+    "discriminant",
     "iv",
     "lasso_path",
     "partial_correlation",

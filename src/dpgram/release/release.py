@@ -23,6 +23,8 @@ from dpgram.files import write_whole
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation, Correlations
+    from dpgram.analysis.description import Description
+    from dpgram.analysis.discriminant import Discriminant, Link
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.iv import InstrumentalVariables, IVMethod
     from dpgram.analysis.pca import Components
@@ -187,6 +189,38 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         from dpgram.analysis.association import partial_correlation
 
         return partial_correlation(self, left, right, given, kind=kind)
+
+    def describe(
+        self, on: Sequence[str] | None = None, *, level: float = 0.95, kind: Kind = "population"
+    ) -> Description:
+        """The number of rows, and the mean, deviation and count of every column, with intervals.
+
+        >>> found = release.describe()
+        >>> print(found.rows, found["age"].mean, sep="; ")
+        20016 (19994 to 20038); 49.823 (49.587 to 50.06)
+        """
+        from dpgram.analysis.description import describe
+
+        return describe(self, on, level=level, kind=kind)
+
+    def discriminant(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        link: Link = "logit",
+        kind: Kind = "population",
+        reference: Mapping[str, str] | None = None,
+    ) -> Discriminant:
+        """Approximate logit or probit coefficients of a level or a yes/no column, by discriminant analysis.
+
+        >>> found = release.discriminant("smoker=yes", ["age", "charges"])
+        >>> {name: round(ratio[0], 2) for name, ratio in found.odds_ratios().items()}
+        {'age': 0.86, 'charges': 1.0}
+        """
+        from dpgram.analysis.discriminant import discriminant
+
+        return discriminant(self, target, on, link=link, kind=kind, reference=reference)
 
     def iv(
         self,
