@@ -85,7 +85,7 @@ class TestViews:
         )
         # The release itself states noise that is not there, and draws the covariance towards zero for it.
         back = np.linalg.inv(units)
-        shrunk = back @ release.covariance() @ back.T
+        shrunk = back @ np.asarray(release.covariance()) @ back.T
         assert np.linalg.eigvalsh(shrunk)[0] >= -1e-12
         assert 0.5 < np.trace(shrunk) / np.trace(back @ want @ back.T) < 1.0
         quiet_correlation = correlations(quiet)

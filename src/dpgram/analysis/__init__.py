@@ -4,6 +4,7 @@ from dpgram.analysis.association import Correlation, Correlations, correlations,
 from dpgram.analysis.contrasts import Contrast
 from dpgram.analysis.description import ColumnDescription, Description, Told, describe
 from dpgram.analysis.discriminant import Discriminant, discriminant
+from dpgram.analysis.effects import Effects, did, within
 from dpgram.analysis.inference import Inference, WaldTest
 from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
@@ -26,6 +27,7 @@ __all__ = [
     "Correlations",
     "Description",
     "Discriminant",
+    "Effects",
     "EncodedNoise",
     "FirstStage",
     "Inference",
@@ -46,6 +48,7 @@ __all__ = [
     "correlation_plot",
     "correlations",
     "describe",
+    "did",
     "discriminant",
     "iv",
     "lasso_path",
@@ -54,4 +57,5 @@ __all__ = [
     "pool",
     "regress",
     "union",
+    "within",
 ]
