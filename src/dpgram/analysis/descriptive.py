@@ -76,8 +76,9 @@ def _unbiased_covariance(release: Document) -> Matrix:
     moments = _moments(release)
     constant = np.eye(release.schema.width)[:, :1]
     found = residuals(moments, constant, np.eye(release.schema.width)[:, 1:])
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    return np.asarray(found.sums / (moments.rows or 1.0) * np.outer(scale, scale))
+    centred = np.zeros((release.schema.width, release.schema.width))  # a constant does not vary
+    centred[1:, 1:] = found.sums / (moments.rows or 1.0)
+    return np.asarray(in_original_units(release.schema, centred)[1:, 1:])
 
 
 def second_moments(release: Document) -> Matrix:
