@@ -3,6 +3,7 @@
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.description import ColumnDescription, Description, Told, describe
 from dpgram.analysis.discriminant import Discriminant, discriminant
+from dpgram.analysis.effects import Effects, did, within
 from dpgram.analysis.inference import Inference, JointTest
 from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.moments import EncodedNoise, Moments
@@ -21,6 +22,7 @@ __all__ = [
     "Correlations",
     "Description",
     "Discriminant",
+    "Effects",
     "EncodedNoise",
     "FirstStage",
     "Inference",
@@ -37,6 +39,7 @@ __all__ = [
     "correlation_plot",
     "correlations",
     "describe",
+    "did",
     "discriminant",
     "iv",
     "partial_correlation",
@@ -44,4 +47,5 @@ __all__ = [
     "pool",
     "regress",
     "union",
+    "within",
 ]
