@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any, Final, final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, audited, checked
@@ -47,8 +48,6 @@ from dpgram.sums.levels import ExactLevels
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))
 KNOWN: Final = Schema(numeric("x", 64, 128), constant=False)
-TURNED: Final = Encoder(KNOWN, clip=1.5, coordinates=Coordinates.nearest(np.array([[2.0]])))
-"""In a coordinate of its own, in which the longest rows are clipped."""
 OTHERS: Final = 200
 VISITS: Final = 9
 END: Final = 127.9
@@ -111,22 +110,27 @@ def _in_bins(published: Any) -> int:
     return sum(int(look.bins[-1]) for look in column.looks)
 
 
-def _at_nodes(published: Any) -> int:
-    """Nearly all of the row counts at the last node."""
-    (column,) = published.columns
-    return int(column.counts[-1])
+TURNED: Final = Encoder(KNOWN, clip=0.5, coordinates=Coordinates.nearest(np.array([[1.3]])))
+"""u = 1.3·v with a radius that the row in question passes."""
 
 
-LONG: Final = (2.0 * (END - 96.0) / 32.0 / 1.5) ** 2
-"""|u|²/R² of the row of the person in question: a third longer than the radius."""
+def _length() -> npt.NDArray[np.float64]:
+    """|u|²/R² of the row in question."""
+    return np.array([(1.3 * (END - 96.0) / 32.0 / 0.5) ** 2])
 
 
 def _in_reach(published: Any) -> int:
-    return int(published.cells[reach_bins(np.array([LONG]))[0]])
+    return int(published.cells[int(reach_bins(_length())[0])])
 
 
 def _in_clip(published: Any) -> int:
-    return int(published.cells[clip_bins(np.array([LONG]))[0]])
+    return int(published.cells[int(clip_bins(_length())[0])])
+
+
+def _in_histogram(published: Any) -> int:
+    """The node at the end, at which nearly all of the row counts."""
+    (column,) = published.columns
+    return int(column.counts[-1])
 
 
 def _of_level(published: Any) -> int:
@@ -152,11 +156,11 @@ def subjects() -> dict[str, Subject]:
         "histograms": (
             Histograms(noise=_noise(1), columns=(HistogramColumn(name="x", bounds=(64.0, 128.0)),), **common),
             OPEN,
-            _at_nodes,
+            _in_histogram,
         ),
         "reach": (Reach(noise=_noise(1), encoder=TURNED, **common), KNOWN, _in_reach),
         "clip": (Clip(noise=_noise(1), encoder=TURNED, **common), KNOWN, _in_clip),
-        "first gram": (
+        "first-gram": (
             FirstGram(
                 encoder=TURNED, mechanism=CalibratedGaussian(sigma=_noise(1).scale), facts=facts, share=0.1
             ),

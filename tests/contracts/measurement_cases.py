@@ -45,10 +45,10 @@ OPEN = Schema(*map(numeric, NAMES), categorical("g"))
 BOUNDED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), numeric("y", -2, 2), constant=False)
 TURNED = Encoder(
     BOUNDED,
-    clip=1.0,
-    coordinates=Coordinates.nearest(np.array([[1.0, 0.0, 0.0], [-0.4, 1.5, 0.0], [0.3, -0.2, 0.7]])),
+    clip=0.7,
+    coordinates=Coordinates.nearest(np.array([[1.1, 0.0, 0.0], [-0.6, 0.8, 0.0], [0.3, -1.4, 0.9]])),
 )
-"""In coordinates in which some rows are longer than the radius and some are not."""
+"""The rows of BOUNDED in other coordinates."""
 RULES = RowRules(schema=OPEN)
 UNITS = RowRules(schema=OPEN, unit="who", unit_rule=UnitRule(counts="units", rows_at_most=1024))
 GAUSSIAN = CountNoise(law="discrete-gaussian", scale=3.0 * ROW_NORM_SQUARED)
@@ -184,16 +184,18 @@ class BinsCase(Counts):
 
 
 class HistogramsCase(Counts):
+    """Numbers count at one or two nodes: a row at a node reaches the price."""
+
     def measurement(self, relation: Adjacency) -> Measurement:
         columns = (
             HistogramColumn(name="a", bounds=(-1.0, 1.0)),
-            HistogramColumn(name="b", bounds=(-8.0, 4.0)),
+            HistogramColumn(name="b", bounds=(-9.0, 1.0)),
         )
         return Histograms(noise=self.noise, share=0.1, units_changed=steps(relation), columns=columns)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         scale = measurement.noise.scale
-        noisy = [int(cell) / scale for column in published.columns for cell in (*column.counts, *column.lost)]
+        noisy = [int(cell) / scale for each in published.columns for cell in (*each.counts, *each.lost)]
         return noisy, exact[0].cells.ravel() / scale
 
 
@@ -270,10 +272,10 @@ class GramCase(Case):
 
 
 class FirstGramCase(GramCase):
-    """In coordinates of its own, clipped there."""
+    """In coordinates of its own, with a radius that most rows pass."""
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        facts = PublicFacts(width=BOUNDED.width, adjacency=relation, radius=TURNED.radius)
+        facts = PublicFacts(width=BOUNDED.width, adjacency=relation)
         mechanism = CalibratedGaussian(sigma=self.sigma)
         return FirstGram(encoder=TURNED, mechanism=mechanism, facts=facts, share=0.1)
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, NumberHistogram
+from dpgram.document.measurements import histogram_rows
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
@@ -176,6 +177,17 @@ def histograms(release: Document) -> dict[str, Histogram]:
         for each in measured[0].columns
         if each.column in declared  # another block may have it
     }
+
+
+def histogram_count(release: Document) -> tuple[float, float]:
+    """The number of rows as all histograms together tell it, and the deviation of its noise, in matrix units.
+
+    Each total has the noise of its cells, and the mean weighs totals by the number of these.
+    """
+    (measured,) = (each for each in release.measured if isinstance(each, MeasuredHistograms))
+    sizes = np.array([len(each.counts) + len(each.lost) for each in measured.columns], dtype=np.float64)
+    deviation = CountNoise(law=measured.law, scale=measured.scale).deviation
+    return histogram_rows(measured), deviation / math.sqrt(float(np.sum(1.0 / sizes)))
 
 
 def _histogram(

@@ -205,7 +205,7 @@ class _LatticeCoordinates:
         """Of an encoded cell, in whole numbers."""
         self.scale = ROW_NORM / (encoder.radius * self.unit) * 2.0**-coordinates.shift
         self._integers = coordinates.integers
-        alone = not np.tril(self._integers[:, 1:], -1).any()
+        alone = not np.tril(self._integers[:, 1:], -2).any()
         plain = encoder.schema.constant and not encoder.schema.columns_derived
         self.standardises = alone and plain and encoder.missing == "drop"
         """Whether nothing but the constant is added to a column, as where columns are only standardised: then
