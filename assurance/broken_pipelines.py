@@ -132,6 +132,7 @@ def _asked(**more: Any) -> dict[str, Any]:
         "epsilon": 1.0,
         "delta": 1e-6,
         "mechanism": "gaussian",
+        "adaptive": False,
         "engine": LocalEngine(threads=1),
         "progress": False,
         **more,
