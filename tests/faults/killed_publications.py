@@ -123,7 +123,7 @@ def main(folder: Path, runs: int) -> None:
     _, text = forked(lambda: counted(first / "some.ledger"))
     events = int(text)
     # A few of them depend on the noise, such as how often nodes of a histogram are put together.
-    points = np.unique(np.linspace(1, 0.9 * events, runs).astype(int)).tolist()
+    points = np.unique(np.linspace(1, events - 20, runs).astype(int)).tolist()
     for point in points:
         place = folder / str(point)
         place.mkdir()
