@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.histograms import histograms, of_the_same_rows
 from dpgram.document.measurements import histogram_rows
-from dpgram.document.original_units import in_original_units, symmetric
+from dpgram.document.original_units import change_of_units, in_original_units, original_columns, symmetric
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def count(release: Document) -> float:
 def mean(release: Document) -> dict[str, float]:
     """In original units, for every column but the constant: from histograms of the same rows, or G₀ⱼ / G₀₀.
 
-    Columns that are computed from others have no histogram of their own.
+    Columns that are computed from others have no histogram of their own; products and powers are as they are.
     """
     gram = in_original_units(release.schema, _gram_with_rows(release))
-    found = dict(zip(release.columns[1:], (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+    names = [column.name for column in original_columns(release.schema)[1:]]
+    found = dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
     own = {} if of_the_same_rows(release) is None else histograms(release)
     for name, histogram in own.items():
         column = release.schema.column(name)
@@ -72,9 +73,8 @@ def covariance(release: Document) -> Matrix:
 
     _gram_with_rows(release)
     spread = central_moments(_moments(release))
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    scaled: Matrix = spread * np.outer(scale, scale)
-    return scaled
+    change = change_of_units(release.schema)[1:, 1:]
+    return symmetric(change @ spread @ change.T)
 
 
 def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: bool) -> LabelledMatrix:
@@ -114,8 +114,8 @@ def second_moments(release: Document) -> Matrix:
 
 def deviations(release: Document) -> npt.NDArray[np.float64]:
     """The standard deviation of every column but the constant in original units, from the noisy variances."""
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    return np.asarray(np.sqrt(np.diagonal(_encoded_covariance(release))) * scale)
+    change = change_of_units(release.schema)[1:, 1:]
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", change @ _encoded_covariance(release), change)))
 
 
 def _encoded_covariance(release: Document) -> Matrix:

@@ -241,7 +241,7 @@ def _compare(fit: Regression, columns: Columns, say: Say) -> list[Answer]:
             high=intervals[name][1],
             exact=exact[name],
         )
-        for name, value in fit.coefficients.items()
+        for name, value in fit.fitted_params.items()
     ]
     say(_table(answers))
     for note in notes:
