@@ -28,7 +28,7 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive import PLAIN_BELOW, calibrate_adaptive
-from dpgram.publishing._coordinates import reached, rank, signal, standardising, whitening
+from dpgram.publishing._coordinates import rank, reached, signal, standardising, whitening
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import requested
 from dpgram.rows.rules import RowRules
