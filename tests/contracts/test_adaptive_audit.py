@@ -45,6 +45,7 @@ every_setting = pytest.mark.parametrize("setting", list(SETTINGS.values()), ids=
 @every_setting
 def test_in_every_release_the_stages_tell_no_more_than_was_paid_for(setting: Setting) -> None:
     """In exact sums, whatever coordinates the noise led to."""
+    largest = 0.0
     for seed in range(12):
         release = setting.publish(setting.tables[seed % 2], SeededEntropy(seed))
         spent, promised = told(release, setting)
@@ -54,8 +55,10 @@ def test_in_every_release_the_stages_tell_no_more_than_was_paid_for(setting: Set
         )
         assert release.coordinates is not None or not setting.delta
         assert spent <= promised * (1.0 + 1e-9)
-        # The row is far from all others: it is in every histogram, and clipped in both matrices.
-        assert spent > 0.5 * promised
+
+        largest = max(largest, spent / promised)
+    # The row is far from all others: it is in every histogram, and clipped in both matrices.
+    assert largest > 0.85
 
 
 @pytest.mark.parametrize(
