@@ -21,10 +21,10 @@ def test_every_mechanism_has_a_setting_and_holds(name: str, monkeypatch: pytest.
 
 
 def test_the_adaptive_release_holds_and_its_figure_says_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audits, "ADAPTIVE_RUNS", 20)
+    monkeypatch.setattr(audits, "ADAPTIVE_RUNS", 100)
     found = audits._adaptive("a row, Gaussian noise, add-remove")
     assert found.holds
-    assert "20 runs" in found.figure
+    assert "100 runs" in found.figure
     assert "are 0.99" in found.figure  # in every stage the row is as far away as a row can be
 
 
