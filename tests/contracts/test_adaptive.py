@@ -25,9 +25,11 @@ from dpgram.engines import LocalEngine
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, LearningError, OptionsError
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.accountant import ApproximateEvent, composed, curve_of, parts_of
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive import PLAIN_BELOW, calibrate_adaptive
+from dpgram.publishing._bounds import rows_needed
 from dpgram.publishing._coordinates import rank, reached, signal, standardising, whitening
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import requested
@@ -129,7 +131,7 @@ class TestPrices:
     def test_columns_that_cannot_be_read_stop_it_for_the_first_part_alone(self, tmp_path: Any) -> None:
         data = table().set_column(0, "x", pa.array([None if i % 10 else 30.0 for i in range(ROWS)]))
         book = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5)
-        with pytest.raises(LearningError, match="column 'x'.*missing") as stopped:
+        with pytest.raises(LearningError, match=r"column 'x'.*missing") as stopped:
             dg.publish(data, schema(), epsilon=1, delta=1e-6, ledger=book, progress=False)
         assert book.entries == 1
         assert stopped.value.spent is not None
@@ -137,6 +139,80 @@ class TestPrices:
         tolerant = dg.Adaptive(loss_at_most=1.0)
         dg.publish(data, schema(), epsilon=0.5, delta=1e-6, ledger=book, adaptive=tolerant, progress=False)
         assert book.entries == 3
+
+    @pytest.mark.parametrize(
+        ("columns", "adjacency", "wanted"),
+        [
+            (9, "add-remove", 580),
+            (20, "add-remove", 900),
+            (9, "replace-one", 830),
+            (20, "replace-one", 1_280),
+        ],
+    )
+    def test_the_rows_that_the_documents_name(self, columns: int, adjacency: Any, wanted: int) -> None:
+        """docs/how-to/no-bounds.md, rounded to tens."""
+        opened = dg.Schema(*(dg.numeric(f"x{place}") for place in range(columns)))
+        request = requested(opened, epsilon=np.log(3.0), delta=1e-5, adjacency=adjacency)
+        noise = calibrate_adaptive(request, "gaussian").octaves
+        assert noise is not None
+        assert rows_needed(noise, columns) == pytest.approx(wanted, abs=5)
+
+    @pytest.mark.parametrize("public", [{"rows": dg.Rows(expected=50)}, {"adjacency": "replace-one"}])
+    def test_too_few_public_rows_for_open_columns_cost_nothing(self, public: Any, tmp_path: Any) -> None:
+        adjacency = public.get("adjacency", "add-remove")
+        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-5, adjacency=adjacency)
+        with pytest.raises(LearningError, match="nothing was spent") as stopped:
+            dg.publish(
+                table(50)[:50], self.OPEN, epsilon=1, delta=1e-6, ledger=book, progress=False, **public
+            )
+        assert stopped.value.spent is None
+        assert book.entries == 0
+
+    OPEN = dg.Schema(dg.numeric("x"), dg.numeric("y"))
+
+    @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+    def test_a_column_that_noise_hides_costs_the_first_part_alone(
+        self, adjacency: Any, tmp_path: Any
+    ) -> None:
+        """Values of one column over 600 powers of two, none of which stands out."""
+        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-5, adjacency=adjacency)
+        spread = pa.array(2.0 ** np.linspace(-300.0, 300.0, ROWS))
+        data, asked = table(), {"epsilon": 1, "delta": 1e-6, "adjacency": adjacency, "progress": False}
+        with pytest.raises(LearningError, match="noise hides the values of column 'y'") as stopped:
+            dg.publish(data.set_column(1, "y", spread), self.OPEN, ledger=book, **asked)
+        first, rest = calibrate_adaptive(
+            requested(self.OPEN, epsilon=1, delta=1e-6, adjacency=adjacency), "gaussian"
+        ).charges
+        assert [entry.event for entry in book.history()] == [first]
+        assert stopped.value.spent == first
+        assert first.mu**2 == pytest.approx(0.25 * rest.mu**2, rel=1e-6)
+        # What is left pays for a release: the same call again starts anew, and is charged in full.
+        release = dg.publish(data, self.OPEN, ledger=book, **asked)
+        assert [each.entry for each in release.receipts] == [2, 3]
+
+    def test_a_report_that_fails_before_the_charge_stops_it_for_nothing(self, tmp_path: Any) -> None:
+        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-5)
+
+        def stops(report: Any) -> None:
+            assert report.measured == ()
+            assert report.counts.rows_read == ROWS
+            raise RuntimeError("not today")
+
+        with pytest.raises(RuntimeError, match="not today"):
+            dg.publish(table(), schema(), epsilon=1, delta=1e-6, ledger=book, report=stops, progress=False)
+        assert book.entries == 0
+
+    def test_levels_add_their_delta(self, tmp_path: Any) -> None:
+        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-4, reserve=1e-5)
+        opened = dg.Schema(dg.numeric("x", 0, 100), dg.categorical("g"))
+        release = dg.publish(table(), opened, epsilon=1, delta=1e-5, ledger=book, progress=False)
+        first, rest = (receipt.event for receipt in release.receipts)
+        leaks = [
+            [part.delta for part in parts_of(event) if isinstance(part, ApproximateEvent)]
+            for event in (first, rest)
+        ]
+        assert leaks == [[pytest.approx(1e-6)], []]
+        assert curve_of(composed([first, rest])).delta(1.0) <= 1e-5
 
 
 class TestHistograms:
@@ -309,6 +385,14 @@ class TestEverythingElse:
         for release in found.values():
             assert release.regress("y", on=["x"]).values[1] == pytest.approx(0.5, abs=0.15)
 
+    @pytest.mark.parametrize("epsilon", [0.05, 1.0])
+    def test_blocks_with_pure_noise(self, epsilon: float) -> None:
+        """A narrow block gets a small part of what is left, and noise that can still be drawn."""
+        declared = dg.Schema(*schema().columns, blocks=[["x"], ["x", "y", "b", "g"]])
+        for release in published(declared=declared, epsilon=epsilon, delta=0.0):
+            assert release.guarantee.delta == 0.0
+            assert dg.Release.from_json(release.to_json()) == release
+
     def test_blocks_share_the_budget(self) -> None:
         declared = dg.Schema(*schema().columns, blocks=[["x", "y"], ["x", "b", "g"]])
         first, second = published(declared=declared)
@@ -359,3 +443,32 @@ class TestEverythingElse:
         reader = pa.RecordBatchReader.from_batches(table().schema, table().to_batches())
         with pytest.raises(OptionsError, match="adaptive=False"):
             dg.publish(reader, schema(), epsilon=1, delta=1e-6)
+
+
+class TestWhatIsSaid:
+    def test_a_group_has_its_own_number_of_rows_and_means(self) -> None:
+        """Histograms are of all groups together: what is said of one comes from its matrix."""
+        generator = np.random.default_rng(2)
+        group = np.array(["r", "s"])[(np.arange(ROWS) % 4 == 0).astype(int)]
+        x = generator.normal(30, 5, ROWS) + np.where(group == "s", 40.0, 0.0)
+        data = pa.table({"x": x, "y": generator.normal(0, 10, ROWS), "g": group})
+        declared = dg.Schema(dg.numeric("x", 0, 100), dg.numeric("y", -50, 50))
+        rows = dg.Rows(by=dg.categorical("g", ["r", "s"]))
+        for release in published(data, declared, rows=rows, epsilon=8.0):
+            own = group == release.group.level
+            assert release.count() == pytest.approx(own.sum(), rel=0.05)
+            assert release.mean()["x"] == pytest.approx(x[own].mean(), abs=3.0)
+            assert release.histogram("x").rows == pytest.approx(ROWS, rel=0.05)
+
+    def test_rows_of_persons_that_count_alike_are_counted_as_rows(self) -> None:
+        data = table()
+        sizes = np.unique(data["who"].to_numpy(), return_counts=True)[1]
+        (release,) = published(data, rows=dg.Rows(unit="who", unit_rows=3), epsilon=8.0)
+        assert release.count() == pytest.approx(np.minimum(sizes, 3).sum(), rel=0.05)
+        assert release.histogram("x").rows == pytest.approx(len(sizes), rel=0.05)
+
+    def test_the_radius_is_one_of_its_own_coordinates(self) -> None:
+        (adaptive,), (plain,) = published(), published(adaptive=False)
+        said = " ".join(str(adaptive).split())
+        assert "in its own coordinates: longer rows count less (about" in said
+        assert "no row is clipped" in str(plain)

@@ -63,7 +63,7 @@ def test_the_price_is_told_and_not_charged(tmp_path: Path) -> None:
 
 def test_it_refuses_what_publish_refuses() -> None:
     with pytest.raises(SchemaError, match="has no bounds"):
-        dg.check(TABLE, dg.Schema(dg.numeric("x")), epsilon=1.0, delta=1e-6, progress=False)
+        dg.check(TABLE, dg.Schema(dg.numeric("x")), epsilon=1.0, delta=1e-6, adaptive=False, progress=False)
     with pytest.raises(OptionsError):
         dg.check(TABLE, SCHEMA, epsilon=1.0, delta=0.0, mechanism="gaussian", progress=False)
     with pytest.raises(SchemaError, match="Rows"):

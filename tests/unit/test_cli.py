@@ -178,23 +178,42 @@ class TestCurator:
         over = run(*call, "--ledger", ledger.path, "-o", tmp_path / "b.json")
         assert over.code == 2
         assert "Nothing was spent" in over.err
-        assert len(ledger.history()) == 1
+        assert len(ledger.history()) == len(release.receipts) == 2
 
-    @pytest.mark.parametrize("charged", [True, False])
-    def test_an_interrupt_after_the_charge_is_told_with_its_entry(
-        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charged: bool
+    @pytest.mark.parametrize(
+        ("where", "options", "charged"),
+        [
+            ("dpgram.engines.local.add_up", (), ""),
+            ("dpgram.publishing.publisher.adapt", (), ""),
+            ("dpgram.publishing.measurements.gram.lower_triangle", (), "entries 1 and 2 of the ledger were"),
+            ("dpgram.publishing._adaptive.standardising", (), "entry 1 of the ledger was"),
+            (
+                "dpgram.publishing.measurements.gram.published_matrix",
+                ("--no-adaptive",),
+                "entry 1 of the ledger was",
+            ),
+        ],
+    )
+    def test_an_interrupt_after_a_charge_is_told_with_its_entries(
+        self,
+        run: Any,
+        made: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        where: str,
+        options: tuple[str, ...],
+        charged: str,
     ) -> None:
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
-        drawn, read = "dpgram.publishing.measurements.gram.published_matrix", "dpgram.engines.local.add_up"
-        monkeypatch.setattr(drawn if charged else read, interrupt)
-        call = publishing(made)
-        result = run(*call, "--ledger", ledger.path, "-o", tmp_path / "a.json")
+        monkeypatch.setattr(where, interrupt)
+        result = run(*publishing(made), *options, "--ledger", ledger.path, "-o", tmp_path / "a.json")
         assert result.code == 130
-        assert len(ledger.history()) == charged
-        assert ("entry 1 of the ledger was charged" in result.err) == charged
+        assert len(ledger.history()) == {"": 0, "entry": 1, "entries": 2}[charged.partition(" ")[0]]
+        assert ("charged before the interrupt" in result.err) == bool(charged)
+        assert charged in result.err
         assert not (tmp_path / "a.json").exists()
 
     @pytest.mark.filterwarnings("ignore:a publication with these options was interrupted")
@@ -213,7 +232,9 @@ class TestCurator:
         assert not (tmp_path / "a.json").exists()
         assert run(*call).code == 0
         release = dpgram.load(tmp_path / "a.json")
-        assert [entry.receipt_id for entry in ledger.history()] == [release.receipt.receipt_id]
+        assert [entry.receipt_id for entry in ledger.history()] == [
+            each.receipt_id for each in release.receipts
+        ]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.ledger"]
 
     def test_flags_make_the_mechanism(self, run: Any, made: Path, tmp_path: Path) -> None:
@@ -308,13 +329,16 @@ class TestAnalyst:
         told = run("regress", made / "people.json", "charges", "--on", "age,smoker", "--json").json
         assert [row["name"] for row in told["coefficients"]] == ["(intercept)", "age", "smoker=yes"]
         library = dpgram.load(made / "people.json").regress("charges", on=["age", "smoker"])
-        assert told["coefficients"][1]["fitted"] == pytest.approx(library.coefficients["age"])
+        assert told["coefficients"][1]["fitted"] == pytest.approx(library.fitted_params["age"])
         for kind in ("population", "table"):
             asked = ("regress", made / "people.json", "charges", "--on", "age", "--kind", kind)
             told, found = run(*asked, "--json").json, library.inference(kind)
             assert told["intervals"] == {
-                "kind": kind, "meaning": found.meaning, "assumption": found.assumption, "refusal": None
-            }  # fmt: skip
+                "kind": kind,
+                "estimand": found.meaning,
+                "assumptions": list(found.assumptions),
+                "refusal": None,
+            }
             assert found.meaning in " ".join(run(*asked).out.split())
 
     def test_the_json_of_a_regression_has_every_caution(self, run: Any, made: Path) -> None:
@@ -325,7 +349,7 @@ class TestAnalyst:
             told = run(
                 "regress", made / "clipped.json", "charges", "--on", "age", "--kind", kind, "--json"
             ).json
-            assert "scaled down" in told["intervals"]["meaning"]
+            assert "scaled down" in told["intervals"]["estimand"]
             assert any("clipped, reweighted rows" in caution for caution in told["cautions"])
         ridge = run(
             "regress",
@@ -391,7 +415,7 @@ class TestLedger:
         assert rows.code == 2
         assert "create a ledger with unit=None" in rows.err
         assert run(*publish, "--unit", "id", "-o", tmp_path / "persons.json").code == 0
-        assert len(run("ledger", "show", path, "--json").json["history"]) == 1
+        assert len(run("ledger", "show", path, "--json").json["history"]) == 2
 
     def test_history_and_verification(self, run: Any, made: Path) -> None:
         shown = run("ledger", "show", made / "people.ledger", "--json").json

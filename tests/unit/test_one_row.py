@@ -58,7 +58,7 @@ class TestLearningLevels:
             schema,
             epsilon=5.0,
             delta=1e-5,
-            levels_budget=0.5,
+            levels_budget=0.4,
             unit=unit,
             entropy=SeededEntropy(1),
             progress=False,

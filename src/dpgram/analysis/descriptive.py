@@ -5,18 +5,19 @@ Post-processing of a release: it costs no privacy and never sees a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.analysis.histograms import histograms
-from dpgram.document.fields import MeasuredHistograms
+from dpgram.analysis.histograms import histograms, of_the_same_rows
 from dpgram.document.measurements import histogram_rows
-from dpgram.document.original_units import in_original_units, symmetric
+from dpgram.document.original_units import change_of_units, in_original_units, original_columns, symmetric
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
+    from dpgram.analysis.labelled import LabelledMatrix
     from dpgram.analysis.moments import Moments
     from dpgram.document.document import Document
 
@@ -24,13 +25,13 @@ Matrix = npt.NDArray[np.float64]
 
 
 def count(release: Document) -> float:
-    """The noisy number of rows: from histograms where there are some, for a clip does not touch these.
+    """The noisy number of rows: from histograms of them where there are some, which a clip does not touch.
 
     Otherwise vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means.
     """
-    measured = [each for each in release.measured if isinstance(each, MeasuredHistograms)]
-    if measured:
-        return histogram_rows(measured[0]) * release.count_scale
+    measured = of_the_same_rows(release)
+    if measured is not None:
+        return histogram_rows(measured) * release.count_scale
     rows = _moments(release).rows
     if rows is None:
         raise AnalysisError(
@@ -41,20 +42,22 @@ def count(release: Document) -> float:
 
 
 def mean(release: Document) -> dict[str, float]:
-    """In original units, for every column but the constant: from histograms, or G₀ⱼ / G₀₀.
+    """In original units, for every column but the constant: from histograms of the same rows, or G₀ⱼ / G₀₀.
 
-    Columns that are computed from others have no histogram of their own.
+    Columns that are computed from others have no histogram of their own; products and powers are as they are.
     """
     gram = in_original_units(release.schema, _gram_with_rows(release))
-    found = dict(zip(release.columns[1:], (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
-    for name, histogram in histograms(release).items():
+    names = [column.name for column in original_columns(release.schema)[1:]]
+    found = dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+    own = {} if of_the_same_rows(release) is None else histograms(release)
+    for name, histogram in own.items():
         column = release.schema.column(name)
         if histogram.numbers:
             found[name] = histogram.mean().estimate
         elif column.group_levels:
             found |= {
-                own: histogram.share(str(level)).estimate
-                for own, level in zip(column.encoded_names, histogram.values, strict=True)
+                encoded: histogram.share(str(level)).estimate
+                for encoded, level in zip(column.encoded_names, histogram.values, strict=True)
             }
         else:
             found[name] = histogram.share("true").estimate
@@ -70,9 +73,36 @@ def covariance(release: Document) -> Matrix:
 
     _gram_with_rows(release)
     spread = central_moments(_moments(release))
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    scaled: Matrix = spread * np.outer(scale, scale)
-    return scaled
+    change = change_of_units(release.schema)[1:, 1:]
+    return symmetric(change @ spread @ change.T)
+
+
+def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: bool) -> LabelledMatrix:
+    """`covariance`, or without `psd` the unbiased one, of the columns asked for, with their names."""
+    from dpgram.analysis.labelled import LabelledMatrix
+
+    whole = covariance(release) if psd else _unbiased_covariance(release)
+    schema, names = release.schema, release.columns[1:]
+    if isinstance(on, str):
+        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
+    places = range(len(names)) if on is None else [i - 1 for name in on for i in schema.indices(name)]
+    if -1 in places:
+        raise AnalysisError("the constant column has no covariances")
+    chosen = list(places)
+    return LabelledMatrix(tuple(names[i] for i in chosen), whole[np.ix_(chosen, chosen)])
+
+
+def _unbiased_covariance(release: Document) -> Matrix:
+    """Sums of squares and products around the means, over the number of rows, in original units."""
+    from dpgram.analysis.forms import residuals
+
+    _gram_with_rows(release)
+    moments = _moments(release)
+    constant = np.eye(release.schema.width)[:, :1]
+    found = residuals(moments, constant, np.eye(release.schema.width)[:, 1:])
+    centred = np.zeros((release.schema.width, release.schema.width))  # a constant does not vary
+    centred[1:, 1:] = found.sums / (moments.rows or 1.0)
+    return np.asarray(in_original_units(release.schema, centred)[1:, 1:])
 
 
 def second_moments(release: Document) -> Matrix:
@@ -84,8 +114,8 @@ def second_moments(release: Document) -> Matrix:
 
 def deviations(release: Document) -> npt.NDArray[np.float64]:
     """The standard deviation of every column but the constant in original units, from the noisy variances."""
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    return np.asarray(np.sqrt(np.diagonal(_encoded_covariance(release))) * scale)
+    change = change_of_units(release.schema)[1:, 1:]
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", change @ _encoded_covariance(release), change)))
 
 
 def _encoded_covariance(release: Document) -> Matrix:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, NumberHistogram
+from dpgram.document.measurements import histogram_rows
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
@@ -151,12 +152,24 @@ class Histogram:
         return "\n".join([*lines, f"lost: {lost}"])
 
 
+def of_the_same_rows(release: Document) -> MeasuredHistograms | None:
+    """The histograms, where they are of the rows that are in the matrix, each counted as there.
+
+    Those beside one group are of all groups together; those beside several rows of a unit have one of them.
+    """
+    rule = release.unit_rule
+    if release.group is not None or (rule is not None and rule.counts == "rows" and rule.rows_at_most > 1):
+        return None
+    return next((each for each in release.measured if isinstance(each, MeasuredHistograms)), None)
+
+
 def histograms(release: Document) -> dict[str, Histogram]:
     """By column; empty where none were measured."""
     measured = [each for each in release.measured if isinstance(each, MeasuredHistograms)]
     if not measured:
         return {}
-    scale = release.count_scale
+    # One row of each unit counts here, however many do in the matrix.
+    scale = 1.0 if release.survey_weight is None else release.survey_weight.at_most
     deviation = CountNoise(law=measured[0].law, scale=measured[0].scale).deviation * scale
     declared = {column.name: column for column in release.schema.columns}
     return {
@@ -164,6 +177,34 @@ def histograms(release: Document) -> dict[str, Histogram]:
         for each in measured[0].columns
         if each.column in declared  # another block may have it
     }
+
+
+NEARLY_EMPTY = 2.0
+"""Noise deviations below which the rows of a level count as none."""
+
+
+def empty_levels(release: Document) -> frozenset[str]:
+    """Encoded names of levels in which noisy counts show no rows to speak of; of each column one is kept."""
+    found: set[str] = set()
+    for name, histogram in histograms(release).items():
+        column = release.schema.column(name)
+        if not column.group_levels:
+            continue
+        few = histogram.counts < NEARLY_EMPTY * histogram.noise_sd
+        few[int(np.argmax(histogram.counts))] = False
+        found.update(own for own, empty in zip(column.encoded_names, few, strict=True) if empty)
+    return frozenset(found)
+
+
+def histogram_count(release: Document) -> tuple[float, float]:
+    """The number of rows as all histograms together tell it, and the deviation of its noise, in matrix units.
+
+    Each total has the noise of its cells, and the mean weighs totals by the number of these.
+    """
+    (measured,) = (each for each in release.measured if isinstance(each, MeasuredHistograms))
+    sizes = np.array([len(each.counts) + len(each.lost) for each in measured.columns], dtype=np.float64)
+    deviation = CountNoise(law=measured.law, scale=measured.scale).deviation
+    return histogram_rows(measured), deviation / math.sqrt(float(np.sum(1.0 / sizes)))
 
 
 def _histogram(

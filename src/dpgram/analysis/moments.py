@@ -12,7 +12,6 @@ noise (orthogonally invariant laws stay what they are on the range of P).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, final
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.clip import ClipCounts, clip_counts
+from dpgram.analysis.histograms import empty_levels
 from dpgram.document.measurements import learnt_bounds, unresolved
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.errors import AnalysisError
@@ -171,6 +171,8 @@ class Moments:
     """Lᵀ: from functions of the encoded row to functions of u; none where these are the same."""
     clip: ClipCounts | None = None
     """What the clip took from rows in coordinates of their own, where that was counted."""
+    empty_levels: frozenset[str] = frozenset()
+    """Encoded columns of levels that noisy counts show to be empty, or nearly so."""
     complete_groups: bool = True
     """Whether in every row the levels of each categorical column add up to one."""
     public_rows: int | None = None
@@ -180,6 +182,8 @@ class Moments:
     """How the rows of one of them count together."""
     survey_weight: str | None = None
     """The column that weighs rows, where one does."""
+    count_scale: float = 1.0
+    """What a weight of 1 in the matrix stands for: the rows a unit may have, times the largest weight."""
     learnt_bounds: frozenset[str] = frozenset()
     """Numeric columns whose bounds were learnt, so that some values of the table lay outside."""
     wide_bounds: frozenset[str] = frozenset()
@@ -212,11 +216,13 @@ class Moments:
             radius=source.radius,
             lift=None if source.coordinates is None else source.coordinates.inverse.T,
             clip=clip_counts(source),
+            empty_levels=empty_levels(source),
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,
             unit_rule=source.unit_rule,
             survey_weight=None if source.survey_weight is None else source.survey_weight.column,
+            count_scale=source.count_scale,
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(learnt_bounds(source)),
         )
@@ -315,9 +321,28 @@ class Moments:
         return self.within(self._lifted(vectors))
 
     def within(self, functions: Matrix) -> Matrix:
-        """P f for functions of u: without what every table has as zero."""
+        """P f for functions of u: without what every table has as zero.
+
+        >>> from dpgram.analysis import Moments
+        >>> import numpy as np
+        >>> moments = Moments.of(release)
+        >>> bool(np.allclose(moments.known_null_space.T @ moments.within(np.eye(5)), 0.0))
+        True
+        """
         null = self.known_null_space
         return np.asarray(functions - null @ (null.T @ functions))
+
+    def form(self, left: Matrix, right: Matrix) -> Matrix:
+        """FᵀGH for functions F and H of the encoded row, one in each column: their sums of products.
+
+        >>> import numpy as np
+        >>> from dpgram.analysis import Moments
+        >>> moments = Moments.of(release)
+        >>> constant = moments.constant_vector()
+        >>> round(float(moments.form(constant, constant)))
+        20016
+        """
+        return np.asarray(left.T @ self.consistent_gram @ right)
 
     def constant_vector(self) -> Vector | None:
         """f with f·v = 1 for every encoded row v; nothing when no column of the schema says so.
@@ -360,9 +385,3 @@ def _beyond_floats(limit: str) -> AnalysisError:
         limit=limit,
         remedy="A release of a real table has no such numbers: ask the curator for the original file",
     )
-
-
-def scale_factors(schema: Schema) -> Mapping[str, float]:
-    """Declared name → the (product of) half-widths that turns its z into original units."""
-    widths = {column.name: column.half_width for column in schema.encoded}
-    return widths | {column.name: column.encoding.original_unit(widths) for column in schema.columns_derived}

@@ -18,7 +18,7 @@ from scipy.special import chdtrc
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
-from dpgram.analysis.inference import Inference, JointTest, infer
+from dpgram.analysis.inference import Combined, Inference, WaldTest, infer
 from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
 from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
@@ -84,7 +84,7 @@ class Comparison:
     """Coefficients of one release less those of another, with the errors of both."""
 
     difference: Inference
-    joint: JointTest
+    joint: WaldTest
     """Are all coefficients the same?"""
 
     def summary(self, level: float = 0.95) -> str:
@@ -106,7 +106,7 @@ class Comparison:
             lines.append(
                 f"{name:<{width}}  {value:>12.5g}  {ends[i, 0]:.5g} … {ends[i, 1]:.5g}  ({p_values[i]:.2g})"
             )
-        lines += ["", f"All coefficients equal: p = {self.joint.p_value:.2g}"]
+        lines += ["", f"All coefficients equal: p = {self.joint.pvalue:.2g}"]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ def compare(
 
     >>> from dpgram.analysis import compare
     >>> found = compare(release, another, "charges", ["age"])
-    >>> round(found.joint.p_value, 2)
+    >>> round(found.joint.pvalue, 2)
     0.81
     """
     one, other = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
@@ -184,7 +184,7 @@ def compare(
     cautions = tuple(dict.fromkeys((*one.cautions, *other.cautions)))
     one = replace(one, trusted=one.trusted & other.trusted)
     difference = _plain(one, one.estimate - other.estimate, one.covariance + other.covariance, cautions)
-    return Comparison(difference=difference, joint=difference.joint_test(tuple(range(len(one.names)))))
+    return Comparison(difference=difference, joint=difference.wald_test())
 
 
 def union(releases: Sequence[Document | Moments]) -> Moments:
@@ -195,7 +195,7 @@ def union(releases: Sequence[Document | Moments]) -> Moments:
     >>> round(both.rows), regress(both, "charges", ["age"]).names
     (40015, ('(intercept)', 'age'))
     """
-    every = [_with_added_noise(one) for one in _same_schema(releases)]
+    every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     public = [one.public_rows for one in every if one.public_rows is not None]
     return replace(
         every[0],
@@ -212,13 +212,13 @@ def average(releases: Sequence[Document | Moments]) -> Moments:
     """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only.
 
     >>> from dpgram.analysis import average
-    >>> first = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian")
-    >>> second = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian")
+    >>> first = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian", adaptive=False)
+    >>> second = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian", adaptive=False)
     >>> both = average([first, second])
     >>> round(both.noise.diagonal_sd / average([first]).noise.diagonal_sd, 2)
     0.71
     """
-    every = [_with_added_noise(one) for one in _same_schema(releases)]
+    every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     if len({one.radius for one in every}) > 1:
         raise AnalysisError(
             "the releases were clipped to different radii, so their matrices differ in more than noise"
@@ -249,9 +249,12 @@ def _inferences(
     intercept: bool,
     reference: Mapping[str, str] | None,
 ) -> list[Inference]:
+    every = _same_schema(releases)
+    # The most frequent level may be another one elsewhere: all are compared with that of the first release.
+    first = build_design(every[0], target, on, intercept=intercept, reference=reference)
     return [
-        infer(one, build_design(one, target, on, intercept=intercept, reference=reference), kind)
-        for one in _same_schema(releases)
+        infer(one, build_design(one, target, on, intercept=intercept, reference=first.references), kind)
+        for one in every
     ]
 
 
@@ -259,11 +262,24 @@ def _same_schema(releases: Sequence[Document | Moments]) -> list[Moments]:
     every = [Moments.of(release) for release in releases]
     if not every:
         raise AnalysisError("no releases were given")
-    if any(one.schema != every[0].schema for one in every):
+    if any(one.schema.as_counted() != every[0].schema.as_counted() for one in every):
         raise AnalysisError(
             "the releases have different schemas",
             remedy="Only matrices of the same columns and bounds can be combined",
         )
+    return every
+
+
+def _same_coordinates(every: list[Moments]) -> list[Moments]:
+    """Matrices of other coordinates are not to be added; groups of one call share theirs."""
+    first = every[0].lift
+    for one in every:
+        alike = one.lift is first if one.lift is None or first is None else np.array_equal(one.lift, first)
+        if not alike:
+            raise AnalysisError(
+                "the releases were measured in different coordinates, so their matrices cannot be added",
+                remedy="Pool their coefficients with pool(), or ask for releases with adaptive=False",
+            )
     return every
 
 
@@ -285,6 +301,13 @@ def _with_added_noise(moments: Moments) -> Moments:
 def _plain(model: Inference, estimate: Vector, covariance: Matrix, cautions: tuple[str, ...]) -> Inference:
     """Sums of several errors: the normal reference, no term in which the noise grows with the hypothesis."""
     nothing = np.zeros_like(estimate)
+
+    def combine(matrix: Matrix) -> Combined:
+        variances = np.einsum("ij,ij->i", matrix @ covariance, matrix)
+        blank = np.zeros(len(matrix))
+        clear = ~((matrix != 0.0) & ~model.trusted).any(axis=1)
+        return Combined(level=variances, slope=blank, curvature=blank, trusted=clear)
+
     return replace(
         model,
         estimate=estimate,
@@ -293,5 +316,6 @@ def _plain(model: Inference, estimate: Vector, covariance: Matrix, cautions: tup
         slope=nothing,
         curvature=nothing,
         degrees=None,
+        combine=combine,
         cautions=cautions,
     )

@@ -19,7 +19,7 @@
     const { function: found, penalty = 0, effective = null, cautions = [] } = METHODS[method](moments, design, alpha);
     return {
       method, penalty, effective, function: found, values: design.coefficients(found),
-      cautions: [...cautions, ...wideCautions(moments, design)],
+      cautions: [...cautions, ...wideCautions(moments, design), ...emptyCautions(design)],
     };
   }
 
@@ -57,6 +57,12 @@
   }
 
   const METHODS = { auto, ols, ridge };
+
+  function emptyCautions({ empty }) {
+    if (empty.length === 0) return [];
+    const names = empty.slice(0, 5).join(", ") + (empty.length > 5 ? ` and ${empty.length - 5} more` : "");
+    return [`noisy counts show no rows to speak of with ${names}: left out of the fit, so counted with the reference`];
+  }
 
   function wideCautions(moments, design) {
     const positions = [design.target, ...design.terms.map((term) => term.position)];
@@ -113,22 +119,12 @@
 
   // One coordinate for each encoded feature column, centred: the axes that a penalty refers to.
   function byColumn(moments, design) {
-    const { columns, width } = moments;
     const gram = withoutNegative(moments, design);
     const target = design.targetFunction;
+    const axes = design.axes.map((axis) => moments.project(axis));
     if (!design.intercept) {
-      const whole = design.members.length === design.terms.length;
-      const axes = design.vectors.map((vector, k) => {
-        const scaled = whole ? vector.map((x) => x * columns[design.members[k]].weight) : vector;
-        return moments.project(scaled);
-      });
-      return alongAxes(gram, axes, target, { centred: false, mean: 0, constant: new Float64Array(width) });
+      return alongAxes(gram, axes, target, { centred: false, mean: 0, constant: new Float64Array(moments.width) });
     }
-    const axes = design.members.map((position) => {
-      const axis = new Float64Array(width);
-      axis[position] = 1;
-      return moments.project(axis);
-    });
     const constant = moments.project(design.vectors[0]);
     const toward = apply(gram, constant);
     const count = dot(constant, toward);

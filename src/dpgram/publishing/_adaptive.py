@@ -46,7 +46,15 @@ from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.publishing._coordinates import radius, rank, reached, signal, standardising, whitening
+from dpgram.publishing._coordinates import (
+    PLAIN_BELOW,
+    radius,
+    rank,
+    reached,
+    signal,
+    standardising,
+    whitening,
+)
 from dpgram.publishing._learning import count_noise
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.gram import FirstGram
@@ -67,7 +75,8 @@ Family: TypeAlias = Literal["gaussian", "pure"]
 _SLACK: Final = 1.0 - 2.0**-40
 """What is left free for rounding, so that all parts together never cost more than the whole."""
 _NARROWEST: Final = 2.0**-20
-"""The part of what is left that a block gets at least: that of one column beside ten thousand."""
+"""The part of what is left that a block gets at least, however many levels are found: that of one column
+beside ten thousand."""
 SURE_LOSS: Final = 4.0
 """Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
 
@@ -179,7 +188,7 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     )
     # Noise that is too small for the proof, or too large to be drawn, is refused before anything is charged:
     # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
-    smallest = _NARROWEST if request.blocks > 1 else 1.0
+    smallest = min(_parts_of_blocks(schema, family)) if not schema.without_levels else _NARROWEST
     later = [smallest * share * float(made.rest) for share in (split.first, 0.5 * split.clip)]
     for price in (float(made.rest), split.histograms * whole, *later):
         count_noise(law, price, 1, units_changed)
@@ -339,11 +348,6 @@ def _stage(
     )
 
 
-PLAIN_BELOW: Final = 1.0
-"""n̂μ/d^1.5 below which histograms and a first matrix tell too little to measure by: the encoded columns are
-measured as they are, with everything that is left."""
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BlockPlan:
@@ -475,13 +479,11 @@ def _blocks(
     """Budget shares of all blocks by their widths, for the least Σ d_b·σ_b²; rows by group."""
     request = calibration.request
     rows /= len(request.rules.groups)
-    schemas = schema.in_blocks()
-    power = 1.5 if calibration.family == "gaussian" else 4.0 / 3.0
-    costs = [float(one.width) ** power for one in schemas]
+    schemas, parts = schema.in_blocks(), _parts_of_blocks(schema, calibration.family)
     plans = []
-    for one, cost in zip(schemas, costs, strict=True):
+    for one, part in zip(schemas, parts, strict=True):
         width = rank(one)
-        mu = calibration.mu(width) * math.sqrt(cost / sum(costs))
+        mu = calibration.mu(width) * math.sqrt(part)
         told = signal(rows, mu, width) >= PLAIN_BELOW
         two = told and bool(request.split.first)
         encoder = Encoder(one, missing=request.rules.missing, strict=request.rules.strict)
@@ -489,7 +491,7 @@ def _blocks(
             encoder = replace(
                 encoder, clip=radius(rows, mu, width), coordinates=standardising(one, histograms)
             )
-        share = cost / sum(costs) * (1.0 if len(costs) == 1 else _SLACK)
+        share = part * (1.0 if len(parts) == 1 else _SLACK)
         plans.append(
             _BlockPlan(
                 calibration=calibration,
@@ -497,11 +499,18 @@ def _blocks(
                 price=float(calibration.rest) * _SLACK * share,
                 rows=rows,
                 mu=mu,
-                reason=_reason(request, encoder, two, share, len(costs)),
+                reason=_reason(request, encoder, two, share, len(parts)),
                 two=two,
             )
         )
     return tuple(plans)
+
+
+def _parts_of_blocks(schema: Schema, family: Family) -> list[float]:
+    """Of what is left for the matrices, by widths: for the least Σ d_b·σ_b²."""
+    power = 1.5 if family == "gaussian" else 4.0 / 3.0
+    costs = [float(one.width) ** power for one in schema.in_blocks()]
+    return [cost / sum(costs) for cost in costs]
 
 
 def _reason(request: Request, encoder: Encoder, two: bool, share: float, blocks: int) -> str:

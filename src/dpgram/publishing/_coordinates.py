@@ -18,6 +18,7 @@ from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix, MeasuredReach
 from dpgram.document.reach import REACH_ENDS
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.publishing._scales import scales
 from dpgram.schema import Schema
 
@@ -27,6 +28,11 @@ RADIUS: Final = 0.5
 """c = RADIUS·(n̂μ/d^1.5)^¼."""
 RIDGE: Final = 1.0
 """What is added to the eigenvalues of G₁/n̂, in edges 2σ₁√d/n̂ of the noise."""
+
+
+PLAIN_BELOW: Final = 1.0
+"""n̂μ/d^1.5 below which histograms and a first matrix tell too little to measure by: the encoded columns are
+measured as they are, with everything that is left."""
 
 
 def standardising(schema: Schema, measured: MeasuredHistograms) -> Coordinates:
@@ -74,30 +80,35 @@ def signal(rows: float, mu: float, width: int) -> float:
 
 def radius(rows: float, mu: float, width: int) -> float:
     """R = c√d, without a cap: the more rows there are, the fewer are clipped."""
-    return RADIUS * signal(rows, mu, width) ** 0.25 * math.sqrt(width)
+    return RADIUS * math.pow(signal(rows, mu, width), 0.25) * math.sqrt(width)
 
 
 def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width: int) -> float:
     """The last radius, from the first one and how far rows reach beyond it or fall short of it.
 
     The least R, in quarter octaves, whose clip takes no more weight than LOST·√(2d)·R²/(μn̂), a tenth of the
-    edge of the noise that so long rows cost. Lengths in standardised columns stand in for those in whitened
-    ones. Where the table tells little through its noise the first radius stays.
+    edge of the noise that so long rows cost, or no more than the noise of the counts could have made. Lengths
+    in standardised columns stand in for those in whitened ones. Where the table tells little through its
+    noise the first radius stays.
     """
     if signal(rows, mu, width) < REACH_FROM:
         return start
     counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in seen.cells])
+    deviation = CountNoise(law=seen.law, scale=seen.scale).deviation
     # Lengths in the middle of each bin, as logarithms go.
     middles = np.concatenate([[0.5 * REACH_ENDS[0]], np.sqrt(REACH_ENDS[1:] * REACH_ENDS[:-1])])
     middles = np.concatenate([middles, [math.sqrt(2.0) * REACH_ENDS[-1]]])
     for factor in REACH_ENDS[REACH_ENDS <= 1.001 * LONGEST].tolist():
-        lost = float(counts @ np.maximum(1.0 - (factor / middles) ** 2, 0.0))
-        if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu:
-            return factor * start
+        taken = np.maximum(1.0 - (factor / middles) ** 2, 0.0)
+        lost, doubt = float(counts @ taken), deviation * float(np.linalg.norm(taken))
+        if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu + DOUBT * doubt:
+            return float(factor * start)
     return LONGEST * start
 
 
 LOST: Final = 0.1
+DOUBT: Final = 1.0
+"""Deviations of their noise by which counts may exceed what may be lost."""
 LONGEST: Final = math.sqrt(2.0)
 """How far the last radius may pass the first one."""
 REACH_FROM: Final = 20.0

@@ -207,11 +207,8 @@ def count_noise(law: CountLaw, price: float, histograms: int, units_changed: int
     scale = scale_of_counts(law, price, histograms=histograms, units_changed=units_changed)
     if not 0.0 < scale <= LARGEST_SCALE:
         raise _too_little(price)
-    if law == "discrete-gaussian" and scale < DISCRETE_SIGMA_AT_LEAST:
-        raise GuaranteeError(
-            "integer noise this small is not covered by the proof of its privacy",
-            remedy="Ask for a smaller epsilon or delta",
-        )
+    if law == "discrete-gaussian":
+        scale = max(scale, DISCRETE_SIGMA_AT_LEAST)  # less is not covered by the proof of its privacy
     return CountNoise(law=law, scale=scale)
 
 
@@ -275,19 +272,19 @@ def _approximate(
     return chosen.mechanism, chosen.reason
 
 
-def refuse_few_rows(calibration: LearningCalibration, rows: float, *, paid: Event | None) -> None:
+def refuse_few_rows(request: Request, octaves: CountNoise | None, rows: float, *, paid: Event | None) -> None:
     """Stop where noise would hide the columns, from a public number of rows or one that was paid for."""
-    if calibration.octaves is None:
+    if octaves is None:
         return
-    schema, unit = calibration.request.rules.schema, calibration.request.rules.unit
+    schema, unit = request.rules.schema, request.rules.unit
     columns, people = len(schema.unbounded), "rows" if unit is None else f"values of {unit!r}"
-    needed = math.ceil(rows_needed(calibration.octaves, columns))
+    needed = math.ceil(rows_needed(octaves, columns))
     if rows >= needed:
         return
     remedy = (
         "Give public bounds for some or all columns, a larger epsilon, or a larger share, Adaptive(bounds=…)"
     )
-    fewer = _columns_within(calibration.octaves, columns, rows)
+    fewer = _columns_within(octaves, columns, rows)
     remedy += f": so many {people} are enough for {fewer} open columns" if fewer else ""
     if paid is not None:
         remedy += ". Where the number of rows is public, Rows(expected=…) makes such a refusal free"
@@ -347,7 +344,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         measured += answer.published
         public_rows = answer.public_rows
         rows = _rows(measured, public_rows)
-        refuse_few_rows(calibration, rows, paid=calibration.charges[0])
+        refuse_few_rows(request, calibration.octaves, rows, paid=calibration.charges[0])
     schema = _with_levels(rules.schema, measured)
     if calibration.bins is not None:
         bounds = _coarse_bounds(calibration, measured)

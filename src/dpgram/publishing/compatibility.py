@@ -66,13 +66,13 @@ def _clashes() -> Iterator[Clash]:
         "partial sums",
         ADAPTIVE,
         "each site reads its rows once, and an adaptive release reads them several times",
-        "Publish with adaptive=False",
+        "Publish with adaptive=False (--no-adaptive)",
     )
     yield Clash(
         "a stream",
         ADAPTIVE,
         "a stream can be read only once, and an adaptive release reads it several times",
-        "Give a table, a file or a data set, or publish with adaptive=False",
+        "Give a table, a file or a data set, or publish with adaptive=False (--no-adaptive)",
     )
     yield Clash(
         "partial sums",

@@ -19,6 +19,7 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing._adaptive import AdaptiveCalibration, adapt, adaptive_family, calibrate_adaptive
 from dpgram.publishing._journal import interrupted_before
@@ -30,6 +31,7 @@ from dpgram.publishing._learning import (
     learnt_terms,
     refuse_few_rows,
 )
+from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
 from dpgram.publishing.request import (
     Asked,
@@ -92,8 +94,10 @@ def publish(
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
     `ledger` is charged before noise is drawn; without one nothing keeps count of what was spent. `rows` says
-    who is protected and how rows count: see `Rows`. `adaptive=True` learns, with shares of the budget, the
-    bounds and levels that the schema leaves open; `Adaptive` sets the shares (docs/how-to/no-bounds.md).
+    who is protected and how rows count: see `Rows`. `adaptive=True` spends shares of the
+    budget on histograms and a rough matrix, by which the matrix is measured where noise hides least, and on
+    the bounds and levels that the schema leaves open; `Adaptive` sets the shares. `adaptive=False` draws one
+    matrix of the columns as declared (docs/explanation/how-it-works.md, docs/how-to/no-bounds.md).
     `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
     name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
     `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `engine` says where
@@ -219,12 +223,11 @@ def published(
     family = adaptive_family(request, currency)
     if family is not None:
         adaptive = calibrate_adaptive(request, family)
+        _refuse_expected(request, adaptive.octaves)
         program, price = order.adaptive(adaptive), adaptive.price
     elif request.split:
         calibration = calibrate_learning(request, currency)
-        if request.expected is not None:
-            # Units are never more than rows: too few rows are too few units as well.
-            refuse_few_rows(calibration, float(request.expected), paid=None)
+        _refuse_expected(request, calibration.octaves)
         program, price = order.learning(calibration), calibration.price
     else:
         terms = matrix_terms(request, currency)
@@ -242,7 +245,7 @@ def published(
     with publication(
         program,
         data=data,
-        engine=engine,
+        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell),
         entropy=entropy,
         adjacency=request.adjacency,
         price=price,
@@ -250,6 +253,12 @@ def published(
         progress=progress,
     ) as releases:
         yield releases
+
+
+def _refuse_expected(request: Request, octaves: CountNoise | None) -> None:
+    """Units are never more than rows: too few rows are too few units as well."""
+    if request.expected is not None:
+        refuse_few_rows(request, octaves, float(request.expected), paid=None)
 
 
 def interrupted(request: Request, ledger: Ledger) -> bool:
@@ -301,9 +310,7 @@ class _Order:
 
         def before(work: Pass, sums: Sums) -> None:
             rows = work.rows_read(sums)
-            if self.request.adjacency.name == "replace-one":
-                units = self.request.rules.unit is not None
-                refuse_few_rows(calibration, float(work.units_read(sums) if units else rows), paid=None)
+            self._refuse_public(work, sums, calibration.octaves)
             name = calibration.mechanism.name
             self._refuse_too_many(name, calibration.rows_at_most, rows)
             self._warn_of_delta(work, sums)
@@ -345,6 +352,7 @@ class _Order:
         """Histograms, a rough matrix, and the matrix in coordinates that follow from them."""
 
         def before(work: Pass, sums: Sums) -> None:
+            self._refuse_public(work, sums, calibration.octaves)
             self._warn_of_delta(work, sums)
             if self.report is not None:
                 # Before the charge: a report that fails must not cost a release that was paid for.
@@ -379,6 +387,13 @@ class _Order:
             for (one, level), found in zip(self._parts(terms), sums, strict=False):
                 self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
         return releases
+
+    def _refuse_public(self, work: Pass, sums: Sums, octaves: CountNoise | None) -> None:
+        """Under replace-one the number of rows, or units, is public: too few of them cost nothing."""
+        if self.request.adjacency.name == "replace-one":
+            units = self.request.rules.unit is not None
+            rows = work.units_read(sums) if units else work.rows_read(sums)
+            refuse_few_rows(self.request, octaves, float(rows), paid=None)
 
     def _parts(self, terms: Sequence[ReleaseTerms]) -> list[tuple[ReleaseTerms, str | None]]:
         """Every release: a block, and in it a group."""

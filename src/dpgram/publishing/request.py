@@ -169,7 +169,7 @@ def requested(
         adjacency=adjacency_named(adjacency),
         rules=rules,
         radius=rows.radius,
-        split=_needed(budget_split(rules.schema, adaptive), as_mechanism(mechanism), rows),
+        split=budget_split(rules.schema, adaptive, one_matrix=_one_matrix(as_mechanism(mechanism), rows)),
         mechanism=as_mechanism(mechanism),
         expected=expected,
         note=note,
@@ -181,10 +181,10 @@ def requested(
     return request
 
 
-def _needed(split: BudgetSplit, mechanism: Mechanism | Auto, rows: Rows) -> BudgetSplit:
+def _one_matrix(mechanism: Mechanism | Auto, rows: Rows) -> bool:
     """Sampled matrices, and rows clipped at a public radius, are measured once and as they are."""
     capable = not mechanism.semidefinite if isinstance(mechanism, Auto) else mechanism.adaptive
-    return split if capable and rows.radius is None else split.learnt_alone
+    return not capable or rows.radius is not None
 
 
 def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guarantee, int | None]:

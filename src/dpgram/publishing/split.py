@@ -103,8 +103,11 @@ class PartShares:
 _NOTHING: Final = Adaptive(bounds=0.0, levels=0.0, histograms=0.0, first=0.0, clip=0.0, loss_at_most=1.0)
 
 
-def budget_split(schema: Schema, adaptive: bool | Adaptive) -> BudgetSplit:
-    """The shares that are needed; refuses a schema that leaves something open without a share to learn it."""
+def budget_split(schema: Schema, adaptive: bool | Adaptive, *, one_matrix: bool = False) -> BudgetSplit:
+    """The shares that are needed; refuses a schema that leaves something open without a share to learn it.
+
+    Where one matrix is measured, as it is, only what the schema leaves open takes a share.
+    """
     if not isinstance(adaptive, bool | Adaptive):
         raise GuaranteeError(
             "adaptive says what is measured before the matrix",
@@ -130,7 +133,7 @@ def budget_split(schema: Schema, adaptive: bool | Adaptive) -> BudgetSplit:
     histograms, first, clip = (
         _share(name, getattr(shares, name)) for name in ("histograms", "first", "clip")
     )
-    if (first or clip or schema.unbounded) and not histograms and shares is not _NOTHING:
+    if not one_matrix and (first or clip or schema.unbounded) and not histograms:
         raise GuaranteeError(
             "a first matrix, counts of the clip and learnt bounds need histograms, which say how columns are "
             "scaled",
@@ -149,6 +152,8 @@ def budget_split(schema: Schema, adaptive: bool | Adaptive) -> BudgetSplit:
         clip=clip,
         loss_at_most=float(shares.loss_at_most),
     )
+    if one_matrix:
+        asked = asked.learnt_alone
     if asked.total > MOST_SHARE:
         raise GuaranteeError(
             "too little of the budget would be left for the matrix",

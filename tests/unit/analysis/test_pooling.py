@@ -14,6 +14,8 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.pooling import average, compare, pool, union
 from dpgram.analysis.regress import regress
 from dpgram.errors import AnalysisError
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.schema import Schema, numeric
 
 SCHEMA = insurance_schema()
@@ -71,10 +73,10 @@ def test_comparison_finds_a_difference_and_only_that() -> None:
     assert different.difference.p_values()[ages] < 1e-4
     low, high = different.difference.conf_int()[ages]
     assert low < -300 < high
-    assert different.joint.p_value < 1e-4
+    assert different.joint.pvalue < 1e-4
     assert "difference" in str(different)
     same = compare(site(0), site(1), "charges", ON)
-    assert same.joint.p_value > 0.01
+    assert same.joint.pvalue > 0.01
 
 
 def test_union_is_the_release_of_all_rows() -> None:
@@ -121,3 +123,19 @@ def test_only_one_schema() -> None:
         pool([site(0), other], "charges", ["age"])
     with pytest.raises(AnalysisError, match="no releases"):
         union([])
+
+
+def test_matrices_in_different_coordinates_are_not_added() -> None:
+    table = insurance(4000, 1)
+    half = {name: column[:2000] for name, column in table.items()}
+    asked = {"epsilon": 4.0, "delta": 1e-6, "progress": False}
+    first, second = (
+        publish_with(data, SCHEMA, entropy=SeededEntropy(seed), **asked)[0]
+        for seed, data in enumerate([table, half])
+    )
+    assert first.coordinates != second.coordinates
+    for add in (union, average):
+        with pytest.raises(AnalysisError, match="different coordinates"):
+            add([first, second])
+        assert add([first]).lift is not None
+    assert pool([first, second], "charges", ON).used == 2
