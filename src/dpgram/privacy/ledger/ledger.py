@@ -210,11 +210,11 @@ class Ledger:
         return self._left(self._balance(self._read()[1]))
 
     def history(self) -> tuple[Entry, ...]:
-        """Every charge, oldest first.
+        """Every charge, oldest first; that of an adaptive release comes in two parts.
 
         >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger, note="first")
         >>> [(entry.number, entry.note) for entry in ledger.history()]
-        [(1, 'first')]
+        [(1, 'first'), (2, 'first')]
         """
         return tuple(
             Entry(
@@ -325,7 +325,7 @@ class Ledger:
 
         >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
         >>> ledger.verify([release])
-        Verification(releases=1, entries=1, unclaimed=())
+        Verification(releases=1, entries=2, unclaimed=())
         """
         return verification(self._terms, self._read()[0], releases)
 
