@@ -153,7 +153,7 @@ def _adaptive(name: str) -> Finding:
     return Finding(
         what=f"adaptive release, {name}: ε = {setting.epsilon:g}, δ = {setting.delta:g}",
         figure=f"{ADAPTIVE_RUNS:,} runs: ε ≥ {found.epsilon_lower:.2f}, μ ≥ {found.mu_lower:.2f}; exact "
-        f"shifts of all stages are {told / promised:.4f} of the {'μ²' if setting.delta else 'ε'} promised",
+        f"shifts of all stages are {told / promised:.2%} of the {'μ²' if setting.delta else 'ε'} promised",
         holds=found.passes(setting.curve) and told <= promised * (1.0 + 1e-9),
     )
 

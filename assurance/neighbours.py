@@ -574,8 +574,8 @@ def _batch(asked: Setting, made: Sequence[Pair], found: Found, folder: Path) -> 
     for neighbours in made[:ALONE]:
         one, other = (sum_alone(asked, rows, folder) for rows in (neighbours.one, neighbours.other))
         measure(found, asked.relation, one, other, f"alone, {asked}: {neighbours}")
-        counted = [counts_alone(asked, rows, folder) for rows in (neighbours.one, neighbours.other)]
-        measure_histograms(found, asked.relation, *counted, f"histograms, {asked}: {neighbours}")
+        first, second = (counts_alone(asked, rows, folder) for rows in (neighbours.one, neighbours.other))
+        measure_histograms(found, asked.relation, first, second, f"histograms, {asked}: {neighbours}")
         found.pairs -= 1
         found.alone += 1
 
