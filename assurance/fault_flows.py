@@ -64,7 +64,7 @@ def _library(folder: Path) -> int:
         note="play",
         engine=LocalEngine(threads=1),
     )
-    release.save(folder / "new.json")
+    release.save(folder / "new.json", overwrite=True)
     return OK
 
 
@@ -93,7 +93,7 @@ def _learnt(folder: Path) -> int:
         adaptive=dpgram.Adaptive(bounds=0.3),
         engine=LocalEngine(threads=1),
     )
-    release.save(folder / "new.json")
+    release.save(folder / "new.json", overwrite=True)
     return OK
 
 

@@ -74,7 +74,7 @@ def course(publishes: int, folder: Path) -> Course:
         )
         times[number] = time.process_time() - started
         if number % 10 == 0:
-            release.save(folder / "soak.json")
+            release.save(folder / "soak.json", overwrite=True)
             assert dpgram.load(folder / "soak.json") == release
             receipts.append(release.receipt)
         memory[number] = process.memory_info().rss

@@ -286,7 +286,7 @@ class TestCommand:
         assert run([*words, "--figure", str(picture)]) == 2
 
     def test_a_spread_that_is_no_number(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1"]
+        words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1", "--delta", "0"]
         assert run([*words, "--spread", "age=wide"]) == 2
         assert "spread" in capsys.readouterr().err
 

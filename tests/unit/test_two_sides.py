@@ -146,7 +146,7 @@ def test_the_analyst_needs_nothing_but_the_base(folder: Path) -> None:
 
 
 RELEASE = "insurance-gaussian.dpgram.json"
-PUBLISH = ("people.parquet", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6")
+PUBLISH = ("people.parquet", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6", "--no-ledger")
 FREE: dict[str, tuple[str, ...]] = {
     "show": (RELEASE,),
     "regress": (RELEASE, "charges", "--on", "age,bmi", "--method", "lasso", "--json"),

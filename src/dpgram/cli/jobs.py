@@ -152,7 +152,8 @@ def _print_outcome(job: Job, outcome: Outcome) -> None:
     if job.ledger is not None:
         from dpgram.privacy.ledger import Ledger
 
-        say(str(Ledger.open(job.ledger).left()))
+        book = Ledger.open(job.ledger)
+        say(f"{book.name}: {book.left_after(outcome.releases[0].receipts)}")
 
 
 def _review_as_json(review: Review) -> dict[str, object]:
