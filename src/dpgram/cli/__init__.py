@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from dpgram.cli import analyse, audit, curate, demo, federate, jobs, ledger, pages, plan, sign
-from dpgram.cli.console import JsonFlag, print_json, say
+from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
 from dpgram.job.words import as_flag, reworded
@@ -20,8 +20,6 @@ from dpgram.job.words import as_flag, reworded
 __all__ = ["JsonFlag", "app", "main", "print_json", "run", "say"]
 
 USER_ERROR: Final = 2
-WIDTH: Final = 80
-"""Columns of a terminal that nobody has widened."""
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells expect."""
 

@@ -22,6 +22,7 @@ from dpgram.cli.console import (
     print_table,
     require_writable,
     say,
+    say_folded,
     split_names,
 )
 from dpgram.cli.federate import PassphraseFile, read_from
@@ -180,7 +181,9 @@ def print_check(found: Check) -> None:
     longest = "to be learnt" if found.radius is None else f"{found.radius:.4g}"
     say(f"\n{found.encoded_columns} encoded columns, row radius {longest}; read in {found.seconds:.2f} s")
     if found.price is not None:
-        say(f"publish would use {found.price.mechanism} ({found.price.reason}); charge: {found.price.charge}")
+        say_folded(
+            f"publish would use {found.price.mechanism} ({found.price.reason}); charge: {found.price.charge}"
+        )
     say("\nFor the curator only (exact counts, not private):")
     for name, each in found.counts.items():
         if name != "all":
@@ -354,7 +357,7 @@ def publish(
         say("")
     say(f"wrote {comma_separated(saved)}")
     if book is not None:
-        say(f"{book.name}: {book.left_after(releases[0].receipts)}")
+        say_folded(f"{book.name}: {book.left_after(releases[0].receipts)}")
 
 
 def given_delta(delta: float | None) -> float:

@@ -16,6 +16,7 @@ from dpgram.cli.console import (
     print_json,
     require_writable,
     say,
+    say_folded,
 )
 from dpgram.errors import DpgramError
 
@@ -75,7 +76,7 @@ def create(
     if as_json:
         print_json({"path": str(ledger), **_terms(made)})
     else:
-        say(f"created {ledger}: {made.left()}")
+        say_folded(f"created {ledger}: {made.left()}")
 
 
 @app.command()
@@ -100,7 +101,7 @@ def show(ledger: LedgerFile, verbose: Verbose = False, as_json: JsonFlag = False
     if verbose:
         say(left.exact)
     for line in lines:
-        say(str(line) if verbose else line.plain)
+        say_folded(str(line) if verbose else line.plain)
     if not lines:
         say("no charges yet")
 
@@ -119,7 +120,7 @@ def left(ledger: LedgerFile, verbose: Verbose = False, as_json: JsonFlag = False
     if as_json:
         print_json(_left(rest))
         return
-    say(str(rest))
+    say_folded(str(rest))
     if verbose:
         say(rest.exact)
 
@@ -180,7 +181,7 @@ def plan_releases(
         found = {"releases": count, "each_epsilon": epsilons[0], "total_epsilon": epsilons[1], "delta": delta}
         print_json(found)
     else:
-        say(answer)
+        say_folded(answer)
 
 
 def _how_many(releases: int | None, per_year: int | None, years: int | None) -> int:
