@@ -2,6 +2,7 @@
 
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.inference import Inference, JointTest
+from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
 from dpgram.analysis.plots import coefficient_plot, component_plot, correlation_plot
@@ -10,12 +11,15 @@ from dpgram.analysis.regress import regress
 from dpgram.analysis.results import Regression
 
 __all__ = [
+    "AndersonRubin",
     "Comparison",
     "Components",
     "Correlation",
     "Correlations",
     "EncodedNoise",
+    "FirstStage",
     "Inference",
+    "InstrumentalVariables",
     "JointTest",
     "Moments",
     "Pooled",
@@ -26,6 +30,7 @@ __all__ = [
     "component_plot",
     "correlation_plot",
     "correlations",
+    "iv",
     "partial_correlation",
     "pca",
     "pool",

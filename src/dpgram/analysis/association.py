@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import MOVED_CAUTION, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
-from dpgram.analysis.forms import Residuals, residuals
+from dpgram.analysis.forms import Residuals, in_noise_coordinates, residuals
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
@@ -328,7 +328,7 @@ def correlations(
     noise = _noise_quadratic(moments, units, found.inflation)
     degrees = degrees_of_freedom(moments, 1) if kind == "population" else None
     means = np.zeros(schema.width)
-    means[places] = axes.T @ moments.consistent_gram @ constant / (moments.rows or 1.0)
+    means[places] = _means(moments, axes)
     skewness = two_valued_skewness(moments, means)[places]
     variance = _variance_at(rho, noise, skewness[:, None], skewness[None, :], degrees)
     np.fill_diagonal(variance, np.where(clear, 0.0, np.nan))
@@ -409,13 +409,18 @@ def partial_correlation(
 
 
 def _own_skewness(moments: Moments, names: Iterable[str]) -> tuple[float | None, float | None]:
-    constant = moments.constant_vector()
-    if constant is None or not moments.rows:
-        return None, None
-    means = moments.consistent_gram @ constant / moments.weights / moments.rows
-    found = two_valued_skewness(moments, means)
+    found = two_valued_skewness(moments, _means(moments, np.diag(1.0 / moments.weights)))
     left, right = (found[moments.schema.indices(name)[0]] for name in names)
     return (None if math.isnan(left) else float(left), None if math.isnan(right) else float(right))
+
+
+def _means(moments: Moments, vectors: Matrix) -> Vector:
+    """The noisy mean of each function of the row."""
+    constant = moments.constant_vector()
+    if constant is None or not moments.rows:
+        return np.zeros(vectors.shape[1])
+    toward = moments.consistent_gram @ in_noise_coordinates(moments, constant)
+    return np.asarray(in_noise_coordinates(moments, vectors).T @ toward / moments.rows)
 
 
 def _places(moments: Moments, on: Sequence[str] | None) -> list[int]:

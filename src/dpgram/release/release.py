@@ -24,6 +24,7 @@ from dpgram.files import write_whole
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation, Correlations
     from dpgram.analysis.estimand import Kind
+    from dpgram.analysis.iv import InstrumentalVariables, IVMethod
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
@@ -149,6 +150,29 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         from dpgram.analysis.association import partial_correlation
 
         return partial_correlation(self, left, right, given, kind=kind)
+
+    def iv(
+        self,
+        target: str,
+        endogenous: str | Sequence[str],
+        instruments: str | Sequence[str],
+        controls: Sequence[str] = (),
+        *,
+        method: IVMethod = "2sls",
+        kind: Kind = "population",
+        reference: Mapping[str, str] | None = None,
+    ) -> InstrumentalVariables:
+        """`target` on `endogenous` columns and `controls` by instrumental variables: 2SLS or LIML.
+
+        >>> found = release.iv("charges", "age", "smoker")
+        >>> found.names
+        ('(intercept)', 'age')
+        """
+        from dpgram.analysis.iv import iv
+
+        return iv(
+            self, target, endogenous, instruments, controls, method=method, kind=kind, reference=reference
+        )
 
     def explore(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML file in which anybody can ask this release questions; no server, no network.

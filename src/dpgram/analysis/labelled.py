@@ -1,0 +1,141 @@
+"""Numbers with names: a vector that is a mapping, a matrix that knows its rows; both are arrays for numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from dpgram.analysis._frames import Frame
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+MOST_SHOWN = 24
+"""Rows and columns of a matrix that `repr` shows: about one screen."""
+
+
+@final
+class LabelledVector(Mapping[str, float]):
+    """Name → number, in order. `np.asarray` gives the numbers alone.
+
+    >>> import numpy as np
+    >>> params = release.iv("charges", "age", "smoker").params
+    >>> round(params["age"], 1), np.asarray(params).round(1)
+    (-2950.5, array([153486.2,  -2950.5]))
+    """
+
+    __slots__ = ("_numbers", "_places")
+
+    def __init__(self, names: tuple[str, ...], numbers: Vector) -> None:
+        self._places = {name: i for i, name in enumerate(names)}
+        self._numbers = np.array(numbers, dtype=np.float64)
+        self._numbers.flags.writeable = False
+
+    def __getitem__(self, name: str) -> float:
+        return float(self._numbers[self._places[name]])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self._numbers, dtype=dtype, copy=copy)
+
+    def to_frame(self) -> Frame:
+        """A frame of names and numbers.
+
+        >>> release.iv("charges", "age", "smoker").params.to_frame().columns
+        ['name', 'value']
+        """
+        from dpgram.analysis._frames import frame_of
+
+        return frame_of({"name": list(self), "value": self._numbers.tolist()}, numbers=["value"])
+
+    def __repr__(self) -> str:
+        return _table(tuple(self), ("",), [[value] for value in self._numbers.tolist()])
+
+    def _repr_html_(self) -> str:
+        return _html(tuple(self), (), [[value] for value in self._numbers.tolist()])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LabelledMatrix:
+    """A square table of numbers whose rows and columns have the same names.
+
+    >>> found = release.iv("charges", "age", "smoker")
+    >>> bool(found.cov_params()["age", "age"] ** 0.5 == found.bse["age"])
+    True
+    """
+
+    names: tuple[str, ...]
+    values: Matrix
+
+    def __getitem__(self, pair: tuple[str, str]) -> float:
+        row, column = pair
+        return float(self.values[self.names.index(row), self.names.index(column)])
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.names), len(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def to_frame(self) -> Frame:
+        """A frame with the names in its first column.
+
+        >>> release.iv("charges", "age", "smoker").cov_params().to_frame().columns
+        ['name', '(intercept)', 'age']
+        """
+        from dpgram.analysis._frames import frame_of
+
+        columns = {name: self.values[:, i].tolist() for i, name in enumerate(self.names)}
+        return frame_of({"name": list(self.names), **columns}, numbers=self.names)
+
+    def __repr__(self) -> str:
+        shown = self.names[:MOST_SHOWN]
+        text = _table(shown, shown, self.values[: len(shown), : len(shown)].tolist())
+        more = len(self.names) - len(shown)
+        return f"{text}\n… and {more} more rows and columns" if more else text
+
+    def _repr_html_(self) -> str:
+        return _html(self.names, self.names, self.values.tolist())
+
+
+def _cell(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.5g}"
+
+
+def _table(names: tuple[str, ...], header: tuple[str, ...], rows: list[list[float]]) -> str:
+    cells = [["", *header], *([name, *map(_cell, row)] for name, row in zip(names, rows, strict=True))]
+    if not any(header):
+        cells = cells[1:]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
+        for first, *rest in cells
+    )
+
+
+def _html(names: tuple[str, ...], header: tuple[str, ...], rows: list[list[float]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *header)) if header else ""
+    body = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        + "".join(f"<td>{_cell(value)}</td>" for value in row)
+        + "</tr>"
+        for name, row in zip(names, rows, strict=True)
+    )
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
