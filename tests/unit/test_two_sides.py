@@ -160,6 +160,7 @@ FREE: dict[str, tuple[str, ...]] = {
     ),
     "diff": ("job.toml", "job.toml"),
     "ledger create": ("new.ledger", "--name", "new", "--epsilon", "1", "--delta", "1e-6"),
+    "ledger plan": ("--releases", "4", "--total-epsilon", "2"),
     "ledger show": ("new.ledger",),
     "ledger left": ("new.ledger",),
     "ledger verify": ("visits.sqlite", "visits-1.dpgram.json", "visits-2.dpgram.json"),

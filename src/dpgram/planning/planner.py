@@ -116,9 +116,9 @@ class Plan:
         >>> asked = ["gaussian", "matrix-laplace"]
         >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
         >>> print(forecast.table())
-        mechanism       noise  SE ratio  worst  rows needed  at 2ε  ½ columns  bounds 20%  verdict
-        matrix-laplace   2.45      1.14   1.23         1869   1.04       1.05        1.21     good
-        gaussian         4.22      1.37   1.58         5568   1.12        1.2        1.44   usable
+        mechanism       noise  SE ×  worst  rows    2ε  ½ col.  bounds  verdict
+        matrix-laplace   2.45  1.14   1.23  1869  1.04    1.05    1.21     good
+        gaussian         4.22  1.37   1.58  5568  1.12     1.2    1.44   usable
         """
         rows = table_rows(self)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -237,8 +237,8 @@ def plan(
     >>> forecast.recommended.mechanism, forecast.recommended.verdict
     ('matrix-laplace', 'good')
     >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), ledger=ledger)
-    >>> forecast.recommended.mechanism, forecast.left_out["matrix-laplace"]
-    ('gaussian', 'the ledger would charge 17 times as much for it as for gaussian')
+    >>> forecast.recommended.mechanism, "matrix-laplace" in forecast.left_out
+    ('gaussian', True)
     """
     check_rows(rows)
     count = _whole("the expected number of rows", rows.expected)

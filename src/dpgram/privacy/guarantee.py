@@ -167,7 +167,7 @@ def pure_rho_at_least(epsilon: float) -> float:
 
 def as_number(what: str, value: object) -> float:
     """A privacy parameter that a person gave: refuses texts, flags and whatever else is no number."""
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if not isinstance(value, bool) and isinstance(value, Real):
         return float(value)
     usual = {"delta": "1e-6"}.get(what, "1.0")
     remedy = f"Give {what}={usual}, say"

@@ -36,7 +36,7 @@ from dpgram.privacy.accountant import (
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma, discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import Ledger, budget_for, release_for
 from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.ledger.history import ledger_history
 from dpgram.privacy.receipt import Receipt
@@ -643,3 +643,38 @@ def test_eight_threads_share_one_object(ledger: Ledger) -> None:
     assert len(receipts) == math.floor(ledger.total / price(event, "mu2").amount)
     assert sorted(receipt.entry for receipt in receipts) == list(range(1, len(receipts) + 1))
     assert ledger.verify(receipts).unclaimed == ()
+
+
+class TestCalculator:
+    @pytest.mark.parametrize(
+        ("releases", "epsilon", "delta"), [(1, 1.0, 1e-6), (12, 0.5, 1e-7), (60, 0.3, 1e-6)]
+    )
+    def test_the_budget_pays_for_all_and_no_more(
+        self, tmp_path: Path, releases: int, epsilon: float, delta: float
+    ) -> None:
+        total = budget_for(releases, epsilon=epsilon, delta=delta)
+        event = GaussianEvent(discrete_mu_at_most(epsilon, delta))
+        for name, share, paid in (("enough", 1.0, releases), ("less", 0.998, releases - 1)):
+            ledger = Ledger.create(
+                tmp_path / name, name=name, epsilon=share * total.epsilon, delta=total.delta
+            )
+            for _ in range(paid):
+                pay(ledger, event)
+            with pytest.raises(BudgetExceeded):
+                pay(ledger, event)
+
+    def test_each_release_fits_so_many_times(self, tmp_path: Path) -> None:
+        each = release_for(12, epsilon=3.0, delta=1e-6)
+        ledger = Ledger.create(tmp_path / "a", name="a", epsilon=3.0, delta=1e-6)
+        for _ in range(12):
+            pay(ledger, GaussianEvent(discrete_mu_at_most(each.epsilon, each.delta)))
+        assert ledger.left().amount < ledger.total / 100
+
+    def test_pure_releases_add_up(self) -> None:
+        assert budget_for(3, epsilon=0.1, delta=0) == Guarantee(0.3)
+        assert release_for(3, epsilon=0.3, delta=0) == Guarantee(0.1)
+
+    @pytest.mark.parametrize("releases", [0, -1, 2.5, True, "3", 10**7])
+    def test_releases_are_counted(self, releases: object) -> None:
+        with pytest.raises(GuaranteeError, match="whole number"):
+            budget_for(releases, epsilon=1.0, delta=1e-6)  # type: ignore[arg-type]

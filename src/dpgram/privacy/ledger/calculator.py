@@ -63,8 +63,9 @@ def _least(start: float, delta: float, needed: Fraction) -> Guarantee:
 
 
 def _count(releases: object) -> int:
-    if isinstance(releases, bool) or not isinstance(releases, Integral) or not 1 <= releases <= 1_000_000:
+    whole = not isinstance(releases, bool) and isinstance(releases, Integral)
+    if not whole or not 1 <= int(str(releases)) <= 1_000_000:
         raise GuaranteeError(
             "the number of releases must be a whole number", got=repr(releases), limit="1 to 1,000,000"
         )
-    return int(releases)
+    return int(str(releases))
