@@ -289,7 +289,7 @@ def part_covariance(tables: int) -> Iterator[str]:
                 progress=False,
                 **chosen,
             )
-            found = release.covariance() - np.eye(COVARIANCE_WIDTH)
+            found = np.asarray(release.covariance()) - np.eye(COVARIANCE_WIDTH)
             errors[name].append(float(np.linalg.norm(found)))
     means = {name: float(np.mean(found)) for name, found in errors.items()}
     doubt = {name: float(np.std(found) / math.sqrt(tables)) for name, found in errors.items()}

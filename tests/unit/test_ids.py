@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 import sqlite3
 import tempfile
+import zipfile
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -539,3 +541,72 @@ def test_publish_reads_ids_of_every_kind() -> None:
         progress=False,
     )
     assert release.count() == pytest.approx(40, abs=10)
+
+
+class TestFilesOfOffices:
+    """Distinct ids stay distinct and equal ones equal in the formats that offices have."""
+
+    DISTINCT = ("Müller", "Möller", "Muller", "7", "07", "7.5", "1e16", "true", "2020-01-02")
+
+    def json_lines(self, folder: Path, cells: list[str]) -> Path:
+        """The cells as they stand, each the JSON of an id."""
+        path = folder / "ids.jsonl"
+        path.write_text("".join(f'{{"id": {cell}}}\n' for cell in cells), encoding="utf-8")
+        return path
+
+    def test_json_lines(self, tmp_path: Path) -> None:
+        assert read(self.json_lines(tmp_path, [json.dumps(one) for one in self.DISTINCT])) == [*self.DISTINCT]
+
+    def test_numbers_in_json_by_their_value(self, tmp_path: Path) -> None:
+        cells = ["7", "7.0", '"7"', '"7.0"', "7e0", "10000000000000000", "1e16", "true"]
+        assert read(self.json_lines(tmp_path, cells)) == ["7"] * 5 + [str(10**16)] * 2 + ["true"]
+
+    def test_digits_beyond_a_float_tell_persons_apart_in_json(self, tmp_path: Path) -> None:
+        cells = [
+            "123456789012345678901",
+            "123456789012345678902",
+            "0.12345678901234567891",
+            "0.12345678901234567892",
+        ]
+        assert len(set(read(self.json_lines(tmp_path, cells)))) == 4
+
+    def test_lines_that_are_no_json_have_no_id(self, tmp_path: Path) -> None:
+        path = self.json_lines(tmp_path, ['"a"', '"b"'])
+        path.write_bytes(path.read_bytes() + b'{"id": "\xff"}\nno json\n["id"]\n{"id": {"a": 1}}\n{}\n')
+        assert read(path) == ["a", "b", None, None, None, None, None]
+
+    @pytest.mark.parametrize("ending", [".dta", ".sav", ".xpt"])
+    def test_stata_spss_and_sas(self, ending: str, tmp_path: Path) -> None:
+        pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'office' is not installed")
+        write = {".dta": pyreadstat.write_dta, ".sav": pyreadstat.write_sav, ".xpt": pyreadstat.write_xport}
+        path = str(tmp_path / f"ids{ending}")
+        write[ending](pd.DataFrame({"id": [*self.DISTINCT, ""]}), path)
+        assert read(path) == [*self.DISTINCT, None]
+        write[ending](pd.DataFrame({"id": [7.0, 7.5, 2.0**53, np.nan]}), path)
+        assert read(path) == ["7", "7.5", str(2**53), None]
+
+    def test_workbooks(self, tmp_path: Path) -> None:
+        openpyxl = pytest.importorskip("openpyxl", reason="the extra 'test' is not installed")
+        book = openpyxl.Workbook()
+        cells = ["id", *self.DISTINCT, 7, 7.0, 7.5, True, dt.date(2020, 1, 2), None, "last"]
+        for cell in cells:
+            book.active.append([cell])
+        book.save(tmp_path / "ids.xlsx")
+        assert read(tmp_path / "ids.xlsx") == [
+            *self.DISTINCT, "7", "7", "7.5", "true", "2020-01-02", None, "last",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("name", ["ids.feather", "ids.csv.zst", "ids.csv.zip", "ids.tab"])
+    def test_other_files(self, name: str, tmp_path: Path) -> None:
+        path, table = tmp_path / name, pa.table({"id": self.DISTINCT})
+        text = "id\n" + "\n".join(self.DISTINCT) + "\n"
+        if name.endswith(".feather"):
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+        elif name.endswith(".zip"):
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("ids.csv", text)
+        else:
+            with pa.output_stream(str(path), compression="zstd" if name.endswith("zst") else None) as stream:
+                stream.write(text.encode())
+        assert read(path) == [*self.DISTINCT]

@@ -18,7 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpgram as dg
+from dpgram.analysis.pooling import union
+from dpgram.engines.federated import Partials, partial_gram
 from dpgram.engines.local import LocalEngine
+from dpgram.engines.partials import PartialsEngine
 from dpgram.errors import SchemaError, SourceError
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, ordinal
@@ -397,3 +400,41 @@ def test_a_release_records_the_rules(tmp_path: Path) -> None:
     column = dg.load(tmp_path / "r.dpgram.json").schema.column("x")
     assert column == schema.column("x")
     assert column.reading == Reading(decimal=",")
+
+
+def test_sites_may_write_their_tables_differently(tmp_path: Path) -> None:
+    """How cells are written is each site's own: sums and releases still go together."""
+    point = Schema(numeric("x", 0, 10), boolean("b"))
+    comma = Schema(
+        numeric("x", 0, 10, decimal=",", label="Wert"), boolean("b", true="ja", false="nein"), separator=";"
+    )
+    first = {"x": [1.5, 2.5] * 50, "b": [True, False] * 50}
+    second = {"x": ["3,5", "4,5"] * 50, "b": ["ja", "nein"] * 50}
+    whole = {"x": [1.5, 2.5] * 50 + [3.5, 4.5] * 50, "b": [True, False] * 100}
+    partial_gram(first, point).save(tmp_path / "first")
+    partial_gram(second, comma).save(tmp_path / "second")
+    both = Partials(files=[tmp_path / "first", tmp_path / "second"])
+    assert (
+        gram_by(PartialsEngine(), both, point).to_bytes() == gram_by(LocalEngine(), whole, point).to_bytes()
+    )
+    asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+    together = union([dg.publish(first, point, **asked), dg.publish(second, comma, **asked)])
+    assert together.schema.names == point.names
+
+
+def test_tables_of_dask_and_spark_are_read_by_the_rules() -> None:
+    dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
+    from dpgram.engines.dask import DaskEngine
+    from dpgram.engines.passes import gram_pass
+    from dpgram.engines.spark import _frame_batches
+    from dpgram.rows.encoder import Encoder
+
+    wanted = gram_by(LocalEngine(), tidy(), PLAIN, missing="midpoint")
+    frame = dd.from_pandas(pd.DataFrame(MESSY), npartitions=2)
+    found = gram_by(DaskEngine(scheduler="threads"), frame, RULES, missing="midpoint")
+    assert found.to_bytes() == wanted.to_bytes()
+    # What a task of Spark does with the batches that Spark sends it.
+    work = gram_pass(Encoder(RULES, missing="midpoint"))
+    outcome = work.sums(_frame_batches(work, iter(pa.table(MESSY).to_batches(max_chunksize=4))))
+    assert isinstance(outcome, tuple)
+    assert outcome[0].to_bytes() == wanted.to_bytes()

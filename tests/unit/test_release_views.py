@@ -81,7 +81,7 @@ class TestViews:
             atol=5e-3,
         )
         # The release itself states noise that is not there, and draws the covariance towards zero for it.
-        shrunk = release.covariance() / np.outer(units, units)
+        shrunk = np.asarray(release.covariance()) / np.outer(units, units)
         assert np.linalg.eigvalsh(shrunk)[0] >= -1e-12
         assert 0.5 < np.trace(shrunk) / np.trace(want / np.outer(units, units)) < 1.0
         quiet_correlation = correlations(quiet)

@@ -149,6 +149,7 @@ RELEASE = "insurance-gaussian.dpgram.json"
 PUBLISH = ("people.parquet", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6", "--no-ledger")
 FREE: dict[str, tuple[str, ...]] = {
     "show": (RELEASE,),
+    "codebook": (RELEASE,),
     "regress": (RELEASE, "charges", "--on", "age,bmi", "--method", "lasso", "--json"),
     "correlation": (RELEASE,),
     "pca": (RELEASE, "--components", "2"),

@@ -1,6 +1,9 @@
 """What analysts do with a release: post-processing only, never a row."""
 
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
+from dpgram.analysis.description import ColumnDescription, Description, Told, describe
+from dpgram.analysis.discriminant import Discriminant, discriminant
+from dpgram.analysis.effects import Effects, did, within
 from dpgram.analysis.inference import Inference, JointTest
 from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.moments import EncodedNoise, Moments
@@ -12,10 +15,14 @@ from dpgram.analysis.results import Regression
 
 __all__ = [
     "AndersonRubin",
+    "ColumnDescription",
     "Comparison",
     "Components",
     "Correlation",
     "Correlations",
+    "Description",
+    "Discriminant",
+    "Effects",
     "EncodedNoise",
     "FirstStage",
     "Inference",
@@ -24,16 +31,21 @@ __all__ = [
     "Moments",
     "Pooled",
     "Regression",
+    "Told",
     "average",
     "coefficient_plot",
     "compare",
     "component_plot",
     "correlation_plot",
     "correlations",
+    "describe",
+    "did",
+    "discriminant",
     "iv",
     "partial_correlation",
     "pca",
     "pool",
     "regress",
     "union",
+    "within",
 ]

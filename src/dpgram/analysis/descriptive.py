@@ -5,6 +5,7 @@ Post-processing of a release: it costs no privacy and never sees a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpgram.document.original_units import in_original_units, symmetric
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
+    from dpgram.analysis.labelled import LabelledMatrix
     from dpgram.analysis.moments import Moments
     from dpgram.document.document import Document
 
@@ -49,6 +51,33 @@ def covariance(release: Document) -> Matrix:
     scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
     scaled: Matrix = spread * np.outer(scale, scale)
     return scaled
+
+
+def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: bool) -> LabelledMatrix:
+    """`covariance`, or without `psd` the unbiased one, of the columns asked for, with their names."""
+    from dpgram.analysis.labelled import LabelledMatrix
+
+    whole = covariance(release) if psd else _unbiased_covariance(release)
+    schema, names = release.schema, release.columns[1:]
+    if isinstance(on, str):
+        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
+    places = range(len(names)) if on is None else [i - 1 for name in on for i in schema.indices(name)]
+    if -1 in places:
+        raise AnalysisError("the constant column has no covariances")
+    chosen = list(places)
+    return LabelledMatrix(tuple(names[i] for i in chosen), whole[np.ix_(chosen, chosen)])
+
+
+def _unbiased_covariance(release: Document) -> Matrix:
+    """Sums of squares and products around the means, over the number of rows, in original units."""
+    from dpgram.analysis.forms import residuals
+
+    _gram_with_rows(release)
+    moments = _moments(release)
+    constant = np.eye(release.schema.width)[:, :1]
+    found = residuals(moments, constant, np.eye(release.schema.width)[:, 1:])
+    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
+    return np.asarray(found.sums / (moments.rows or 1.0) * np.outer(scale, scale))
 
 
 def second_moments(release: Document) -> Matrix:

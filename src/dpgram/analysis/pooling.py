@@ -259,7 +259,7 @@ def _same_schema(releases: Sequence[Document | Moments]) -> list[Moments]:
     every = [Moments.of(release) for release in releases]
     if not every:
         raise AnalysisError("no releases were given")
-    if any(one.schema != every[0].schema for one in every):
+    if any(one.schema.as_counted() != every[0].schema.as_counted() for one in every):
         raise AnalysisError(
             "the releases have different schemas",
             remedy="Only matrices of the same columns and bounds can be combined",

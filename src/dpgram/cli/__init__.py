@@ -41,6 +41,7 @@ app = typer.Typer(
 app.command("run", rich_help_panel=CURATORS)(jobs.run)
 app.command("diff", rich_help_panel=CURATORS)(jobs.diff)
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
+app.command("codebook", rich_help_panel=CURATORS)(curate.codebook)
 app.command("check", rich_help_panel=CURATORS)(curate.check)
 app.command("plan", rich_help_panel=CURATORS)(plan.plan)
 app.command("gram", rich_help_panel=CURATORS)(federate.gram)

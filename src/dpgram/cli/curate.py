@@ -25,20 +25,26 @@ from dpgram.cli.console import (
     say_folded,
     split_names,
 )
+from dpgram.cli.databases import Query, asked_table
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
 from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Unit, UnitRows, Weight
 from dpgram.errors import DpgramError, ReleaseError, require_publish
 
 if TYPE_CHECKING:
-    from dpgram.publishing import Adaptive, Check, CuratorReport
+    from dpgram.publishing import Adaptive, Check, ColumnCheck, CuratorReport
     from dpgram.release import Release
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
 LEARNING: Final = "Learning what the schema leaves open"
+MUCH_IS_LOST: Final = 3
+"""Exit code of `check` where over 5% of a column's cells, or 20% of the rows, cannot be used."""
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, a folder or a glob.")]
+Data = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="A file, a folder or a glob; with --query a database, or env:NAME."),
+]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads for reading and adding up.", rich_help_panel=ADVANCED),
@@ -69,31 +75,61 @@ def schema(
         Path | None, typer.Option("--output", "-o", help="Where to write it; the screen by default.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    query: Query = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a starter schema for a table.
 
-    It holds names and types of the columns only, for you to fill in. No value is read: bounds and levels must
-    come from public knowledge.
+    It holds names and kinds of the columns and how they are written, for you to fill in; from Stata, SPSS and
+    SAS also labels and labelled codes. Kinds of text files are guessed from the first rows, and ids, dates
+    and free text are pointed out. No value, bound or level of the data is in it: these must come from public
+    knowledge.
 
     \b
-    Example:
+    Examples:
       dpgram schema insurance.parquet -o insurance.toml
+      dpgram schema survey.sav -o survey.toml
     """
     require_publish()
-    from dpgram.schema import starter_toml
+    from dpgram.publishing.starter import starter_schema
     from dpgram.sources import column_types
 
-    types = column_types(data)
+    table = asked_table([data], query)
+    starter = starter_schema(table)
+    types = column_types(table)
     if output is not None:
         require_writable(output, overwrite=overwrite)
-        output.write_text(starter_toml(types), encoding="utf-8")
+        output.write_text(starter, encoding="utf-8")
     if as_json:
         print_json({"columns": types, "output": None if output is None else str(output)})
     elif output is None:
-        say(starter_toml(types).rstrip("\n"))
+        say(starter.rstrip("\n"))
     else:
         say(f"wrote {output}: {len(types)} columns. Fill in bounds and levels from public knowledge")
+
+
+def codebook(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema (TOML) or a release file.")],
+    markdown: Annotated[bool, typer.Option("--markdown", help="Markdown instead of plain text.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what each column means.
+
+    Labels, bounds and where they come from, units, levels and how cells are written, as the schema says.
+
+    \b
+    Examples:
+      dpgram codebook insurance.toml
+      dpgram codebook insurance.dpgram.json --markdown > codebook.md
+    """
+    from dpgram.release import load
+    from dpgram.schema import Schema
+
+    declared = load(file).schema if file.suffix.lower() == ".json" else Schema.from_file(file)
+    if as_json:
+        print_json(declared.to_dict())
+    else:
+        say(declared.codebook("markdown" if markdown else "text").rstrip("\n"))
 
 
 def check(
@@ -106,6 +142,7 @@ def check(
         float | None, typer.Option(help="δ of the release to come; needed with --epsilon.")
     ] = None,
     ledger: LedgerOption = None,
+    query: Query = None,
     as_json: JsonFlag = False,
     unit: Unit = None,
     unit_rows: UnitRows = None,
@@ -124,7 +161,12 @@ def check(
     """Dry run: what a release would do to a table.
 
     Reads everything, spends and writes nothing. The counts are exact, hence sensitive: they are for you, not
-    for publication, and a schema that is changed because of them is no longer made of public facts alone.
+    for publication, and bounds or levels that are changed because of them are no longer public facts. How
+    cells are written may be mended: each column of which much is lost is named, with the likely cause and the
+    line for the schema.
+
+    The exit code is 3 where over 5% of a column's cells hold something that cannot be used, or over 20% of
+    the rows are dropped.
 
     \b
     Examples:
@@ -137,8 +179,9 @@ def check(
     from dpgram.rows import Rows
     from dpgram.schema import Schema
 
+    table = asked_table([data], query)
     found = dry_run(
-        data,
+        table,
         Schema.from_file(schema),
         epsilon=epsilon,
         delta=0.0 if epsilon is None else given_delta(delta),
@@ -156,7 +199,7 @@ def check(
         adaptive=adaptive,
         mechanism=mechanism,
         adjacency=adjacency,
-        engine=find_engine(engine, data, threads=threads),
+        engine=find_engine(engine, table, threads=threads),
         progress=False if as_json else None,
     )
     if as_json:
@@ -167,12 +210,20 @@ def check(
                 "encoded_columns": found.encoded_columns,
                 "radius": found.radius,
                 "price": None if found.price is None else asdict(found.price),
-                "curator_only": {"counts": counts.get("all", counts)},
+                "curator_only": {
+                    "counts": counts.get("all", counts),
+                    "columns": [_column_json(column) for column in found.table],
+                    "causes": [asdict(cause) for cause in found.causes],
+                    "warnings": list(found.warnings),
+                    "much_is_lost": found.much_is_lost,
+                },
                 "seconds": found.seconds,
             }
         )
-        return
-    print_check(found)
+    else:
+        print_check(found)
+    if found.much_is_lost:
+        raise typer.Exit(MUCH_IS_LOST)
 
 
 def print_check(found: Check) -> None:
@@ -189,6 +240,20 @@ def print_check(found: Check) -> None:
         if name != "all":
             say(f"\n{name}:")
         print_facts(_counts(each))
+    if found.losses is None:
+        say("\nnothing is said of columns: a stream can be read only once, and these sums have no rows")
+    else:
+        say("\n" + found.summary())
+    for warning in found.row_warnings:
+        say(f"! {warning}")
+    if found.much_is_lost:
+        say("\ndpgram: much of the table would be lost: mend the schema before you publish", err=True)
+
+
+def _column_json(column: ColumnCheck) -> dict[str, object]:
+    """Counts without the words that were lost: what goes to a file should hold no cell."""
+    words = {"lost_words", "numbers_outside"}
+    return {name: value for name, value in asdict(column).items() if name not in words}
 
 
 def publish(
@@ -211,6 +276,7 @@ def publish(
         str, typer.Option(help="A note for the ledger; it must not reveal anything about the data.")
     ] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    query: Query = None,
     as_json: JsonFlag = False,
     unit: Unit = None,
     unit_rows: UnitRows = None,
@@ -303,7 +369,11 @@ def publish(
     )  # a key that cannot be used is found before the charge
     book = None if ledger is None else Ledger.open(ledger)
     reports: list[CuratorReport] = []
-    table = read_from(data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file)
+    table: object = asked_table(data, query)
+    if query is None:
+        table = read_from(
+            data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file
+        )
     chosen = find_engine(engine, table, threads=threads)
     request = requested(
         declared,

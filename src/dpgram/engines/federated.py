@@ -51,14 +51,14 @@ def row_terms(work: Pass) -> dict[str, Any]:
     whole = Encoder(rules.schema, clip=encoders[0].clip, missing=rules.missing, strict=rules.strict)
     rule, by, weight = rules.unit_rule, rules.by, rules.weight
     return {
-        "schema": rules.schema.to_dict(),
-        "blocks": [{"schema": one.schema.to_dict(), "radius": one.radius} for one in encoders],
+        "schema": rules.schema.as_counted().to_dict(),
+        "blocks": [{"schema": one.schema.as_counted().to_dict(), "radius": one.radius} for one in encoders],
         "radius": whole.radius,
         "missing": rules.missing,
         "strict": rules.strict,
         "unit": rules.unit,
         "unit_rule": None if rule is None else {"counts": rule.counts, "rows_at_most": rule.rows_at_most},
-        "by": None if by is None else by.to_dict(),
+        "by": None if by is None else by.as_counted().to_dict(),
         "weight": None if weight is None else {"column": weight.column, "at_most": weight.at_most},
     }
 

@@ -33,7 +33,7 @@ class PrivateCovariance(UnsupervisedEstimator):
     def _take(self, release: Release, features: tuple[str, ...]) -> None:
         means = release.mean()
         self.location_ = np.array([means[name] for name in features])
-        self.covariance_ = release.covariance()
+        self.covariance_ = np.asarray(release.covariance())
         self.precision_ = np.asarray(np.linalg.pinv(self.covariance_, hermitian=True), dtype=np.float64)
 
     def mahalanobis(self, X: Any) -> Vector:

@@ -8,6 +8,8 @@ from dpgram import _when_used
 from dpgram.errors import require_publish
 
 if TYPE_CHECKING:
+    from dpgram.publishing.causes import Cause
+    from dpgram.publishing.column_checks import ColumnCheck
     from dpgram.publishing.dry_run import Check, check
     from dpgram.publishing.publisher import (
         CuratorReport,
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
     )
     from dpgram.publishing.request import LedgerLike, Options, requested
     from dpgram.publishing.split import Adaptive
+    from dpgram.publishing.starter import starter_schema
     from dpgram.publishing.terms import ReleaseTerms, terms_of
 
 __all__ = [
     "Adaptive",
+    "Cause",
     "Check",
+    "ColumnCheck",
     "CuratorReport",
     "LedgerLike",
     "Options",
@@ -35,17 +40,21 @@ __all__ = [
     "publish_with",
     "published",
     "requested",
+    "starter_schema",
     "terms_of",
 ]
 
 _fetch, __dir__ = _when_used(
     __name__,
     {
+        "dpgram.publishing.causes": "Cause",
+        "dpgram.publishing.column_checks": "ColumnCheck",
         "dpgram.publishing.dry_run": "Check check",
         "dpgram.publishing.publisher": "CuratorReport interrupted publish publish_each publish_with "
         "published",
         "dpgram.publishing.request": "LedgerLike Options requested",
         "dpgram.publishing.split": "Adaptive",
+        "dpgram.publishing.starter": "starter_schema",
         "dpgram.publishing.terms": "ReleaseTerms terms_of",
     },
 )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
 from dpgram.privacy.accountant import composed, describe
 from dpgram.publishing._learning import calibrate_learning
+from dpgram.publishing.causes import Cause
+from dpgram.publishing.column_checks import ColumnCheck
+from dpgram.publishing.losses import MOST_ROWS_LOST, Losses, losses_of
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import Asked, Request, check_rows, check_schema, open_ledger, requested
 from dpgram.publishing.terms import matrix_terms
@@ -55,6 +58,43 @@ class Check:
     price: Price | None
     """None where no epsilon was given."""
     seconds: float
+    losses: Losses | None = None
+    """What becomes of the cells of each column; None for a stream, which can be read only once."""
+
+    @property
+    def table(self) -> tuple[ColumnCheck, ...]:
+        """The cells of each column that is read, counted."""
+        return () if self.losses is None else self.losses.columns
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Guesses why cells are lost, each with the line for the schema."""
+        return () if self.losses is None else self.losses.causes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What would go wrong, in words; see `much_is_lost`."""
+        found = () if self.losses is None else self.losses.warnings
+        return (*self.row_warnings, *found)
+
+    @property
+    def row_warnings(self) -> tuple[str, ...]:
+        """Where no row can be used, or far fewer than there are."""
+        return tuple(_row_warnings(self.counts))
+
+    @property
+    def much_is_lost(self) -> bool:
+        """Whether to stop and think: over 5% of a column's cells or 20% of the rows cannot be used."""
+        return bool(self.row_warnings) or (self.losses is not None and self.losses.much)
+
+    def summary(self) -> str:
+        """All of it as text, for a screen: counts in per cent, a picture of each column, what to write.
+
+        >>> found = dg.check(table, schema)
+        >>> print(found.summary().splitlines()[0])
+        column      readable   missing  unreadable  unknown  below  above
+        """
+        return "" if self.losses is None else self.losses.summary()
 
 
 def check(
@@ -92,8 +132,9 @@ def check(
     encoders = [
         Encoder(one, clip=rows.radius, missing=rows.missing, strict=rows.strict) for one in known.in_blocks()
     ]
-    types = _types(data, chosen)
+    types = _types(data, chosen, schema)
     started = time.perf_counter()
+    losses = losses_of(data, chosen, rules)
     counts = _counted(data, chosen, replace(rules, schema=known), encoders, progress)
     return Check(
         columns=tuple((one.name, one.kind, types.get(one.name, "computed")) for one in schema.columns),
@@ -102,7 +143,18 @@ def check(
         counts=counts,
         price=price,
         seconds=time.perf_counter() - started,
+        losses=losses,
     )
+
+
+def _row_warnings(counts: Mapping[str, PolicyCounts]) -> Iterator[str]:
+    for name, each in counts.items():
+        where = "" if name == "all" else f" of {name}"
+        if each.rows_used == 0:
+            yield f"no row{where} can be used: a release would hold noise alone"
+        elif each.rows_used < (1.0 - MOST_ROWS_LOST) * each.rows_read:
+            share = 1.0 - each.rows_used / each.rows_read
+            yield f"{share:.1%} of the rows{where} are dropped"
 
 
 def _price(request: Request, ledger: LedgerLike | None) -> Price:
@@ -121,11 +173,11 @@ def _price(request: Request, ledger: LedgerLike | None) -> Price:
     return Price(mechanism=mechanism, reason=reason, charge=describe(event))
 
 
-def _types(data: object, engine: Engine) -> dict[str, str]:
+def _types(data: object, engine: Engine, schema: Schema) -> dict[str, str]:
     """Types of the data's columns, where this machine reads them."""
     from dpgram.sources import column_types, read_once
 
-    return {} if engine.name != "local" or read_once(data) else dict(column_types(data))
+    return {} if engine.name != "local" or read_once(data) else dict(column_types(data, schema.layout))
 
 
 def _counted(

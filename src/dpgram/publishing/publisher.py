@@ -28,6 +28,7 @@ from dpgram.publishing._learning import (
     learnt_terms,
     refuse_few_rows,
 )
+from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
 from dpgram.publishing.request import (
     Asked,
@@ -249,7 +250,7 @@ def published(
     with publication(
         program,
         data=data,
-        engine=engine,
+        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell),
         entropy=entropy,
         adjacency=request.adjacency,
         price=price,

@@ -23,8 +23,12 @@ from dpgram.files import write_whole
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation, Correlations
+    from dpgram.analysis.description import Description
+    from dpgram.analysis.discriminant import Discriminant, Link
+    from dpgram.analysis.effects import Effects
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.iv import InstrumentalVariables, IVMethod
+    from dpgram.analysis.labelled import LabelledMatrix
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
@@ -70,17 +74,19 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         return descriptive.mean(self)
 
-    def covariance(self) -> Matrix:
-        """The covariance in original units with the noise taken out as far as its law allows; `columns[1:]`.
+    def covariance(self, on: Sequence[str] | None = None, *, psd: bool = True) -> LabelledMatrix:
+        """The covariance of all columns (of those in `on`), in original units.
 
-        Least expected squared error, not unbiased: see `second_moments`. No negative eigenvalues.
+        Positive semidefinite, the noise taken out as far as its law allows: for factor analysis, structural
+        equations and simulation. Least expected squared error, not unbiased: see `second_moments`. With
+        `psd=False` the unbiased one, whose eigenvalues noise can make negative.
 
-        >>> release.columns[1:]
-        ('age', 'smoker=no', 'smoker=yes', 'charges')
-        >>> [round(float(variance) ** 0.5, 1) for variance in release.covariance().diagonal()]
-        [16.9, 0.4, 0.4, 5561.4]
+        >>> release.covariance(["age", "charges"])
+                    age    charges
+        age      284.57      29973
+        charges   29973  3.093e+07
         """
-        return descriptive.covariance(self)
+        return descriptive.labelled_covariance(self, on, psd=psd)
 
     def correlation(self, on: Sequence[str] | None = None, *, kind: Kind = "population") -> Correlations:
         """The correlations of all pairs of columns (of those in `on`), with intervals; NaN where noise hides.
@@ -150,6 +156,73 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         from dpgram.analysis.association import partial_correlation
 
         return partial_correlation(self, left, right, given, kind=kind)
+
+    def describe(
+        self, on: Sequence[str] | None = None, *, level: float = 0.95, kind: Kind = "population"
+    ) -> Description:
+        """The number of rows, and the mean, deviation and count of every column, with intervals.
+
+        >>> found = release.describe()
+        >>> print(found.rows, found["age"].mean, sep="; ")
+        20016 (19994 to 20038); 49.823 (49.587 to 50.06)
+        """
+        from dpgram.analysis.description import describe
+
+        return describe(self, on, level=level, kind=kind)
+
+    def discriminant(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        link: Link = "logit",
+        kind: Kind = "population",
+        reference: Mapping[str, str] | None = None,
+    ) -> Discriminant:
+        """Approximate logit or probit coefficients of a level or a yes/no column, by discriminant analysis.
+
+        >>> found = release.discriminant("smoker=yes", ["age", "charges"])
+        >>> {name: round(ratio[0], 2) for name, ratio in found.odds_ratios().items()}
+        {'age': 0.86, 'charges': 1.0}
+        """
+        from dpgram.analysis.discriminant import discriminant
+
+        return discriminant(self, target, on, link=link, kind=kind, reference=reference)
+
+    def within(
+        self, target: str, on: Sequence[str], group: str | Sequence[str], *, kind: Kind = "population"
+    ) -> Effects:
+        """Slopes of `target` on the columns `on` within the groups of categorical columns (fixed effects).
+
+        >>> round(release.within("charges", ["age"], "smoker").params["age"], 1)
+        125.4
+        """
+        from dpgram.analysis.effects import within
+
+        return within(self, target, on, group, kind=kind)
+
+    def did(
+        self,
+        target: str,
+        treated: str,
+        after: str,
+        controls: Sequence[str] = (),
+        *,
+        kind: Kind = "population",
+    ) -> Effects:
+        """Difference-in-differences: how much more `target` changed `after` for the `treated`.
+
+        >>> columns = [dg.boolean("treated"), dg.boolean("after"), dg.numeric("y", 0, 10)]
+        >>> schema = dg.Schema(*columns, dg.product("treated", "after"))
+        >>> rows = [(t, a, 3.0 + t - a + 2.0 * t * a) for t in (0, 1) for a in (0, 1)] * 2_000
+        >>> visits = dict(zip(["treated", "after", "y"], map(list, zip(*rows)), strict=True))
+        >>> found = dg.publish(visits, schema, epsilon=8, delta=1e-6).did("y", "treated", "after")
+        >>> print(found.summary().splitlines()[0])
+        Difference-in-differences of y: treated × after, from a private release
+        """
+        from dpgram.analysis.effects import did
+
+        return did(self, target, treated, after, controls, kind=kind)
 
     def iv(
         self,

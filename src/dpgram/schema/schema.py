@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Any, Final, Literal, Self, final
 
 from dpgram.errors import SchemaError
 from dpgram.schema.columns import (
@@ -247,6 +247,18 @@ class Schema:
             for names in self.blocks
         )
 
+    def as_counted(self) -> Schema:
+        """What decides how values are counted: without the rules for reading them, and without words.
+
+        Sites that write their tables differently count alike where this is equal.
+
+        >>> german = dg.Schema(dg.numeric("age", 18, 90, decimal=",", label="Alter"), separator=";")
+        >>> german.as_counted() == dg.Schema(dg.numeric("age", 18, 90))
+        True
+        """
+        columns = [column.as_counted() for column in self.columns]
+        return Schema(*columns, constant=self.constant, blocks=self.blocks)
+
     def _check_blocks(self) -> None:
         for names in self.blocks or ():
             known = {self.column(name).name for name in names}
@@ -324,10 +336,26 @@ class Schema:
             f"# The public row contract: bounds and levels come from public knowledge, not from the data.\n\
 constant = {json.dumps(self.constant)}\n"
         )
-        head += "".join(f"{name} = {_toml_value(value)}\n" for name, value in self.layout.to_dict().items())
+        head += "".join(f"{name} = {toml_value(value)}\n" for name, value in self.layout.to_dict().items())
         if self.blocks is not None:
-            head += f"blocks = {_toml_value([list(names) for names in self.blocks])}\n"
+            head += f"blocks = {toml_value([list(names) for names in self.blocks])}\n"
         return head + "".join(_toml_table(column.to_dict()) for column in self.columns)
+
+    def codebook(self, form: Literal["text", "markdown"] = "text") -> str:
+        """What each column is, for people: label, range, units, source of its bounds, how it is written.
+
+        >>> age = dg.numeric("age", 18, 90, label="Age", units="years", source="rules, §4")
+        >>> print(dg.Schema(age).codebook())
+        age: Age
+          kind: numeric
+          range: 18.0 to 90.0
+          units: years
+          source: rules, §4
+        <BLANKLINE>
+        """
+        from dpgram.schema.codebook import codebook
+
+        return codebook(self, form)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -448,13 +476,13 @@ def _column_from_dict(entry: object) -> Column:
 
 
 def _toml_table(form: Mapping[str, object]) -> str:
-    lines = "".join(f"{key} = {_toml_value(value)}\n" for key, value in form.items())
+    lines = "".join(f"{key} = {toml_value(value)}\n" for key, value in form.items())
     return f"\n[[columns]]\n{lines}"
 
 
-def _toml_value(value: object) -> str:
+def toml_value(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml_value, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     # JSON's quoting is TOML's; what no terminal shows is escaped too, so that a printed schema stays whole.
@@ -486,21 +514,20 @@ constant = true
 
 def starter_toml(column_types: Mapping[str, str]) -> str:
     """A TOML schema to fill in, from column names and Arrow type names only."""
-    parts = [_STARTER_HEAD]
-    for name, type_name in column_types.items():
-        word = re.match(r"[a-z_0-9]*", type_name)
-        starter = _starter(word.group() if word else "")
-        if starter is None:
-            parts.append(
-                f"\n# left out: {_toml_value(name)} (type {json.dumps(type_name)} is not supported)\n"
-            )
-            continue
-        kind, lines = starter
-        parts.append(
-            f"\n[[columns]]  # {json.dumps(type_name)} in the data\n"
-            f"kind = {_toml_value(kind)}\nname = {_toml_value(name)}\n{lines}"
-        )
-    return "".join(parts)
+    return _STARTER_HEAD + "".join(starter_table(name, type_name) for name, type_name in column_types.items())
+
+
+def starter_table(name: str, type_name: str) -> str:
+    """The part of a starter schema for one column, by its Arrow type."""
+    word = re.match(r"[a-z_0-9]*", type_name)
+    starter = _starter(word.group() if word else "")
+    if starter is None:
+        return f"\n# left out: {toml_value(name)} (type {json.dumps(type_name)} is not supported)\n"
+    kind, lines = starter
+    return (
+        f"\n[[columns]]  # {json.dumps(type_name)} in the data\n"
+        f"kind = {toml_value(kind)}\nname = {toml_value(name)}\n{lines}"
+    )
 
 
 def _starter(type_word: str) -> tuple[str, str] | None:

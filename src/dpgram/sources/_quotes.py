@@ -16,7 +16,7 @@ import numpy as np
 
 from dpgram.errors import SourceError
 from dpgram.schema.reading import FileLayout
-from dpgram.sources._bytes import BLOCK, BYTE_ORDER_MARK, open_bytes
+from dpgram.sources.text_bytes import BLOCK, BYTE_ORDER_MARK, open_bytes
 
 QUOTE = b'"'
 REMEDY = 'Write it again with a program that doubles each " inside a cell, or as Parquet.'

@@ -17,7 +17,13 @@ import pyarrow as pa
 from dpgram.errors import SourceError, require_publish
 from dpgram.schema.reading import AS_USUAL, FileLayout
 from dpgram.sources._arrow import StreamSource
-from dpgram.sources._bytes import (
+from dpgram.sources._polars_query import polars_failures, stream_polars_query
+from dpgram.sources._quotes import QUOTE, check_quotes
+from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
+from dpgram.sources.files import unreadable
+from dpgram.sources.ids import id_array, text_id
+from dpgram.sources.memory import polars_batch
+from dpgram.sources.text_bytes import (
     BLOCK,
     BYTE_ORDER_MARK,
     PACKED,
@@ -25,12 +31,6 @@ from dpgram.sources._bytes import (
     open_bytes,
     read_as_it_is,
 )
-from dpgram.sources._polars_query import polars_failures, stream_polars_query
-from dpgram.sources._quotes import QUOTE, check_quotes
-from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
-from dpgram.sources.files import unreadable
-from dpgram.sources.ids import id_array, text_id
-from dpgram.sources.memory import polars_batch
 
 if TYPE_CHECKING:
     import polars as pl

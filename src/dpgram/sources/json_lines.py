@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from dpgram.schema.reading import AS_USUAL, FileLayout
 from dpgram.sources._arrow import StreamSource
-from dpgram.sources._bytes import BYTE_ORDER_MARK, UNPACKING_FAILURES, open_bytes
 from dpgram.sources.base import Request, Source, attempt, guarded
 from dpgram.sources.files import unreadable
 from dpgram.sources.plain_columns import from_objects
+from dpgram.sources.text_bytes import BYTE_ORDER_MARK, UNPACKING_FAILURES, open_bytes
 
 FAILURES: Final = UNPACKING_FAILURES
 LINES_LOOKED_AT: Final = 1_000

@@ -114,6 +114,14 @@ def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.
     return without_codes(column, kind, reading) if reading else column
 
 
+def plain_texts(column: pa.Array) -> pa.Array:
+    """A column as it is, but for wrappings: no dictionary, no extension, and text that is UTF-8."""
+    plain = _plain(column, None, AS_WRITTEN)
+    while pa.types.is_dictionary(plain.type):
+        plain = _plain(plain.dictionary_decode(), None, AS_WRITTEN)
+    return _valid_utf8(plain) if _is_text(plain.type) else plain
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 

@@ -23,7 +23,10 @@ from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, at
 from dpgram.sources.plain_columns import from_objects
 
 Pair = tuple[Any, str]
-SCHEMES: Final = ("postgresql://", "postgres://")
+SQLITE: Final = "sqlite:///"
+SCHEMES: Final = ("postgresql://", "postgres://", SQLITE)
+SQLITE_BEGINS: Final = b"SQLite format 3\0"
+"""How every database file of SQLite begins: names such as clinic.db are DuckDB's as well."""
 CURSOR: Final = "dpgram_rows"
 """The name of the cursor on the server, and of the query in the statements around it."""
 FAILURES: Final = (Exception,)
@@ -35,8 +38,8 @@ def is_query(data: object) -> TypeGuard[Pair]:
     if not isinstance(data, tuple) or len(data) != 2:
         return False
     database = data[0]
-    if isinstance(database, str):
-        return database.startswith(SCHEMES)
+    if isinstance(database, str | Path):
+        return str(database).startswith(SCHEMES) or _is_sqlite(Path(database))
     duckdb = sys.modules.get("duckdb")
     foreign = duckdb is None or not isinstance(database, duckdb.DuckDBPyConnection)
     return foreign and callable(getattr(database, "cursor", None))
@@ -44,6 +47,7 @@ def is_query(data: object) -> TypeGuard[Pair]:
 
 def query_source(data: Pair, request: Request) -> Source:
     """The rows of a query; it runs anew for each pass."""
+    data = _with_file(data)
     _check(data)
     request.check(attempt(lambda: _names(data), FAILURES, _explain), "the result of the query")
     connected = _threadsafe(data)
@@ -63,6 +67,7 @@ def query_source(data: Pair, request: Request) -> Source:
 
 def query_types(data: Pair) -> dict[str, str]:
     """Names of the columns, with Arrow types where the driver tells them; the query gives no row."""
+    data = _with_file(data)
     _check(data)
 
     def read() -> dict[str, str]:
@@ -73,6 +78,28 @@ def query_types(data: Pair) -> dict[str, str]:
             return dict.fromkeys([column[0] for column in cursor.description], "unknown")
 
     return attempt(read, FAILURES, _explain)
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE_BEGINS)) == SQLITE_BEGINS
+    except OSError:
+        return False
+
+
+def _with_file(data: Pair) -> Pair:
+    """The pair with an open connection in place of the path or address of an SQLite file."""
+    database, query = data
+    if not isinstance(database, str | Path) or str(database).startswith(("postgresql://", "postgres://")):
+        return data
+    path = Path(str(database).removeprefix(SQLITE))
+    if not path.is_file():
+        raise SourceError("there is no database file at the given place", remedy="Check the path.")
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    return attempt(
+        lambda: sqlite3.connect(address, uri=True, check_same_thread=False), FAILURES, _explain
+    ), query
 
 
 def _names(data: Pair) -> list[str]:

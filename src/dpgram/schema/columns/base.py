@@ -150,6 +150,10 @@ class Column(ABC):
         del levels
         return False
 
+    def as_counted(self) -> Column:
+        """The same column without rules for reading its cells and without words about it."""
+        return self
+
     def reweighted(self, factor: float) -> Self:
         """The same column with its weight multiplied."""
         return cast("Self", replace(cast("Any", self), weight=self.weight * factor))
@@ -171,6 +175,11 @@ class SourceColumn(Column, ABC):
     @property
     @abstractmethod
     def encoding(self) -> SourceEncoding: ...
+
+    def as_counted(self) -> Self:
+        if not self.reading and self.about == UNDESCRIBED:
+            return self
+        return cast("Self", replace(cast("Any", self), reading=AS_WRITTEN, about=UNDESCRIBED))
 
     @property
     @abstractmethod

@@ -1,0 +1,304 @@
+"""Counts, means and deviations of the columns, each with its interval.
+
+With f a column as a function of the row, c the constant one and n = cᵀGc: the mean fᵀGc/n moves with the
+noise by rᵀNc/n, r = f − mean·c, and its sampling error is deviation/√n. The variance rᵀGr/(n − 1) moves by
+rᵀNr/n; of its sampling error second moments do not tell, so the interval of a deviation is for the table. The
+number of rows, and of rows with a level, are numbers of the table too: their only error is the noise.
+
+Where a number comes from is decided in `_row_count`, `_level_count` and `_centred`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dpgram.analysis.estimand import MOVED_CAUTION, Kind, difference_cautions
+from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
+from dpgram.analysis.inference import check_kind
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.normal_equations import too_noisy
+from dpgram.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from dpgram.analysis._frames import Frame
+    from dpgram.document.document import Document
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A number with its standard error and interval."""
+
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.5g} ({self.low:.5g} to {self.high:.5g})"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDescription:
+    """What a release tells about one encoded column, in original units."""
+
+    name: str
+    mean: Told
+    """Of a level or a truth value: its share."""
+    deviation: Told
+    count: Told | None
+    """The number of rows with this level, or with true; nothing for numbers."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """The number of rows and every column, with intervals."""
+
+    level: float
+    kind: Kind
+    rows: Told
+    columns: tuple[ColumnDescription, ...]
+    cautions: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> ColumnDescription:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise AnalysisError(
+            f"no column {name!r} here", limit=", ".join(column.name for column in self.columns[:20])
+        )
+
+    def to_frame(self) -> Frame:
+        """A frame with a row for each column.
+
+        >>> release.describe().to_frame().columns[:4]
+        ['name', 'mean', 'mean_low', 'mean_high']
+        """
+        from dpgram.analysis._frames import frame_of
+
+        found: dict[str, list[object]] = {"name": [column.name for column in self.columns]}
+        for field in ("mean", "deviation", "count"):
+            told = [getattr(column, field) for column in self.columns]
+            for end, key in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+                found[field + end] = [None if each is None else getattr(each, key) for each in told]
+        return frame_of(found, numbers=[name for name in found if name != "name"])
+
+    def __str__(self) -> str:
+        lines = [f"rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})", ""]
+        cells = self._cells()
+        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+        lines += [
+            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
+            for first, *rest in cells
+        ]
+        return "\n".join([*lines, "", *self.notes()])
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know, one sentence each.
+
+        >>> release.describe().notes()[0]
+        '95% intervals: of means for the population (sampling and privacy noise), of the rest for the table.'
+        """
+        of = (
+            "for the population (sampling and privacy noise)"
+            if self.kind == "population"
+            else "for the table"
+        )
+        told = f"{100 * self.level:g}% intervals: of means {of}, of the rest for the table."
+        return (told, *(f"Caution: {caution}." for caution in self.cautions))
+
+    def _repr_html_(self) -> str:
+        head, *body = self._cells()
+        rows = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in body)
+        titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes())
+        count = f"<p>rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})</p>"
+        return (
+            f"<div>{count}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
+        )
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        cells: list[tuple[str, ...]] = [
+            ("", "mean", "from", "to", "deviation", "from", "to", "count", "from", "to")
+        ]
+        for column in self.columns:
+            numbers: list[str] = []
+            for told in (column.mean, column.deviation):
+                numbers += [f"{value:.5g}" for value in (told.estimate, told.low, told.high)]
+            count = column.count
+            values = () if count is None else (count.estimate, count.low, count.high)
+            numbers += [f"{value:,.0f}" for value in values] or [""] * 3
+            cells.append((column.name, *numbers))
+        return cells
+
+
+def describe(
+    release: Document, on: Sequence[str] | None = None, *, level: float = 0.95, kind: Kind = "population"
+) -> Description:
+    """Counts, means and deviations with intervals, of all columns that were read or of those in `on`.
+
+    >>> from dpgram.analysis import describe
+    >>> print(describe(release, ["age"])["age"].mean)
+    49.823 (49.587 to 50.06)
+    """
+    check_kind(kind)
+    if not 0.0 < level < 1.0:
+        raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+    moments = Moments.of(release)
+    constant = moments.constant_vector()
+    if constant is None:
+        raise AnalysisError(
+            "this release has no constant column, so it has no counts or means",
+            remedy="Publish with constant=True",
+        )
+    if (moments.rows or 0.0) <= 0.0:
+        raise too_noisy()
+    quantile = float(-ndtri(0.5 * (1.0 - level)))
+    places = _places(moments, on)
+    found = _centred(moments, constant, places)
+    scale = release.count_scale
+    moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
+    columns = tuple(
+        _column(moments, constant, place, found, k, quantile, kind, scale) for k, place in enumerate(places)
+    )
+    return Description(
+        level=level,
+        kind=kind,
+        rows=_told(*_row_count(moments, constant), quantile, 0.0, math.inf, scale),
+        columns=columns,
+        cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Centred:
+    """Means of z, sums of squares around them, and the variance of both from the noise."""
+
+    means: Vector
+    mean_noise: Vector
+    squares: Vector
+    square_noise: Vector
+
+
+def _centred(moments: Moments, constant: Vector, places: Sequence[int]) -> _Centred:
+    axes = np.eye(moments.schema.width)[:, list(places)] / moments.weights[list(places)]
+    found = residuals(moments, constant[:, None], axes)
+    rows = moments.rows or 1.0
+    one = in_noise_coordinates(moments, constant)
+    toward = moments.consistent_gram @ one
+    noises, squares = np.empty(len(places)), np.empty(len(places))
+    for k, residual in enumerate(found.functions.T):
+        shapes = np.concatenate(
+            [
+                symmetric_product(residual[:, None], one[:, None]),
+                symmetric_product(residual[:, None], residual[:, None]),
+            ]
+        )
+        noises[k], squares[k] = np.diagonal(noise_covariance(moments.noise, shapes))
+    return _Centred(
+        means=in_noise_coordinates(moments, axes).T @ toward / rows,
+        mean_noise=noises * found.inflation / rows**2,
+        squares=np.diagonal(found.sums),
+        square_noise=squares * found.inflation,
+    )
+
+
+def _row_count(moments: Moments, constant: Vector) -> tuple[float, float]:
+    """The number of rows as the matrix tells it, and the deviation of its noise."""
+    one = in_noise_coordinates(moments, constant)
+    variance = noise_covariance(moments.noise, symmetric_product(one[:, None], one[:, None]))
+    return moments.rows or math.nan, math.sqrt(float(variance[0, 0]))
+
+
+def _level_count(moments: Moments, constant: Vector, place: int) -> tuple[float, float]:
+    """The number of rows with a level, or with true, as the matrix tells it; the deviation of its noise."""
+    column = moments.schema.encoded[place]
+    function = np.zeros(moments.schema.width)
+    function[place] = 1.0 / column.weight
+    if column.kind == "boolean":
+        function = 0.5 * (function + constant)
+    own, one = (in_noise_coordinates(moments, each) for each in (function, constant))
+    variance = noise_covariance(moments.noise, symmetric_product(own[:, None], one[:, None]))
+    return float(own @ moments.consistent_gram @ one), math.sqrt(float(variance[0, 0]))
+
+
+def _column(
+    moments: Moments,
+    constant: Vector,
+    place: int,
+    found: _Centred,
+    k: int,
+    quantile: float,
+    kind: Kind,
+    scale: float,
+) -> ColumnDescription:
+    column = moments.schema.encoded[place]
+    rows, unit = moments.rows or 1.0, column.half_width
+    variance = max(float(found.squares[k]), 0.0) / max(rows - 1.0, 1.0)
+    error = float(found.mean_noise[k]) + (variance / rows if kind == "population" else 0.0)
+    centre = column.centre
+    least = 0.0 if column.kind == "level" else centre - unit
+    most = 1.0 if column.kind == "level" else centre + unit
+    mean = centre + unit * float(found.means[k])
+    count = None
+    if column.kind in ("level", "boolean"):
+        count = _told(*_level_count(moments, constant, place), quantile, 0.0, math.inf, scale)
+    return ColumnDescription(
+        name=column.name,
+        mean=_told(mean, unit * math.sqrt(error), quantile, least, most),
+        deviation=_deviation(float(found.squares[k]), float(found.square_noise[k]), rows, quantile, unit),
+        count=count,
+    )
+
+
+def _deviation(square: float, noise: float, rows: float, quantile: float, unit: float) -> Told:
+    """√(sum of squares/(n − 1)); its ends are those of the sum."""
+    reach = quantile * math.sqrt(noise)
+    low, middle, high = (
+        unit * math.sqrt(max(value, 0.0) / max(rows - 1.0, 1.0))
+        for value in (square - reach, square, square + reach)
+    )
+    error = unit * math.sqrt(noise) / (2.0 * math.sqrt(max(square, 1e-300) * max(rows - 1.0, 1.0)))
+    return Told(estimate=middle, std_error=error if square > 0.0 else math.nan, low=low, high=high)
+
+
+def _told(
+    estimate: float, error: float, quantile: float, low: float, high: float, scale: float = 1.0
+) -> Told:
+    ends = np.clip([estimate - quantile * error, estimate + quantile * error], low, high)
+    return Told(
+        estimate=estimate * scale,
+        std_error=error * scale,
+        low=float(ends[0]) * scale,
+        high=float(ends[1]) * scale,
+    )
+
+
+def _places(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
+    """Positions of the encoded columns that were read, not computed from others."""
+    schema = moments.schema
+    read = [i for column in schema.columns_read for i in schema.indices(column.name)]
+    if on is None:
+        return tuple(read)
+    if isinstance(on, str):
+        raise AnalysisError("`on` must be a list of column names", got=repr(on), remedy=f"Write on=[{on!r}]")
+    places = [i for name in on for i in schema.indices(name)]
+    if derived := [schema.encoded[i].name for i in places if i not in read]:
+        raise AnalysisError(
+            "products and polynomials are not described", got=", ".join(derived), remedy="Name their columns"
+        )
+    return tuple(places)

@@ -1,0 +1,247 @@
+"""What is lost of a table, column by column, told to the curator before anything is spent.
+
+The counts are exact: they are shown on the curator's screen, decide nothing, and go into no release.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from dpgram.document.terminal import printable
+from dpgram.publishing.causes import Cause, causes
+from dpgram.publishing.column_checks import ColumnCheck, check_columns
+from dpgram.rows.rules import RowRules
+from dpgram.schema import SourceColumn
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+    from dpgram.engines.passes import Pass, Sums
+    from dpgram.engines.threads import Progress
+
+MOST_CELLS_LOST: Final = 0.05
+"""Share of a column's cells that hold something which cannot be used, above which the curator is warned."""
+MOST_CLAMPED: Final = 0.05
+"""The same for cells that are moved to a bound."""
+MOST_MISSING: Final = 0.5
+"""The same for cells that are missing."""
+MOST_ROWS_LOST: Final = 0.2
+ROWS_LOOKED_AT: Final = 20_000
+"""By `publish`, which only warns; `check` reads all."""
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+LEVELS_SHOWN: Final = 6
+WIDEST_NAME: Final = 24
+SCREEN: Final = 80
+"""Letters in a line."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """What becomes of the cells of each column. Exact, hence not private."""
+
+    columns: tuple[ColumnCheck, ...]
+    causes: tuple[Cause, ...]
+    rows: str = ""
+    """Which rows were looked at, where these are not all."""
+
+    @property
+    def much(self) -> bool:
+        """Whether more cells of a column are unreadable or unknown than the curator can have meant."""
+        return any(column.lost > MOST_CELLS_LOST for column in self.columns)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One for each column of which much is lost, clamped or missing, with the guesses at its cause."""
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        for column in self.columns:
+            facts = [
+                f"{share:.1%} of its cells{self.rows} {what}"
+                for share, limit, what in (
+                    (_share(column.unreadable, column), MOST_CELLS_LOST, "cannot be read"),
+                    (_share(column.unknown, column), MOST_CELLS_LOST, f"are {_unknown(column)}"),
+                    (_share(column.below, column), MOST_CLAMPED, "lie below the lower bound"),
+                    (_share(column.above, column), MOST_CLAMPED, "lie above the upper bound"),
+                    (_share(column.missing, column), MOST_MISSING, "are missing"),
+                )
+                if share > limit
+            ]
+            guesses = [cause for cause in self.causes if cause.column == column.name]
+            said = [f"{cause.looks_like}; write {cause.line}" for cause in guesses]
+            if facts or said:
+                yield f"column {column.name!r}: " + "; ".join([", ".join(facts), *said] if facts else said)
+
+    def summary(self) -> str:
+        """A table in per cent, a picture of each column between its bounds, and the warnings."""
+        return "\n".join([*self._table(), "", *self._pictures(), *self._told()])
+
+    def _table(self) -> Iterator[str]:
+        width = max(6, *(min(WIDEST_NAME, len(column.name)) for column in self.columns))
+        heads = ("readable", "missing", "unreadable", "unknown", "below", "above")
+        yield f"{'column':<{width}}  " + "  ".join(f"{head:>{max(6, len(head))}}" for head in heads)
+        for column in self.columns:
+            name = printable(column.name)
+            name = name if len(name) <= width else name[: width - 1] + "…"
+            cells = [_per_cent(getattr(column, head), column).rjust(max(6, len(head))) for head in heads]
+            yield f"{name:<{width}}  " + "  ".join(cells)
+
+    def _pictures(self) -> Iterator[str]:
+        width = max(6, *(min(WIDEST_NAME, len(column.name)) for column in self.columns))
+        for column in self.columns:
+            name = printable(column.name)[:width]
+            if column.levels and sum(column.bins):
+                yield f"{name:<{width}}  {_levels(column)}"
+            elif column.bounds is not None:
+                low, high = column.bounds_shown
+                yield f"{name:<{width}}  {low} |{bars(column.bins)}| {high}"
+
+    def _told(self) -> Iterator[str]:
+        if self.warnings:
+            yield ""
+        for text in self.warnings:
+            yield from textwrap.wrap(
+                f"! {text}", SCREEN, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
+
+
+def losses_of(
+    data: object, engine: Engine, rules: RowRules, *, most_rows: int | None = None
+) -> Losses | None:
+    """The losses of a table; None where nobody can read it beside its own pass."""
+    readable = _readable(data, engine, rules, most_rows)
+    if readable is None:
+        return None
+    table, said = readable
+    found = check_columns(table, rules, most_rows=most_rows)
+    declared: dict[str, SourceColumn] = {
+        column.name: column for column in (*rules.extra, *rules.schema.columns_read)
+    }
+    guesses = [cause for one in found if one.name in declared for cause in causes(one, declared[one.name])]
+    whole = most_rows is not None and all(one.cells < most_rows for one in found)
+    return Losses(columns=found, causes=tuple(guesses), rows="" if whole else said)
+
+
+def _readable(data: Any, engine: Engine, rules: RowRules, most_rows: int | None) -> tuple[object, str] | None:
+    """The data as this machine can read it: of a table on a cluster the first rows."""
+    from dpgram.sources import is_known, read_once
+
+    first = most_rows or ROWS_LOOKED_AT
+    if getattr(engine, "passes", None) is not None or read_once(data):
+        return None
+    if is_known(data):
+        return data, "" if most_rows is None else f" (in the first {first:,} rows)"
+    said = f" (in the first {first:,} rows)"
+    if hasattr(data, "toPandas"):  # Spark
+        return data.select(*(f"`{name.replace('`', '``')}`" for name in rules.columns)).limit(
+            first
+        ).toPandas(), said
+    if hasattr(data, "npartitions") and hasattr(data, "head"):  # a Dask frame
+        return data[list(rules.columns)].head(first, npartitions=-1), said
+    return None
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class WatchedEngine:
+    """An engine that tells the curator of losses after its first pass: before anything was charged.
+
+    What it tells decides nothing: whatever goes wrong with the telling is kept quiet.
+    """
+
+    engine: Engine
+    rules: RowRules
+    tell: Callable[[str], None]
+    told: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    @property
+    def passes(self) -> int | None:
+        return self.engine.passes
+
+    def accepts(self, data: object) -> bool:
+        return self.engine.accepts(data)
+
+    def add_up(self, data: object, work: Pass, *, progress: Progress = None) -> Sums:
+        sums = self.engine.add_up(data, work, progress=progress)
+        if not self.told:
+            self.told = True
+            for warning in self._warnings(data, work, sums):
+                self.tell(warning)
+        return sums
+
+    def _warnings(self, data: object, work: Pass, sums: Sums) -> Iterator[str]:
+        read = work.rows_read(sums)
+        if _little(work, sums):
+            return
+        used = max((found.counts.rows_used for found in sums), default=0)
+        try:
+            found = losses_of(data, self.engine, self.rules, most_rows=ROWS_LOOKED_AT)
+            if (
+                found is not None
+                and not found.warnings
+                and read > ROWS_LOOKED_AT
+                and used < (1 - MOST_ROWS_LOST) * read
+            ):
+                found = losses_of(data, self.engine, self.rules)
+        except Exception:  # noqa: BLE001  (a look that fails must not stop what it looks at)
+            return
+        yield from () if found is None else found.warnings
+
+
+def _little(work: Pass, sums: Sums) -> bool:
+    """Whether the counts of a matrix show that no column can have lost much: a look at it is saved."""
+    from dpgram.sums.grams import GramStatistic
+
+    if not all(isinstance(each, GramStatistic) for each in work.statistics):
+        return False
+    counts = [found.counts for found in sums]
+    touched = sum(each.cells_missing + each.cells_unknown + each.cells_clamped for each in counts)
+    return touched <= min(MOST_CELLS_LOST, MOST_CLAMPED) * sum(each.rows_read for each in counts)
+
+
+def bars(counts: tuple[int, ...]) -> str:
+    """A letter for each count, as high as its share of the largest; none at all only for none."""
+    letters = BLOCKS if _shows(BLOCKS) else " .:-=+*#@"
+    most = max(counts, default=0)
+    if not most:
+        return " " * len(counts)
+    return "".join(letters[-(-count * (len(letters) - 1) // most)] for count in counts)
+
+
+def _shows(text: str) -> bool:
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _levels(column: ColumnCheck) -> str:
+    total = sum(column.bins)
+    ordered = sorted(zip(column.bins, column.levels, strict=True), key=lambda pair: -pair[0])
+    shown = [
+        f"{printable(level)[:WIDEST_NAME]} {count / total:.1%}" for count, level in ordered[:LEVELS_SHOWN]
+    ]
+    none = sum(count == 0 for count in column.bins)
+    more = f"; without a row: {none}" if none else ""
+    return ", ".join(shown) + (", …" if len(ordered) > LEVELS_SHOWN else "") + more
+
+
+def _share(count: int, column: ColumnCheck) -> float:
+    return count / column.cells if column.cells else 0.0
+
+
+def _per_cent(count: int, column: ColumnCheck) -> str:
+    return "–" if not column.cells else f"{100 * count / column.cells:.1f}"
+
+
+def _unknown(column: ColumnCheck) -> str:
+    return "neither true nor false" if column.role == "boolean" else "none of the declared levels"

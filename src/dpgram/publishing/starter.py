@@ -1,0 +1,222 @@
+"""A starter schema for a table: names, kinds and labels to begin with, no value, bound or level of the data.
+
+The codebook inside a file of Stata, SPSS or SAS is taken over: labels, and labelled codes as levels. Of files
+without types the first rows are looked at, to guess the kind of each column and how it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from dpgram.publishing.causes import DATE_FORMATS, MARKS, MISSING_WORDS, YES_AND_NO, reads_share
+from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
+from dpgram.schema.schema import starter_table, toml_value
+from dpgram.sources import column_types, open_source
+from dpgram.sources.delimited import SEPARATOR_NAMES
+from dpgram.sources.files import file_format
+from dpgram.sources.statistical_files import Variable, codebook_of
+
+ROWS: Final = 1_000
+"""Looked at to guess kinds."""
+NEARLY_ALL: Final = 0.95
+MOST_LEVELS: Final = 50
+LONG_TEXT: Final = 40
+"""Letters of a cell, on average, from which on it is free text."""
+ID_NAME: Final = re.compile(
+    r"(?:^|[_\s.-])(?:id|uuid|guid|key|nr|no|number|ssn|name|e-?mail|phone|iban)$", re.IGNORECASE
+)
+
+HEAD: Final = """\
+# A starter schema: names, kinds and how cells are written. {looked}
+# None of the values is in it.
+#
+# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law, common sense, and say where it
+# comes from in `source`. Bounds or levels looked up in the data would leak it, and no guarantee would cover
+# that. Values outside the bounds are clamped; unknown levels go to `other`, or count as missing. Delete the
+# columns you do not need: each adds noise to all the others. Then: dpgram check DATA -s THIS-FILE
+constant = true
+"""
+
+
+def starter_schema(data: object) -> str:
+    """The TOML text of a schema to fill in.
+
+    >>> from dpgram.publishing import starter_schema
+    >>> print(starter_schema({"age": [31, 42], "smoker": ["no", "yes"]}).split("constant = true")[1])
+    <BLANKLINE>
+    <BLANKLINE>
+    [[columns]]  # guessed from the first rows: a number
+    kind = "numeric"
+    name = "age"
+    # low =
+    # high =
+    # source = "…"
+    <BLANKLINE>
+    [[columns]]  # guessed from the first rows: yes or no
+    kind = "boolean"
+    name = "smoker"
+    <BLANKLINE>
+    """
+    layout = _layout(data)
+    types = column_types(data, layout)
+    labelled = {variable.name: variable for variable in _codebook(data, layout)}
+    words = _words(data, [name for name, kind in types.items() if _is_open(kind)], layout)
+    looked = f"The first {ROWS:,} rows were looked at." if words else "No row of the data was read."
+    head = HEAD.format(looked=looked) + "".join(
+        f"{name} = {toml_value(value)}  # guessed\n" for name, value in layout.to_dict().items()
+    )
+    parts = []
+    for name, kind in types.items():
+        variable = labelled.get(name)
+        if variable is not None and variable.values:
+            parts.append(_labelled(variable))
+        elif name in words:
+            parts.append(_guessed(name, words[name]) + _label(variable))
+        else:
+            parts.append(starter_table(name, kind) + _label(variable))
+    return head + "".join(parts)
+
+
+def _is_open(kind: str) -> bool:
+    return kind == "unknown" or kind.startswith(("string", "large_string"))
+
+
+def _codebook(data: object, layout: FileLayout) -> tuple[Variable, ...]:
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return ()
+    return codebook_of(Path(data), layout) if file_format(Path(data)) == "statistical" else ()
+
+
+def _layout(data: object) -> FileLayout:
+    """Separator and encoding of a file of delimited text, where they are not the usual ones."""
+    from dpgram.sources.text_bytes import BLOCK, open_bytes
+
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return AS_USUAL
+    path = Path(data)
+    if file_format(path) != "delimited":
+        return AS_USUAL
+    with open_bytes(path, AS_USUAL) as file:
+        start = file.read(BLOCK)
+    encoding = None
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    elif not _is_utf8(start):
+        encoding = "latin-1"
+    layout = FileLayout(encoding=encoding)
+    usual = len(column_types(data, layout))
+    found = {mark: len(column_types(data, replace(layout, separator=mark))) for mark in SEPARATOR_NAMES}
+    best = max(found, key=found.__getitem__)
+    return layout if found[best] <= usual else replace(layout, separator=best)
+
+
+def _is_utf8(start: bytes) -> bool:
+    try:
+        start[: start.rfind(b"\n") + 1].decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _words(data: object, names: list[str], layout: FileLayout) -> dict[str, list[str]]:
+    """The first cells of each column that has no type, as text; gaps left out."""
+    from dpgram.sources import read_once
+    from dpgram.sources.plain_columns import plain_texts
+
+    if not names or read_once(data):
+        return {}
+    source = open_source(data, names, layout=layout, batch_rows=ROWS)
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for batch in islice(source.batches(), 1):
+        for name in names:
+            cells = plain_texts(batch.column(name)).to_pylist()
+            found[name] = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
+    return found
+
+
+def _labelled(variable: Variable) -> str:
+    """Codes with labels, from the codebook in the file."""
+    return (
+        f"\n[[columns]]  # codes with labels, from the codebook in the file\n"
+        f'kind = "categorical"\nname = {toml_value(variable.name)}\n'
+        f"levels = {toml_value([code for code, _ in variable.values])}\n"
+        f"level_labels = {toml_value([label or code for code, label in variable.values])}\n"
+        "# missing = []  # move codes here that mean no answer\n"
+        f'source = "labels in the file"\n{_label(variable)}'
+    )
+
+
+def _label(variable: Variable | None) -> str:
+    return "" if variable is None or variable.label is None else f"label = {toml_value(variable.label)}\n"
+
+
+def _guessed(name: str, words: list[str]) -> str:
+    if not words:
+        return starter_table(name, "unknown")
+    left_out = _left_out(name, words)
+    if left_out is not None:
+        return f"\n# left out: {toml_value(name)} looks like {left_out}\n"
+    guess, kind, lines = next(_kinds(words))
+    return (
+        f"\n[[columns]]  # guessed from the first rows: {guess}\n"
+        f"kind = {toml_value(kind)}\nname = {toml_value(name)}\n{lines}"
+    )
+
+
+def _left_out(name: str, words: list[str]) -> str | None:
+    """Ids and free text: nothing that a matrix could hold, and the most sensitive of all."""
+    distinct = len(set(words)) / len(words)
+    if distinct > NEARLY_ALL and len(words) >= 20:
+        whole = all(re.fullmatch(r"-?\d+", word) for word in words)
+        if ID_NAME.search(name) or (
+            not whole
+            and all(re.fullmatch(r"[\w-]{6,}", word) for word in words)
+            and any(re.search(r"\d", word) for word in words)
+            and not _any_kind(words)
+        ):
+            return f"an id. To protect all rows of a person: Rows(unit={name!r}), or --unit"
+    letters = sum(map(len, words)) / len(words)
+    if letters > LONG_TEXT or (letters > 12 and distinct > 0.5 and not _any_kind(words)):
+        return "free text"
+    return None
+
+
+def _any_kind(words: list[str]) -> bool:
+    return next(_kinds(words))[1] != "categorical"
+
+
+def _kinds(words: list[str]) -> Iterator[tuple[str, str, str]]:
+    """What the words look like, the kind to declare, and lines to fill in; the best guess first."""
+    counted: Mapping[str, int] = {word: words.count(word) for word in set(words)}
+    known = {word: n for word, n in counted.items() if word.strip().casefold() not in MISSING_WORDS}
+    gaps = "" if len(known) == len(counted) else "# missing = []  # some cells hold a word for no value\n"
+    lower = {word.strip().casefold() for word in known}
+    pair = next(((yes, no) for yes, no in YES_AND_NO if lower and lower <= {yes, no} and yes != "1"), None)
+    if pair is not None:
+        usual = pair in YES_AND_NO[:4]
+        yield "yes or no", "boolean", ("" if usual else "# true = []\n# false = []\n") + gaps
+    bounds = '# low = \n# high = \n# source = "…"\n'
+    for rules, mark in MARKS:
+        reading = replace(Reading(trim=bool(rules)), **rules)
+        if known and reads_share(known, "number", reading) >= NEARLY_ALL:
+            lines = "".join(f"{key} = {toml_value(value)}\n" for key, value in rules.items())
+            yield "a number" + (f", {mark}" if mark else ""), "numeric", bounds + lines + gaps
+            break
+    days = '# low = "YYYY-MM-DD"\n# high = "YYYY-MM-DD"\n# source = "…"\n'
+    if known and reads_share(known, "date", Reading()) >= NEARLY_ALL:
+        yield "a date", "numeric", days + gaps
+    for form, shown in DATE_FORMATS.items():
+        if known and reads_share(known, "date", Reading(format=form)) >= NEARLY_ALL:
+            # A format needs bounds that are dates, so it waits for them.
+            yield f"a date, {shown}", "numeric", days + f"# format = {toml_value(form)}\n" + gaps
+            break
+    trim = "" if all(word == word.strip() for word in known) else "trim = true\n"
+    few = len(counted) <= MOST_LEVELS
+    guess = "one of a few words" if few else "one of many words"
+    # Without levels the column is read, and a share of the budget learns the frequent ones.
+    yield guess, "categorical", '# levels = []  # fill in\n# other = "other"\n# source = "…"\n' + trim + gaps

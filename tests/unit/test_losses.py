@@ -1,0 +1,297 @@
+"""check and publish name the columns of which much is lost, with the cause and the line for the schema."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import dpgram as dg
+from dpgram.cli import app
+from dpgram.errors import DpgramWarning
+
+ROWS = 400
+PLACES = range(ROWS)
+
+
+def messy(name: str, text: list[Any], folder: Path, encoding: str = "utf-8") -> Path:
+    frame = pl.DataFrame({"x": text, "y": [str(i % 7) for i in range(len(text))]}, strict=False)
+    path = folder / f"{name}.csv"
+    path.write_bytes(frame.write_csv().encode(encoding))
+    return path
+
+
+Y = dg.numeric("y", 0, 10)
+CASES: dict[str, tuple[Any, list[str], str, str]] = {
+    "thousands": (
+        dg.numeric("x", 0, 60_000),
+        [f"{1000 + 17 * i:,}.50" for i in PLACES],
+        "comma as thousands separator",
+        'thousands = ","',
+    ),
+    "decimal comma": (
+        dg.numeric("x", 0, 10),
+        [f"{i % 10},5" for i in PLACES],
+        "decimal comma",
+        'decimal = ","',
+    ),
+    "both": (
+        dg.numeric("x", 0, 60_000),
+        [f"{1 + i % 9}.{100 + i},25" for i in PLACES],
+        "point as thousands separator, decimal comma",
+        'thousands = ".", decimal = ","',
+    ),
+    "per cent": (dg.numeric("x", 0, 100), [f"{i % 100} %" for i in PLACES], "'%' after", 'suffix = "%"'),
+    "euro": (
+        dg.numeric("x", 0, 9_999),
+        [f"€{1 + i % 9},{100 + i}.00" for i in PLACES],
+        "'€' before",
+        'thousands = ",", prefix = "€"',
+    ),
+    "trailing blanks": (dg.numeric("x", 0, 500), [f"{i} " for i in PLACES], "trailing blanks", "trim = true"),
+    "minus 999": (
+        dg.numeric("x", 0, 120),
+        ["-999" if i % 8 == 0 else str(i % 90) for i in PLACES],
+        "−999 looks like a missing code",
+        "missing = [-999]",
+    ),
+    "NA": (
+        dg.numeric("x", 0, 120),
+        ["N/A" if i % 8 == 0 else str(i % 90) for i in PLACES],
+        "'N/A' looks like a missing code",
+        'missing = ["N/A"]',
+    ),
+    "day first": (
+        dg.numeric("x", "2000-01-01", "2030-01-01"),
+        [f"{1 + i % 28:02d}/{1 + i % 12:02d}/2020" for i in PLACES],
+        "looks like dd/mm/yyyy",
+        'format = "%d/%m/%Y"',
+    ),
+    "month first": (
+        dg.numeric("x", "2000-01-01", "2030-01-01"),
+        [f"{1 + i % 12:02d}/{1 + i % 28:02d}/2020" for i in PLACES],
+        "looks like mm/dd/yyyy",
+        'format = "%m/%d/%Y"',
+    ),
+    "dates as numbers": (
+        dg.numeric("x", 0, 1),
+        [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2020" for i in PLACES],
+        "dd.mm.yyyy",
+        'format = "%d.%m.%Y"',
+    ),
+    "yes as a number": (dg.numeric("x", 0, 1), ["yes", "no"] * (ROWS // 2), "yes/no", 'kind = "boolean"'),
+    "ja": (dg.boolean("x"), ["ja", "nein"] * (ROWS // 2), "ja/nein", 'true = ["ja"], false = ["nein"]'),
+    "capital letters": (
+        dg.categorical("x", ["no", "yes"]),
+        ["No", "YES"] * (ROWS // 2),
+        "capital or small letters",
+        'case = "lower"',
+    ),
+    "levels with blanks": (
+        dg.categorical("x", ["no", "yes"]),
+        ["no ", "yes  "] * (ROWS // 2),
+        "trailing blanks",
+        "trim = true",
+    ),
+    "giant integers": (
+        dg.numeric("x", 0, 100),
+        [str(10**15 + i) for i in PLACES],
+        "giant integers",
+        "# leave the column out if it is an id",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_column_the_cause_and_the_line_are_named(case: str, tmp_path: Path) -> None:
+    column, text, cause, line = CASES[case]
+    path = messy("t", text, tmp_path)
+    found = dg.check(path, dg.Schema(column, Y), progress=False)
+    (warning,) = found.warnings if len(found.warnings) == 1 else found.warnings[1:]
+    assert "column 'x'" in warning
+    assert cause in warning
+    assert line in warning
+    assert "column 'y'" not in warning
+    clamped = case in ("minus 999", "giant integers")
+    assert found.much_is_lost is not clamped
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if CASES[case][3].count(" = ") and "kind" not in CASES[case][3]]
+)
+def test_the_line_mends_it(case: str, tmp_path: Path) -> None:
+    """What is proposed is put into the schema as it stands; then nothing is lost."""
+    column, text, _, line = CASES[case]
+    if case == "dates as numbers":
+        column = dg.numeric("x", "2000-01-01", "2030-01-01")
+    entries = dg.Schema(column, Y)
+    toml = entries.to_toml().replace('name = "x"\n', 'name = "x"\n' + line.replace(", ", "\n") + "\n")
+    (tmp_path / "s.toml").write_text(toml, encoding="utf-8")
+    found = dg.check(messy("t", text, tmp_path), dg.Schema.from_file(tmp_path / "s.toml"), progress=False)
+    assert found.table[0].lost == 0
+    assert found.table[0].clamped == 0
+    assert not found.causes
+    assert not found.much_is_lost
+
+
+def test_latin_text(tmp_path: Path) -> None:
+    path = messy("t", ["München", "Bern"] * 200, tmp_path, "latin-1")
+    column = dg.categorical("x", ["München", "Bern"])
+    found = dg.check(path, dg.Schema(column, Y), progress=False)
+    assert 'looks like Latin-1 text; write encoding = "latin-1"' in found.warnings[-1]
+    assert not dg.check(path, dg.Schema(column, Y, encoding="latin-1"), progress=False).warnings
+
+
+def test_counts_are_exact_for_typed_columns_units_weights_and_groups() -> None:
+    table = pa.table(
+        {
+            "a": pa.array([0.5, 2.0, None, -3.0, float("nan"), 1e300]),
+            "g": pa.array(["n", "s", None, "x", "n", "n"]),
+            "w": pa.array([1, 1, None, 1, 99, 1]),
+            "id": pa.array(["p", "q", None, "", "r", "r"]),
+            "f": pa.array([1, 0, 2, None, 1, 0]),
+        }
+    )
+    schema = dg.Schema(
+        dg.numeric("a", 0, 1),
+        dg.boolean("f"),
+        dg.categorical("g", ["n", "s"]),
+        dg.numeric("w", 0, 5, missing=[99]),
+    )
+    found = dg.check(table, schema, rows=dg.Rows(unit="id", weight="w", by="g"), progress=False)
+    by_name = {column.name: column for column in found.table}
+    facts = {
+        name: (one.role, one.readable, one.missing, one.unreadable, one.unknown, one.below, one.above)
+        for name, one in by_name.items()
+    }
+    assert facts == {
+        "a": ("numeric", 4, 2, 0, 0, 1, 2),
+        "f": ("boolean", 4, 1, 0, 1, 0, 0),
+        "g": ("group", 4, 1, 0, 1, 0, 0),
+        "w": ("weight", 4, 2, 0, 0, 0, 0),
+        "id": ("unit", 4, 2, 0, 0, 0, 0),
+    }
+    assert all(one.cells == 6 for one in found.table)
+
+
+def test_open_bounds_and_levels_are_not_pictured() -> None:
+    table = {"a": [1.0, None, "x"], "c": ["u", None, ""]}
+    found = dg.check(table, dg.Schema(dg.numeric("a"), dg.categorical("c")), progress=False)
+    numbers, levels = found.table
+    assert (numbers.readable, numbers.missing, numbers.unreadable, numbers.bins) == (1, 1, 1, ())
+    assert (levels.readable, levels.missing, levels.bins) == (1, 2, ())
+
+
+def test_the_picture_shows_where_the_cells_lie() -> None:
+    found = dg.check({"a": np.linspace(0, 1, 241)[:-1]}, dg.Schema(dg.numeric("a", 0, 2)), progress=False)
+    assert found.table[0].bins == (20,) * 12 + (0,) * 12
+    assert "0 |████████████            | 2" in found.summary()
+    assert all(len(line) <= 80 for line in found.summary().splitlines())
+
+
+def test_batches_of_any_size_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpgram.publishing import column_checks
+
+    table = pl.DataFrame({"a": [str(i % 13) if i % 5 else "x" for i in range(1_003)]})
+    whole = dg.check(table, dg.Schema(dg.numeric("a", 0, 10)), progress=False).table
+    monkeypatch.setattr(column_checks, "ROWS_TOGETHER", 7)
+    assert dg.check(table, dg.Schema(dg.numeric("a", 0, 10)), progress=False).table == whole
+    assert dg.check(table.lazy(), dg.Schema(dg.numeric("a", 0, 10)), progress=False).table == whole
+
+
+def test_streams_are_counted_without_columns() -> None:
+    stream = pa.table({"a": [0.5, 2.0]}).to_reader()
+    found = dg.check(stream, dg.Schema(dg.numeric("a", 0, 1)), progress=False)
+    assert found.losses is None
+    assert found.counts["all"].cells_clamped == 1
+
+
+def warned(data: object, schema: dg.Schema, **options: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        dg.publish(data, schema, epsilon=1, delta=1e-6, progress=False, **options)
+    return [str(one.message) for one in seen if issubclass(one.category, DpgramWarning)]
+
+
+def test_publish_warns_by_column_before_it_charges(tmp_path: Path) -> None:
+    column, text, cause, line = CASES["thousands"]
+    path = messy("t", text, tmp_path)
+    ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=5, delta=1e-5)
+    entries: list[int] = []
+
+    def note(message: Any, *_: Any, **__: Any) -> None:
+        if "column 'x'" in str(message):
+            entries.append(ledger.entries)
+            assert cause in str(message)
+            assert line in str(message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        release = dg.publish(path, dg.Schema(column, Y), epsilon=1, delta=1e-6, ledger=ledger, progress=False)
+    assert entries == [0]
+    assert ledger.entries == 1
+    assert "thousands" not in json.dumps(release.schema.to_dict())
+
+
+def test_publish_is_quiet_where_little_is_lost() -> None:
+    table = {"x": ["x", *map(str, range(99))]}
+    assert not [text for text in warned(table, dg.Schema(dg.numeric("x", 0, 100))) if "column" in text]
+
+
+def test_losses_beyond_the_first_rows_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpgram.publishing import losses
+
+    monkeypatch.setattr(losses, "ROWS_LOOKED_AT", 50)
+    table = {"x": ["1"] * 60 + ["1,5"] * 100}
+    texts = warned(table, dg.Schema(dg.numeric("x", 0, 100)))
+    assert any('decimal = ","' in text for text in texts)
+
+
+def test_a_look_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpgram.publishing import losses
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a look that fails")
+
+    monkeypatch.setattr(losses, "check_columns", fail)
+    assert not [
+        text
+        for text in warned({"x": ["a"] * 9 + ["1"]}, dg.Schema(dg.numeric("x", 0, 1)))
+        if "column" in text
+    ]
+
+
+def test_dask_tables_are_looked_at() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    import pandas as pd
+
+    frame = dd.from_pandas(pd.DataFrame({"x": ["1,5"] * 100}), npartitions=3)
+    found = dg.check(frame, dg.Schema(dg.numeric("x", 0, 10)), progress=False)
+    assert 'decimal = ","' in found.warnings[-1]
+
+
+def test_the_command_exits_with_3_and_writes_no_cell(tmp_path: Path) -> None:
+    column, text, _, line = CASES["thousands"]
+    path = messy("t", text, tmp_path)
+    schema = tmp_path / "s.toml"
+    dg.Schema(column, Y).to_file(schema)
+    told = CliRunner().invoke(app, ["check", str(path), "-s", str(schema)])
+    assert told.exit_code == 3
+    assert "! column 'x': 100.0% of its cells cannot be read" in told.output
+    assert line in told.output
+    asked = CliRunner().invoke(app, ["check", str(path), "-s", str(schema), "--json"])
+    assert asked.exit_code == 3
+    found = json.loads(asked.stdout)["curator_only"]
+    assert found["much_is_lost"] is True
+    assert found["columns"][0]["unreadable"] == ROWS
+    assert text[0] not in asked.stdout
+    dg.Schema(dg.numeric("x", 0, 60_000, thousands=","), Y).to_file(schema)
+    assert CliRunner().invoke(app, ["check", str(path), "-s", str(schema)]).exit_code == 0

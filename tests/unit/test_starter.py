@@ -1,0 +1,249 @@
+"""`dpgram schema`, `dpgram codebook` and queries on the command line."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sqlite3
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import dpgram as dg
+from dpgram.cli import app
+from dpgram.publishing.starter import starter_schema
+from dpgram.schema import Schema
+
+ROWS = 300
+WORDS = ("the", "patient", "was", "seen", "again", "after", "some", "weeks", "and", "felt", "better", "than")
+TABLE = {
+    "patient_id": [f"{10_000 + i}" for i in range(ROWS)],
+    "code": [f"a{i:05x}-{i * 7919 % 10_007}" for i in range(ROWS)],
+    "age": [str(18 + i % 70) for i in range(ROWS)],
+    "charges": [f"{1 + i % 40},{100 + i:03d}.50" for i in range(ROWS)],
+    "share": [f"{i % 9},{i % 10}5" for i in range(ROWS)],
+    "seen": [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021" for i in range(ROWS)],
+    "born": [f"19{10 + i % 80}-03-01" for i in range(ROWS)],
+    "smoker": [("yes", "no", "NA")[i % 3] for i in range(ROWS)],
+    "city": [("Zürich", "Bern", "Genève")[i % 3] for i in range(ROWS)],
+    "notes": [" ".join(WORDS[i % 5 : 6 + i % 7]) + f" {i}" for i in range(ROWS)],
+}
+
+
+@pytest.mark.parametrize("form", ["csv", "semicolons", "latin-1", "jsonl", "parquet", "frame"])
+def test_kinds_are_guessed_and_no_value_is_shown(form: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame(TABLE)
+    forms: dict[str, Any] = {
+        "csv": tmp_path / "t.csv",
+        "semicolons": tmp_path / "s.csv",
+        "latin-1": tmp_path / "l.csv",
+        "jsonl": tmp_path / "t.jsonl",
+        "parquet": tmp_path / "t.parquet",
+        "frame": frame,
+    }
+    frame.write_csv(forms["csv"])
+    frame.write_csv(forms["semicolons"], separator=";")
+    forms["latin-1"].write_bytes(frame.write_csv().encode("latin-1"))
+    frame.write_ndjson(forms["jsonl"])
+    frame.write_parquet(forms["parquet"])
+    text = starter_schema(forms[form])
+    read = tomllib.loads(text)
+    found = {column["name"]: column for column in read["columns"]}
+    kinds = {name: column["kind"] for name, column in found.items()}
+    assert kinds == {
+        "age": "numeric",
+        "charges": "numeric",
+        "share": "numeric",
+        "seen": "numeric",
+        "born": "numeric",
+        "smoker": "boolean",
+        "city": "categorical",
+    }
+    assert '# left out: "patient_id" looks like an id' in text
+    assert '# left out: "code" looks like an id' in text
+    assert '# left out: "notes" looks like free text' in text
+    assert found["charges"]["thousands"] == ","
+    assert found["share"]["decimal"] == ","
+    assert "a date, dd.mm.yyyy" in text
+    assert read.get("separator") == (";" if form == "semicolons" else None)
+    assert read.get("encoding") == ("latin-1" if form == "latin-1" else None)
+    secrets = {cell for cells in TABLE.values() for cell in cells if len(cell) > 2} - {"yes"}
+    assert not [secret for secret in secrets if f'"{secret}"' in text or f" {secret} " in text]
+
+
+def test_a_filled_in_starter_is_checked_without_a_loss(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    pl.DataFrame(TABLE).write_csv(path, separator=";")
+    text = starter_schema(path)
+    for name, bounds in {"age": ("0", "100"), "charges": ("0", "99999"), "share": ("0", "10")}.items():
+        low, high = bounds
+        head, tail = text.split(f'name = "{name}"\n# low = \n# high = \n')
+        text = f'{head}name = "{name}"\nlow = {low}\nhigh = {high}\n{tail}'
+    text = text.replace(
+        '# low = "YYYY-MM-DD"\n# high = "YYYY-MM-DD"', 'low = "1900-01-01"\nhigh = "2030-01-01"'
+    )
+    text = text.replace('# format = "', 'format = "').replace(
+        "# levels = []  # fill in", 'levels = ["Bern", "Zürich", "Genève"]'
+    )
+    text = text.replace("# missing = []", 'missing = ["NA"]')
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    found = dg.check(path, Schema.from_file(tmp_path / "s.toml"), progress=False)
+    assert not found.causes
+    assert all(column.lost == 0 and column.clamped == 0 for column in found.table)
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+def test_labels_of_statistical_files_become_a_schema(ending: str, tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'office' is not installed")
+    frame = pd.DataFrame(
+        {
+            "age": [31.0, 45.0],
+            "sex": [1, 2],
+            "since": [dt.date(2020, 1, 2), dt.date(2021, 1, 2)],
+            "note": ["secret-one", "secret-two"],
+        }
+    )
+    path = tmp_path / f"survey{ending}"
+    write = {".dta": pyreadstat.write_dta, ".sav": pyreadstat.write_sav}[ending]
+    labels = ["Age in years", "Sex of the respondent", "Member since", ""]
+    write(frame, str(path), column_labels=labels, variable_value_labels={"sex": {1: "male", 2: "female"}})
+    text = starter_schema(path)
+    found = {column["name"]: column for column in tomllib.loads(text)["columns"]}
+    assert found["age"]["label"] == "Age in years"
+    assert found["sex"] == {
+        "kind": "categorical",
+        "name": "sex",
+        "levels": ["1", "2"],
+        "level_labels": ["male", "female"],
+        "source": "labels in the file",
+        "label": "Sex of the respondent",
+    }
+    assert found["since"]["kind"] == "numeric"
+    assert "YYYY-MM-DD" in text
+    assert "secret" not in text
+    sex = Schema.from_dict({"columns": [found["sex"]]})
+    assert dg.check(path, sex, progress=False).counts["all"].rows_used == 2
+
+
+def described() -> Schema:
+    return Schema(
+        dg.numeric("age", 18, 90, label="Age", units="years", source="rules of admission, §4"),
+        dg.categorical("sex", [1, 2], level_labels=["male", "female"], missing=9, label="Sex <b>|x|</b>"),
+        dg.numeric("seen", "2000-01-01", "2030-01-01", format="%d/%m/%Y", description="First visit"),
+        dg.numeric("open"),
+        dg.product("age", "seen"),
+        encoding="latin-1",
+    )
+
+
+def test_a_codebook_says_what_the_schema_says(tmp_path: Path) -> None:
+    text = described().codebook()
+    for words in (
+        "age: Age", "units: years", "source: rules of admission, §4", "level 1: male", "level 2: female",
+        "missing '9'", "format '%d/%m/%Y'", "description: First visit", "range: to be learnt privately",
+        "age*seen", "encoding 'latin-1'",
+    ):  # fmt: skip
+        assert words in text
+    marked = described().codebook("markdown")
+    assert "<b>" not in marked
+    assert "\\<b\\>\\|x\\|" in marked
+    described().to_file(tmp_path / "s.toml")
+    shown = CliRunner().invoke(app, ["codebook", str(tmp_path / "s.toml")])
+    assert shown.exit_code == 0
+    assert shown.stdout.strip() == text.strip()
+    with pytest.raises(dg.DpgramError, match="form of a codebook"):
+        described().codebook("html")  # type: ignore[arg-type]
+
+
+def test_a_release_has_its_codebook(tmp_path: Path) -> None:
+    schema = Schema(dg.numeric("age", 18, 90, label="Age", units="years", source="§4"))
+    dg.publish({"age": [40.0] * 100}, schema, epsilon=1, delta=1e-6).save(tmp_path / "r.dpgram.json")
+    shown = CliRunner().invoke(app, ["codebook", str(tmp_path / "r.dpgram.json"), "--markdown"])
+    assert "| units | years |" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"label": ""}, "`label` must be text"),
+        ({"units": 3}, "`units` must be text"),
+        ({"level_labels": ["one"]}, "another number of labels"),
+        ({"level_labels": "one"}, "list of texts"),
+        ({"description": "x" * 4_001}, "characters"),
+    ],
+)
+def test_words_about_a_column_are_checked(entries: dict[str, Any], words: str) -> None:
+    with pytest.raises(dg.DpgramError, match=words):
+        dg.categorical("x", ["a", "b"], **entries)
+
+
+class TestQueries:
+    """--query: the address of the database comes from the environment and goes nowhere."""
+
+    SECRET = "very-secret-password"
+
+    def folder(self, tmp_path: Path) -> Path:
+        folder = tmp_path / self.SECRET
+        folder.mkdir()
+        with sqlite3.connect(folder / "clinic.db") as connection:
+            pd.DataFrame({"age": [str(20 + i % 60) for i in range(200)]}).to_sql(
+                "visits", connection, index=False
+            )
+        connection.close()
+        Schema(dg.numeric("age", 0, 100)).to_file(tmp_path / "s.toml")
+        return folder
+
+    def test_check_and_publish(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = self.folder(tmp_path)
+        monkeypatch.setenv("CLINIC_DB", f"sqlite:///{folder / 'clinic.db'}")
+        ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=3, delta=1e-5)
+        given = ["env:CLINIC_DB", "--query", "SELECT age FROM visits", "-s", str(tmp_path / "s.toml")]
+        checked = CliRunner().invoke(app, ["check", *given])
+        assert checked.exit_code == 0, checked.output
+        assert "rows used      200" in checked.output
+        out = tmp_path / "r.dpgram.json"
+        spent = ["--epsilon", "1", "--delta", "1e-6", "-o", str(out), "--ledger", str(ledger.path)]
+        made = CliRunner().invoke(app, ["publish", *given, *spent])
+        assert made.exit_code == 0, made.output
+        for text in (
+            checked.output,
+            made.output,
+            out.read_text(),
+            ledger.path.read_bytes().decode("latin-1"),
+        ):
+            assert self.SECRET not in text
+        started = CliRunner().invoke(app, ["schema", "env:CLINIC_DB", "--query", "SELECT age FROM visits"])
+        assert 'name = "age"' in started.stdout
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            (["env:NOT_SET_ANYWHERE", "--query", "SELECT 1"], "NOT_SET_ANYWHERE' is not set"),
+            (["env:CLINIC_DB"], "needs a query"),
+            (["postgresql://me:very-secret-password@host/db", "--query", "SELECT 1"], "may hold a password"),
+        ],
+    )
+    def test_mistakes(self, given: list[str], words: str, tmp_path: Path) -> None:
+        self.folder(tmp_path)
+        told = CliRunner().invoke(app, ["check", *given, "-s", str(tmp_path / "s.toml")])
+        assert words in str(told.exception)
+        assert self.SECRET not in str(told.exception)
+
+
+def test_the_starter_of_a_stream_reads_no_row() -> None:
+    stream = pa.table({"x": ["secret"]}).to_reader()
+    assert "No row of the data was read" in starter_schema(stream)
+    assert stream.read_all().num_rows == 1
+
+
+def test_the_screen_shows_the_starter_as_json_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pl.DataFrame(TABLE).write_csv(path)
+    told = CliRunner().invoke(app, ["schema", str(path), "--json"])
+    assert json.loads(told.stdout)["columns"]["age"] == "unknown"
