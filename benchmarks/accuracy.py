@@ -151,7 +151,7 @@ def library_errors(task: Task, epsilon: float, delta: float) -> tuple[float, flo
             adaptive=False,
         )[0]
         fit = release.regress("y", intercept=False)
-        theta = np.array([fit.coefficients[name] for name in names])
+        theta = np.array([fit.fitted_params[name] for name in names])
         errors.append(float(fold.mse(theta)))
         matrix = release.matrix()
         direct = library(Noisy(matrix[None, :k, :k], matrix[None, :k, k], matrix[None, k, k], law))[0]
@@ -233,7 +233,7 @@ def default_errors(task: Task, epsilon: float, releases: int) -> Array:
                 progress=False,
             )
             fit = release.regress("y", intercept=False)
-            found.append(float(fold.mse(np.array([fit.coefficients[name] for name in names]))))
+            found.append(float(fold.mse(np.array([fit.fitted_params[name] for name in names]))))
         errors.append(found)
     return np.array(errors)
 

@@ -182,7 +182,7 @@ def released(
             progress=False,
             **chosen,
         )
-        found = release.regress("y").coefficients
+        found = release.regress("y").fitted_params
     except DpgramError:
         return None
     return np.array([found["(intercept)"], *(found[name] for name in names)])

@@ -35,7 +35,7 @@ _ANALYSE: Final = """
 release = dpgram.load("t.dpgram.json")
 for method in ("auto", "lasso", "elastic-net"):
     fit = release.regress("charges", ["age", "smoker"], method=method)
-    assert fit.coefficients["smoker=yes"] > 0, method
+    assert fit.fitted_params["smoker=yes"] > 0, method
 fit.conf_int(), fit.predict({"age": [40], "smoker": ["no"]}), fit.bootstrap(draws=20), fit.summary()
 release.pca(), release.explore("page.html"), release.report("report.html")
 try:
@@ -50,7 +50,7 @@ from dpgram.demo import insurance
 ledger = dpgram.Ledger.create("t.ledger", name="t", epsilon=3.0, delta=1e-5)
 release = dpgram.publish(insurance.table(2000), insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger)
 assert dpgram.load(release.save("t.dpgram.json")) == release
-assert release.regress("charges", ["age", "smoker"]).coefficients["smoker=yes"] > 0
+assert release.regress("charges", ["age", "smoker"]).fitted_params["smoker=yes"] > 0
 import dpgram.audit, dpgram.estimators
 """
 _END: Final = """

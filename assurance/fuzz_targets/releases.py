@@ -167,7 +167,7 @@ def _judged(release: Release) -> None:
     fit = _fit(release)
     # Bounds simulate the noise a thousand times: for directions that takes seconds, honestly spent.
     bounds = [fit.error_bound] if fit.moments.noise.added else []
-    for question in (fit.r_squared, fit.residual_variance, fit.p_values, *bounds):
+    for question in (fit.rsquared_estimate, fit.residual_variance, fit.cov_params, *bounds):
         try:
             str(question())
         except DpgramError:

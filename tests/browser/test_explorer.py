@@ -112,7 +112,7 @@ def test_choosing_by_clicks_gives_pythons_numbers(release: Release, page: Path, 
         fit = release.regress(target, [n for n in insurance.schema().source_columns if n in features])
         same(driver, fit)
         shown = driver.execute_script("return document.getElementById('r-squared').dataset.value")
-        assert float(shown) == pytest.approx(fit.r_squared().estimate, rel=DIGITS)
+        assert float(shown) == pytest.approx(fit.rsquared_estimate().estimate, rel=DIGITS)
         shown = driver.execute_script("return document.getElementById('error-sd').dataset.value")
         assert float(shown) == pytest.approx(fit.residual_variance().estimate, rel=DIGITS)
 

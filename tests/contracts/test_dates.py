@@ -42,7 +42,7 @@ def test_from_table_to_prediction() -> None:
         "high": "2019-12-31",
     }
     fit = release.regress("fee")
-    assert fit.coefficients["joined"] == pytest.approx(0.01, abs=5e-4)
+    assert fit.fitted_params["joined"] == pytest.approx(0.01, abs=5e-4)
     for day in ("2015-01-01", date(2015, 1, 1), np.datetime64("2015-01-01")):
         (found,) = fit.predict({"joined": [day]})
         assert found == pytest.approx(20.0 + 18.26, abs=0.5)

@@ -150,7 +150,7 @@ class TestRelease:
 
     def test_a_fit_is_close_and_stays_inside_the_learnt_bounds(self) -> None:
         fit = released(people(20_000)).regress("y")
-        assert fit.coefficients["x"] == pytest.approx(2.0, abs=0.3)
+        assert fit.fitted_params["x"] == pytest.approx(2.0, abs=0.3)
         y = fit.moments.schema.column("y")
         assert isinstance(y, Numeric)
         low, high = y.bounds

@@ -127,7 +127,7 @@ class TestAllTheWay:
         again = dg.load(release.save(tmp_path / "r.dpgram.json"))
         assert again == release
         fit = again.regress("y", ["x", "z"])
-        np.testing.assert_allclose([fit.coefficients["x"], fit.coefficients["z"]], [0.5, -0.25], atol=0.05)
+        np.testing.assert_allclose([fit.fitted_params["x"], fit.fitted_params["z"]], [0.5, -0.25], atol=0.05)
         assert len(fit.conf_int()) == 3
         predicted = fit.predict({"x": [0.4, -0.4], "z": [0.0, 0.8]})
         np.testing.assert_allclose(predicted, [0.2, -0.4], atol=0.05)

@@ -111,6 +111,6 @@ def test_what_the_first_edition_learnt_is_read_as_measurements() -> None:
     assert learnt_bounds(release) == ("age", "charges")
     assert learnt_levels(release) == {"smoker": ("no", "yes")}
     assert known_rows(release) == pytest.approx(5_364_916_829_907 / 2**30)
-    fitted = release.regress("charges").coefficients
+    fitted = release.regress("charges").fitted_params
     assert fitted["age"] == pytest.approx(114.16720513067426, rel=1e-6)
     assert fitted["smoker=yes"] == pytest.approx(10422.17769657992, rel=1e-6)

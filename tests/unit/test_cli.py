@@ -318,13 +318,16 @@ class TestAnalyst:
         told = run("regress", made / "people.json", "charges", "--on", "age,smoker", "--json").json
         assert [row["name"] for row in told["coefficients"]] == ["(intercept)", "age", "smoker=yes"]
         library = dpgram.load(made / "people.json").regress("charges", on=["age", "smoker"])
-        assert told["coefficients"][1]["fitted"] == pytest.approx(library.coefficients["age"])
+        assert told["coefficients"][1]["fitted"] == pytest.approx(library.fitted_params["age"])
         for kind in ("population", "table"):
             asked = ("regress", made / "people.json", "charges", "--on", "age", "--kind", kind)
             told, found = run(*asked, "--json").json, library.inference(kind)
             assert told["intervals"] == {
-                "kind": kind, "meaning": found.meaning, "assumption": found.assumption, "refusal": None
-            }  # fmt: skip
+                "kind": kind,
+                "estimand": found.meaning,
+                "assumptions": list(found.assumptions),
+                "refusal": None,
+            }
             assert found.meaning in " ".join(run(*asked).out.split())
 
     def test_the_json_of_a_regression_has_every_caution(self, run: Any, made: Path) -> None:
@@ -335,7 +338,7 @@ class TestAnalyst:
             told = run(
                 "regress", made / "clipped.json", "charges", "--on", "age", "--kind", kind, "--json"
             ).json
-            assert "scaled down" in told["intervals"]["meaning"]
+            assert "scaled down" in told["intervals"]["estimand"]
             assert any("clipped, reweighted rows" in caution for caution in told["cautions"])
         ridge = run(
             "regress",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from pathlib import Path
@@ -239,6 +240,20 @@ def test_publish_warns_by_column_before_it_charges(tmp_path: Path) -> None:
     assert entries == [0]
     assert ledger.entries == 1
     assert "thousands" not in json.dumps(release.schema.to_dict())
+
+
+def test_learning_warns_as_well() -> None:
+    table = {"x": [f"{i % 9},{i % 10}" for i in range(2_000)], "y": [float(i % 7) for i in range(2_000)]}
+    told: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: told.append(str(message))
+        # It may stop for want of rows, which it has measured by then; the warning comes first.
+        with contextlib.suppress(dg.DpgramError):
+            dg.publish(
+                table, dg.Schema(dg.numeric("x"), Y), epsilon=1, delta=1e-6, adaptive=True, progress=False
+            )
+    assert any('decimal = ","' in text for text in told)
 
 
 def test_publish_is_quiet_where_little_is_lost() -> None:

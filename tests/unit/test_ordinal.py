@@ -128,7 +128,7 @@ class TestAnalysis:
         release = self.release()
         assert dg.Release.from_json(release.to_json()) == release
         fit = release.regress("days")
-        assert fit.coefficients["pain"] == pytest.approx(4.0, abs=0.1)
+        assert fit.fitted_params["pain"] == pytest.approx(4.0, abs=0.1)
         assert fit.predict({"pain": ["none", "severe"]}) == pytest.approx([5.0, 17.0], abs=0.3)
         assert release.mean()["pain"] == pytest.approx(1.5, abs=0.1)
         back = release.regress("pain")

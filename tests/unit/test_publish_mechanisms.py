@@ -80,7 +80,7 @@ def test_from_rows_to_a_regression(
     assert again == release
     assert str(again)
     fit = again.regress("y", on=["x", "z"])
-    coefficients = np.array([fit.coefficients["x"], fit.coefficients["z"]])
+    coefficients = np.array([fit.fitted_params["x"], fit.fitted_params["z"]])
     # The noise of every mechanism is far below the signal at this size; deflation is the worst by far.
     tolerance = 0.3 if name == "deflation" else 0.05
     np.testing.assert_allclose(coefficients, [0.5, -0.25], atol=tolerance)

@@ -16,6 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dpgram as dg
 from dpgram.analysis.pooling import union
@@ -27,6 +29,7 @@ from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, ordinal
 from dpgram.schema.reading import Reading
 from dpgram.sources import declared_kinds, declared_readings, open_source
+from dpgram.sources.plain_columns import plain_columns
 from dpgram.testing import gram_by
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -438,3 +441,53 @@ def test_tables_of_dask_and_spark_are_read_by_the_rules() -> None:
     outcome = work.sums(_frame_batches(work, iter(pa.table(MESSY).to_batches(max_chunksize=4))))
     assert isinstance(outcome, tuple)
     assert outcome[0].to_bytes() == wanted.to_bytes()
+
+
+CELLS = st.one_of(
+    st.text(max_size=12),
+    st.from_regex(r"[ $€−+-]{0,2}[0-9]{1,4}([., '][0-9]{1,3}){0,3}[ %€]{0,2}", fullmatch=True),
+    st.from_regex(r"[0-3]?[0-9][/.-][0-1]?[0-9][/.-](19|20)?[0-9]{2}", fullmatch=True),
+    st.sampled_from(
+        ["NA", "na ", "-999", "-999,0", "Ja", "nein", "inf", "nan", "1e5", "1e999", "\x00", "İ", "ẞ"]
+    ),
+)
+ANY_COLUMN: st.SearchStrategy[Any] = st.one_of(
+    st.builds(
+        lambda marks, affix, codes, trim: numeric("x", -1e6, 1e6, missing=codes, trim=trim, **marks, **affix),
+        st.sampled_from(
+            [{}, {"decimal": ","}, {"thousands": ","}, {"decimal": ",", "thousands": "."}, {"thousands": " "}]
+        ),
+        st.sampled_from([{}, {"suffix": "%"}, {"prefix": "$"}, {"suffix": " €"}]),
+        st.sampled_from([[-999], ["NA"], [-999, "NA", 5]]),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda form, codes: numeric("x", "1950-01-01", "2050-01-01", format=form, missing=codes),
+        st.sampled_from(["%d/%m/%Y", "%m-%d-%y", "%d.%m.%Y", "%Y-%m-%d"]),
+        st.sampled_from([["NA"], ["01/01/2000"], ["2000-01-01"]]),
+    ),
+    st.builds(
+        lambda case, trim, codes: categorical("x", ["1"], other="rest", case=case, trim=trim, missing=codes),
+        st.sampled_from(["lower", "upper"]),
+        st.booleans(),
+        st.sampled_from([["NA"], ["na"], [" x "]]),
+    ),
+    st.just(boolean("x", true=["ja", 1], false=["nein", 2], missing=["NA"])),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cells=st.lists(CELLS, min_size=1, max_size=6), column=ANY_COLUMN)
+def test_cells_are_read_one_by_one_and_once(cells: list[str], column: Any) -> None:
+    """No cell raises or changes another; objects are read as columns are; reading twice changes nothing."""
+    kinds, readings = declared_kinds(Schema(column)), declared_readings(Schema(column))
+    texts = pa.array([cell.encode("utf-8", "replace").decode() for cell in cells], pa.string())
+    once = plain_columns(pa.record_batch({"x": texts}), kinds, readings)
+    assert repr(plain_columns(once, kinds, readings)[0].to_pylist()) == repr(once[0].to_pylist())
+    alone = [
+        plain_columns(pa.record_batch({"x": texts[i : i + 1]}), kinds, readings)[0] for i in range(len(texts))
+    ]
+    assert repr(pa.concat_arrays(alone).to_pylist()) == repr(once[0].to_pylist())
+    objects = values({"x": texts.to_pylist()}, column)
+    assert repr(objects) == repr(once[0].to_pylist())
+    column.read(once[0])

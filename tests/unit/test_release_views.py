@@ -18,6 +18,7 @@ from dpgram.document.fields import (
     PublishedMatrix,
     StatedGuarantee,
 )
+from dpgram.document.original_units import change_of_units
 from dpgram.errors import AnalysisError, DpgramError, ReleaseError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED, cell_unit
 from dpgram.noise import SymmetricGaussian
@@ -26,6 +27,17 @@ from dpgram.release import Release
 from dpgram.schema import Schema, boolean, numeric
 
 from .releases import RELEASES, encoded_rows, gaussian_release, laplace_release, schema, triangle, zeros
+
+
+def original_values(declared: Schema, encoded: np.ndarray) -> np.ndarray:
+    """The table behind the encoded rows: a product is that of the values, `age^P2` stands for age²."""
+    columns = {
+        column.name: column.centre + column.half_width * encoded[:, i] / column.weight
+        for i, column in enumerate(declared.encoded)
+    }
+    columns["age*charges"] = columns["age"] * columns["charges"]
+    columns["age^P2"] = columns["age"] ** 2
+    return np.column_stack(list(columns.values()))
 
 
 class TestViews:
@@ -44,14 +56,7 @@ class TestViews:
         """T G Tᵀ equals the Gram of the table in original units, computed from the rows."""
         release = gaussian_release()
         encoded = encoded_rows(release.schema, 400, 1)
-        original = np.column_stack(
-            [
-                column.centre + column.half_width * encoded[:, i] / column.weight
-                if column.kind != "constant"
-                else encoded[:, i]
-                for i, column in enumerate(release.schema.encoded)
-            ]
-        )
+        original = original_values(release.schema, encoded)
         got, want = release.matrix("original"), original.T @ original
         np.testing.assert_allclose(
             got, want, rtol=2e-4, atol=2e-4 * np.sqrt(np.outer(np.diag(want), np.diag(want))).max()
@@ -62,30 +67,29 @@ class TestViews:
     def test_descriptive_statistics_without_noise(self) -> None:
         release = gaussian_release()
         encoded = encoded_rows(release.schema, 400, 1)
-        original = np.column_stack(
-            [c.centre + c.half_width * encoded[:, i] / c.weight for i, c in enumerate(release.schema.encoded)]
-        )[:, 1:]
+        original = original_values(release.schema, encoded)[:, 1:]
         assert release.count() == pytest.approx(400, rel=1e-3)
         mean = release.mean()
-        assert list(mean) == list(release.columns[1:])
+        assert list(mean) == [*release.columns[1:-2], "age:charges", "age^2"]
         spread = original.std(axis=0)
         np.testing.assert_allclose(
             (np.array(list(mean.values())) - original.mean(axis=0)) / spread, 0, atol=2e-3
         )
         want = np.cov(original.T, bias=True)
-        units = np.array([c.half_width / c.weight for c in release.schema.encoded[1:]])
+        units = change_of_units(release.schema)[1:, 1:]
         quiet = dataclasses.replace(Moments.of(release), noise=NO_NOISE)
         np.testing.assert_allclose(
-            central_moments(quiet) * np.outer(units / spread, units / spread),
+            units @ central_moments(quiet) @ units.T / np.outer(spread, spread),
             want / np.outer(spread, spread),
             atol=5e-3,
         )
         # The release itself states noise that is not there, and draws the covariance towards zero for it.
-        shrunk = np.asarray(release.covariance()) / np.outer(units, units)
+        back = np.linalg.inv(units)
+        shrunk = back @ np.asarray(release.covariance()) @ back.T
         assert np.linalg.eigvalsh(shrunk)[0] >= -1e-12
-        assert 0.5 < np.trace(shrunk) / np.trace(want / np.outer(units, units)) < 1.0
+        assert 0.5 < np.trace(shrunk) / np.trace(back @ want @ back.T) < 1.0
         quiet_correlation = correlations(quiet)
-        np.testing.assert_allclose(quiet_correlation, np.corrcoef(original.T), atol=5e-3)
+        np.testing.assert_allclose(quiet_correlation, np.corrcoef(encoded[:, 1:].T), atol=5e-3)
 
     def test_correlation_is_a_correlation_whatever_the_noise(self) -> None:
         draw = np.random.default_rng(5)
@@ -116,8 +120,8 @@ class TestViews:
             receipt=None,
         )
         assert (
-            release.regress("charges", ["age"]).coefficients
-            == regress(release, "charges", ["age"]).coefficients
+            release.regress("charges", ["age"]).fitted_params
+            == regress(release, "charges", ["age"]).fitted_params
         )
         ours, theirs = release.pca(2, standardise=False), pca(release, 2)
         np.testing.assert_array_equal(ours.loadings, theirs.loadings)

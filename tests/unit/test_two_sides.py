@@ -111,20 +111,20 @@ for kind in ("learnt", "matrix-laplace"):
     told[kind] = len(dg.load(f"insurance-{kind}.dpgram.json").columns)
 for method in ("auto", "ols", "ridge", "lasso", "elastic-net"):
     fit = release.regress("charges", ["age", "bmi", "smoker"], method=method)
-    told[method] = fit.coefficients["smoker=yes"]
+    told[method] = fit.fitted_params["smoker=yes"]
     told[f"{method} interval"] = fit.conf_int()["smoker=yes"]
 rows = {"age": [30, 60], "bmi": [25.0, 30.0], "smoker": ["no", "yes"]}
 told["predicted"] = fit.predict(rows).tolist()
-told["between"] = fit.predict_interval(rows).lower.tolist()
-told["joint"] = float(fit.joint_test("smoker").p_value)
+told["between"] = fit.get_prediction(rows).conf_int(obs=True)[:, 0].tolist()
+told["joint"] = float(fit.f_test("smoker").pvalue)
 told["bootstrap"] = fit.bootstrap(draws=20).std_errors.tolist()
 told["bound"] = fit.error_bound().norm
-told["r_squared"] = fit.r_squared().estimate
+told["r_squared"] = fit.rsquared_estimate().estimate
 told["summary"] = len(fit.summary()) + len(fit._repr_html_()) + len(str(release)) + len(release._repr_html_())
 told["pca"] = release.pca(2).variances.tolist()
 told["partial"] = release.partial_correlation("age", "charges", ["bmi"]).estimate
 told["correlation"] = len(release.correlation().names)
-told["union"] = analysis.regress(analysis.union([release, release]), "charges", ["age"]).coefficients["age"]
+told["union"] = analysis.regress(analysis.union([release, release]), "charges", ["age"]).fitted_params["age"]
 told["pool"] = str(analysis.pool([release, release], "charges", ["age"]))
 told["compare"] = str(analysis.compare(release, release, "charges", ["age"]))
 told["page"] = release.explore("python.html").stat().st_size

@@ -1,23 +1,28 @@
 """What analysts do with a release: post-processing only, never a row."""
 
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
+from dpgram.analysis.contrasts import Contrast
 from dpgram.analysis.description import ColumnDescription, Description, Told, describe
 from dpgram.analysis.discriminant import Discriminant, discriminant
 from dpgram.analysis.effects import Effects, did, within
-from dpgram.analysis.inference import Inference, JointTest
+from dpgram.analysis.inference import Inference, WaldTest
 from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
+from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
 from dpgram.analysis.plots import coefficient_plot, component_plot, correlation_plot
 from dpgram.analysis.pooling import Comparison, Pooled, average, compare, pool, union
-from dpgram.analysis.regress import regress
+from dpgram.analysis.prediction import Prediction
+from dpgram.analysis.regress import lasso_path, regress
 from dpgram.analysis.results import Regression
+from dpgram.analysis.sparse import LassoPath
 
 __all__ = [
     "AndersonRubin",
     "ColumnDescription",
     "Comparison",
     "Components",
+    "Contrast",
     "Correlation",
     "Correlations",
     "Description",
@@ -27,11 +32,15 @@ __all__ = [
     "FirstStage",
     "Inference",
     "InstrumentalVariables",
-    "JointTest",
+    "LabelledMatrix",
+    "LabelledVector",
+    "LassoPath",
     "Moments",
     "Pooled",
+    "Prediction",
     "Regression",
     "Told",
+    "WaldTest",
     "average",
     "coefficient_plot",
     "compare",
@@ -42,6 +51,7 @@ __all__ = [
     "did",
     "discriminant",
     "iv",
+    "lasso_path",
     "partial_correlation",
     "pca",
     "pool",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.original_units import in_original_units, symmetric
+from dpgram.document.original_units import change_of_units, in_original_units, original_columns, symmetric
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -34,9 +34,10 @@ def count(release: Document) -> float:
 
 
 def mean(release: Document) -> dict[str, float]:
-    """G₀ⱼ / G₀₀ in original units, for every column but the constant."""
+    """G₀ⱼ / G₀₀ in original units, for every column but the constant; products and powers as they are."""
     gram = in_original_units(release.schema, _gram_with_rows(release))
-    return dict(zip(release.columns[1:], (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+    names = [column.name for column in original_columns(release.schema)[1:]]
+    return dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
 
 
 def covariance(release: Document) -> Matrix:
@@ -48,9 +49,8 @@ def covariance(release: Document) -> Matrix:
 
     _gram_with_rows(release)
     spread = central_moments(_moments(release))
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    scaled: Matrix = spread * np.outer(scale, scale)
-    return scaled
+    change = change_of_units(release.schema)[1:, 1:]
+    return symmetric(change @ spread @ change.T)
 
 
 def labelled_covariance(release: Document, on: Sequence[str] | None, *, psd: bool) -> LabelledMatrix:
@@ -76,8 +76,9 @@ def _unbiased_covariance(release: Document) -> Matrix:
     moments = _moments(release)
     constant = np.eye(release.schema.width)[:, :1]
     found = residuals(moments, constant, np.eye(release.schema.width)[:, 1:])
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    return np.asarray(found.sums / (moments.rows or 1.0) * np.outer(scale, scale))
+    centred = np.zeros((release.schema.width, release.schema.width))  # a constant does not vary
+    centred[1:, 1:] = found.sums / (moments.rows or 1.0)
+    return np.asarray(in_original_units(release.schema, centred)[1:, 1:])
 
 
 def second_moments(release: Document) -> Matrix:
@@ -89,8 +90,8 @@ def second_moments(release: Document) -> Matrix:
 
 def deviations(release: Document) -> npt.NDArray[np.float64]:
     """The standard deviation of every column but the constant in original units, from the noisy variances."""
-    scale = np.array([column.half_width / column.weight for column in release.schema.encoded[1:]])
-    return np.asarray(np.sqrt(np.diagonal(_encoded_covariance(release))) * scale)
+    change = change_of_units(release.schema)[1:, 1:]
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", change @ _encoded_covariance(release), change)))
 
 
 def _encoded_covariance(release: Document) -> Matrix:

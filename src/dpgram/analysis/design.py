@@ -1,23 +1,26 @@
 """Which regression is meant: terms and target as vectors v with v·a = the term's value in row a.
 
-A term of the regression is a linear function of the encoded row a, hence a vector in encoded space; terms are
-kept in the scale of z ∈ [-1, 1], where everything is of order one, and a linear map takes the coefficients to
-original units. The intercept is the vector of the constant column; a categorical column gives one term for
-each level but the reference.
+A term of the regression is a linear function of the encoded row a, hence a vector in encoded space. In
+original units terms are what R and Stata would have: 0/1 for levels and truth values, products and powers of
+the values as they are (document/original_units.py). For the arithmetic they are kept in the scale of
+z ∈ [-1, 1], where everything is of order one, and a linear map takes the coefficients to original units. The
+intercept is the vector of the constant column; a categorical column gives one term for each level but the
+reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.analysis.moments import Moments, scale_factors
+from dpgram.analysis.moments import Moments
+from dpgram.document.original_units import OriginalColumn, original_columns
 from dpgram.errors import AnalysisError
-from dpgram.schema import EncodedColumn, Schema
+from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -35,10 +38,18 @@ class Term:
     level: str | None = None
     shift: float = 0.0
     """Subtracted from the column before the coefficient applies (only without a constant column)."""
+    monomial: tuple[str, ...] = ()
+    """The columns whose values it multiplies, for a product or a power of values as they are."""
+    scale: float = 1.0
+    """Half the public range of what the coefficient multiplies; 1 for levels and the intercept."""
+
+    def involves(self, column: str) -> bool:
+        """Whether its value depends on this declared column."""
+        return column == self.source or column in self.monomial
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Design:
     """The question y ~ terms, for one schema. In original units: `to_original @ β + offset`."""
 
@@ -53,6 +64,8 @@ class Design:
     target_vector: Vector
     members: tuple[int, ...]
     """Positions of the encoded feature columns (all levels, without the constant): what a penalty acts on."""
+    axes: Matrix
+    """The functions that a penalty shrinks, one for each member, of the weight of its column."""
     to_original: Matrix
     offset: Vector
     base: float = 0.0
@@ -64,6 +77,11 @@ class Design:
     def names(self) -> tuple[str, ...]:
         return tuple(term.name for term in self.terms)
 
+    @property
+    def target_name(self) -> str:
+        """Of what is predicted, in original units: `age:bmi` for the column `age*bmi`."""
+        return original_columns(self.schema)[self.schema.indices(self.target)[0]].name
+
     def positions(self, name: str) -> tuple[int, ...]:
         """Positions of one coefficient, or of all coefficients of a declared column."""
         found = tuple(i for i, term in enumerate(self.terms) if name in (term.name, term.source))
@@ -73,14 +91,22 @@ class Design:
             )
         return found
 
+    def functions(self) -> Matrix:
+        """The terms in original units as functions of the encoded row, one in each column."""
+        # y = V·β_V = F·β with β = T·β_V/s, so V = F·T/s with s the target's unit.
+        return np.asarray(np.linalg.solve(self.to_original.T / self.target_scale, self.vectors.T).T)
+
     def coefficients(self, beta: Vector) -> Vector:
         """β in original units."""
         return np.asarray(self.to_original @ beta + self.offset)
 
-    def from_encoded(self, function: Vector, moments: Moments) -> Vector:
-        """The β of the function a ↦ function·a, which must lie in the span of the terms."""
+    def from_encoded(self, function: Matrix, moments: Moments) -> Matrix:
+        """The β of the function a ↦ function·a (of each, in columns), which must lie in the terms' span."""
         vectors, wanted = moments.project(self.vectors), moments.project(function)
         return np.asarray(np.linalg.lstsq(vectors, wanted, rcond=None)[0])
+
+    def __repr__(self) -> str:
+        return f"<Design: {self.target} on {len(self.terms)} terms>"
 
 
 def build_design(
@@ -93,126 +119,157 @@ def build_design(
 ) -> Design:
     """Check the question against the schema and lay out its terms."""
     schema = moments.schema
-    encoded, target_at = schema.encoded, _target_position(schema, target)
-    features = _features(schema, target_at, on)
+    columns = original_columns(schema)
+    target_at = _target_position(schema, target, columns)
+    encoded, features = schema.encoded, _features(schema, target_at, on, columns)
     if intercept and not schema.constant:
         raise AnalysisError(
             "this release has no constant column, so no intercept can be fitted",
             remedy="Ask with intercept=False: the fit then passes through the public midpoints.",
         )
     names = {encoded[i].source for i in features}
-    references = _references(schema, names, intercept=intercept, asked=reference or {}, features=features)
+    references = _references(moments, names, intercept=intercept, asked=reference or {}, features=features)
     terms = [Term(name=INTERCEPT, source=INTERCEPT)] if intercept else []
-    columns: list[EncodedColumn | None] = [None] if intercept else []
+    places = [0] if intercept else []
     for i in features:
         column = encoded[i]
         if column.kind == "level" and references.get(column.source) == column.level:
             continue
-        terms.append(Term(name=column.name, source=column.source, level=column.level))
-        columns.append(column)
+        own = columns[i]
+        terms.append(
+            Term(
+                name=own.name,
+                source=column.source,
+                level=column.level,
+                monomial=own.monomial,
+                scale=own.scale,
+            )
+        )
+        places.append(i)
     if not terms:
         raise AnalysisError(
             "no features are left to regress on",
             remedy="Name at least one column in `on`, or keep intercept=True.",
         )
-    if intercept:
-        return _with_intercept(schema, target, tuple(terms), columns, references, features, target_at)
-    return _through_origin(schema, target, tuple(terms), columns, references, features, target_at)
+    layout = _with_intercept if intercept else _through_origin
+    return layout(
+        Design(
+            schema=schema,
+            target=encoded[target_at].name,
+            terms=tuple(terms),
+            references=references,
+            intercept=intercept,
+            vectors=np.zeros((schema.width, len(terms))),
+            target_vector=np.zeros(schema.width),
+            members=features,
+            axes=np.zeros((schema.width, len(features))),
+            to_original=np.zeros((len(terms), len(terms))),
+            offset=np.zeros(len(terms)),
+        ),
+        places,
+        columns,
+        target_at,
+    )
 
 
 def _with_intercept(
-    schema: Schema,
-    target: str,
-    terms: tuple[Term, ...],
-    columns: Sequence[EncodedColumn | None],
-    references: Mapping[str, str],
-    features: tuple[int, ...],
-    target_at: int,
+    blank: Design, places: Sequence[int], columns: Sequence[OriginalColumn], target_at: int
 ) -> Design:
-    """Everything in z; centres and half-widths are undone by the linear map to original units."""
-    encoded, scales = schema.encoded, scale_factors(schema)
-    y = encoded[target_at]
-    y_scale = scales.get(y.source, 1.0) if y.kind != "level" else 1.0
-    vectors = np.zeros((schema.width, len(terms)))
-    to_original = np.zeros((len(terms), len(terms)))
-    vectors[0, 0] = 1.0 / encoded[0].weight
-    to_original[0, 0] = y_scale
-    for k, column in enumerate(columns):
-        if column is None:
-            continue
-        scale = 1.0 if column.kind == "level" else scales[column.source]
-        vectors[schema.names.index(column.name), k] = 1.0 / column.weight
-        to_original[k, k] = y_scale / scale
-        to_original[0, k] = -y_scale * column.centre / scale
-    offset = np.zeros(len(terms))
-    offset[0] = y.centre
-    return Design(
-        schema=schema,
-        target=target,
-        terms=terms,
-        references=references,
-        intercept=True,
+    """Vectors v in z; F = V·M for the terms F in original units, so coefficients are M⁻¹ of those of V.
+
+    A term is laid out as the z of its own column where all else that it is a sum of belongs to terms so laid
+    out: then M mixes them, and the arithmetic stays where everything is of order one. A product without its
+    main effects is its own function instead.
+    """
+    schema, target = blank.schema, columns[target_at]
+    weights = [column.weight for column in schema.encoded]
+    row_of = {place: k for k, place in enumerate(places)}
+    by_degree = sorted(range(len(places)), key=lambda k: len(columns[places[k]].monomial))
+    plain: set[int] = set()
+    mixing: list[dict[int, float]] = [{} for _ in places]
+    vectors = np.zeros((schema.width, len(places)))
+    for k in by_degree:
+        own, parts = places[k], columns[places[k]].parts
+        if all(place == own or place in plain for place in parts):
+            plain.add(own)
+            vectors[own, k] = 1.0 / weights[own]
+            mixing[k] = {row_of[place]: value * weights[place] for place, value in parts.items()}
+        else:
+            vectors[:, k], size = _carried(parts, weights)
+            mixing[k] = {k: size}
+    axes = np.zeros((schema.width, len(blank.members)))
+    for j, member in enumerate(blank.members):
+        if member in row_of and member not in plain:
+            axes[:, j] = vectors[:, row_of[member]] * weights[member]
+        else:
+            axes[member, j] = 1.0
+    parts = dict(target.parts)
+    offset = np.zeros(len(places))
+    offset[0] = parts.pop(0, 0.0) * weights[0]
+    return replace(
+        blank,
         vectors=vectors,
-        target_vector=_unit(schema.width, target_at, 1.0 / y.weight),
-        members=features,
-        to_original=to_original,
+        axes=axes,
+        target_vector=_vector(schema.width, {place: value / target.scale for place, value in parts.items()}),
+        to_original=target.scale * _inverse(mixing, by_degree),
         offset=offset,
-        target_scale=y_scale,
+        target_scale=target.scale,
     )
+
+
+def _inverse(mixing: Sequence[Mapping[int, float]], by_degree: Sequence[int]) -> Matrix:
+    """M⁻¹, M given by its columns: each has its own row and rows of terms of lower degree."""
+    inverse = np.zeros((len(mixing), len(mixing)))
+    for k in by_degree:
+        own = mixing[k][k]
+        inverse[k, k] = 1.0 / own
+        for row, value in mixing[k].items():
+            if row != k:
+                inverse[:, k] -= inverse[:, row] * (value / own)
+    return inverse
+
+
+def _carried(parts: Mapping[int, float], weights: Sequence[float]) -> tuple[Vector, float]:
+    """A function of the encoded row as a vector of order one, and the factor that was taken out."""
+    size = max(abs(value) * weights[place] for place, value in parts.items())
+    return _vector(len(weights), {place: value / size for place, value in parts.items()}), size
 
 
 def _through_origin(
-    schema: Schema,
-    target: str,
-    terms: tuple[Term, ...],
-    columns: Sequence[EncodedColumn | None],
-    references: Mapping[str, str],
-    features: tuple[int, ...],
-    target_at: int,
+    blank: Design, places: Sequence[int], columns: Sequence[OriginalColumn], target_at: int
 ) -> Design:
     """y = Σ β_j x_j in original units: centres come in through the constant column; each x is one vector."""
-    encoded, scales = schema.encoded, scale_factors(schema)
-    y = encoded[target_at]
-    y_scale = scales.get(y.source, 1.0) if y.kind != "level" else 1.0
-    vectors = np.zeros((schema.width, len(terms)))
-    factors = np.ones(len(terms))
-    shifts = np.zeros(len(terms))
-    for k, column in enumerate(columns):
-        if column is None:
-            continue
-        scale = 1.0 if column.kind == "level" else scales[column.source]
-        size = max(scale, abs(column.centre)) if schema.constant else scale
-        vectors[schema.names.index(column.name), k] = scale / size / column.weight
-        if schema.constant:
-            vectors[0, k] = column.centre / size / encoded[0].weight
-        else:
-            shifts[k] = column.centre
-        factors[k] = y_scale / size
-    target_vector = _unit(schema.width, target_at, 1.0 / y.weight)
-    if schema.constant:
-        target_vector[0] += y.centre / y_scale / encoded[0].weight
-    shifted = tuple(
-        Term(name=t.name, source=t.source, level=t.level, shift=float(s))
-        for t, s in zip(terms, shifts, strict=True)
+    schema, target = blank.schema, columns[target_at]
+    weights = [column.weight for column in schema.encoded]
+    carried = [_carried(columns[place].parts, weights) for place in places]
+    vectors = np.column_stack([vector for vector, _ in carried])
+    terms = tuple(
+        replace(term, shift=columns[place].shift) for term, place in zip(blank.terms, places, strict=True)
     )
-    return Design(
-        schema=schema,
-        target=target,
-        terms=shifted,
-        references=references,
-        intercept=False,
+    whole = len(blank.members) == len(terms)  # else a reference level was dropped: the terms as they are
+    sizes = [weights[i] for i in blank.members] if whole else [1.0] * len(terms)
+    return replace(
+        blank,
+        terms=terms,
         vectors=vectors,
-        target_vector=target_vector,
-        members=features,
-        to_original=np.diag(factors),
-        offset=np.zeros(len(terms)),
-        base=0.0 if schema.constant else y.centre,
-        target_scale=y_scale,
+        axes=vectors * sizes,
+        target_vector=_vector(
+            schema.width, {place: value / target.scale for place, value in target.parts.items()}
+        ),
+        to_original=np.diag([target.scale / size for _, size in carried]),
+        base=target.shift,
+        target_scale=target.scale,
     )
 
 
-def _target_position(schema: Schema, target: str) -> int:
-    positions = schema.indices(target)
+def _places(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> tuple[int, ...]:
+    """Positions of a column by its declared name, or by that of the product or power it stands for."""
+    stands = [i for i, column in enumerate(columns) if column.monomial and column.name == name]
+    return tuple(stands[:1]) or schema.indices(name)
+
+
+def _target_position(schema: Schema, target: str, columns: Sequence[OriginalColumn]) -> int:
+    positions = _places(schema, target, columns)
     if len(positions) > 1:
         example = schema.encoded[positions[-1]].name
         raise AnalysisError(
@@ -224,7 +281,9 @@ def _target_position(schema: Schema, target: str) -> int:
     return positions[0]
 
 
-def _features(schema: Schema, target_at: int, on: Sequence[str] | None) -> tuple[int, ...]:
+def _features(
+    schema: Schema, target_at: int, on: Sequence[str] | None, columns: Sequence[OriginalColumn]
+) -> tuple[int, ...]:
     """Positions of the features. By default every column but the target and what is computed from it."""
     encoded = schema.encoded
     own = encoded[target_at].source
@@ -240,7 +299,7 @@ def _features(schema: Schema, target_at: int, on: Sequence[str] | None) -> tuple
         chosen = list(on)
     found: list[int] = []
     for name in chosen:
-        for i in schema.indices(name):
+        for i in _places(schema, name, columns):
             if i in found:
                 raise AnalysisError(f"the feature {name!r} is named twice")
             if encoded[i].source == own:
@@ -254,14 +313,15 @@ def _features(schema: Schema, target_at: int, on: Sequence[str] | None) -> tuple
 
 
 def _references(
-    schema: Schema,
+    moments: Moments,
     names: set[str],
     *,
     intercept: bool,
     asked: Mapping[str, str],
     features: tuple[int, ...],
 ) -> dict[str, str]:
-    """The reference level of each group that is in the regression with all its levels."""
+    """The reference level of each group with all its levels: as asked, or the most frequent one."""
+    schema = moments.schema
     groups = [
         column
         for column in schema.columns
@@ -277,10 +337,23 @@ def _references(
             raise AnalysisError(f"{name!r} has no level {level!r}", limit=", ".join(group.group_levels[:20]))
     # Without an intercept the first group keeps all its levels: they carry the overall level themselves.
     coded = groups if intercept else groups[1:]
-    return {group.name: asked.get(group.name, group.group_levels[0]) for group in coded}
+    return {
+        group.name: asked[group.name] if group.name in asked else most_frequent(moments, group.name)
+        for group in coded
+    }
 
 
-def _unit(width: int, at: int, value: float) -> Vector:
+def most_frequent(moments: Moments, name: str) -> str:
+    """The level with the largest noisy count; an empty one would leave nothing to compare the others with."""
+    places = moments.schema.indices(name)
+    levels = np.zeros((moments.schema.width, len(places)))
+    levels[list(places), range(len(places))] = 1.0 / moments.weights[list(places)]
+    constant = moments.constant_vector()
+    counts = np.diagonal(moments.form(levels, levels)) if constant is None else moments.form(constant, levels)
+    return str(moments.schema.encoded[places[int(np.argmax(counts))]].level)
+
+
+def _vector(width: int, parts: Mapping[int, float]) -> Vector:
     vector = np.zeros(width)
-    vector[at] = value
+    vector[list(parts)] = list(parts.values())
     return vector

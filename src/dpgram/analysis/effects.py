@@ -109,8 +109,8 @@ class Effects:
         else:
             lines += self._table(level)
         notes = [f"{self.estimand}. Intervals are for {self.inference.meaning}."]
-        if self.inference.assumption is not None:
-            notes[0] += f" {self.inference.assumption}."
+        if self.inference.assumptions:
+            notes[0] += f" Assumed: {'; '.join(self.inference.assumptions)}."
         if self.assumption is not None:
             notes.append(f"It is the effect of the treatment if {self.assumption}.")
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 Kind = Literal["population", "table"]
 KINDS: Final[tuple[Kind, ...]] = ("population", "table")
 
-EQUAL_VARIANCE: Final = "Intervals for the population take the error variance to be the same for all rows"
+EQUAL_VARIANCE: Final = "the error variance is the same for all rows"
 """Second moments cannot tell whether it is."""
+SYMMETRIC_ERRORS: Final = "errors are symmetric about the regression, as long rows were clipped"
+"""Else the clip would weigh errors of one sign down, and move coefficients."""
 MOVED_CAUTION: Final = (
     "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
     "values, and no interval here includes the difference"
@@ -55,13 +57,25 @@ def meaning_of(moments: Moments, kind: Kind, *, moved: bool) -> str:
     return "the un-shrunken regression of this table (privacy noise only)"
 
 
-def difference_cautions(moments: Moments, kind: Kind) -> tuple[str, ...]:
-    """How that differs from the regression of the rows that came in, whatever the columns are."""
+def assumptions_of(moments: Moments, kind: Kind) -> tuple[str, ...]:
+    """What an interval for the population rests on; the table's only error is noise of known law."""
+    if kind == "table":
+        return ()
+    return (EQUAL_VARIANCE, SYMMETRIC_ERRORS) if moments.clipped else (EQUAL_VARIANCE,)
+
+
+def difference_cautions(moments: Moments, kind: Kind, *, refused: bool = False) -> tuple[str, ...]:
+    """How that differs from the regression of the rows that came in, whatever the columns are.
+
+    Where intervals are `refused`, nothing is said of them.
+    """
     found = [
         f"{change.caution}, and no interval here includes the difference"
         for change in _changes(moments)
         if change.caution is not None
     ]
+    if refused:
+        return tuple(change.caution for change in _changes(moments) if change.caution is not None)
     if kind == "population" and moments.unit is not None:
         found.append(
             f"rows of one {moments.unit!r} may depend on each other: intervals for the population allow for "

@@ -10,7 +10,9 @@ noise-corrected estimate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal, final
 
 import numpy as np
@@ -20,11 +22,11 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import Design
 from dpgram.analysis.estimand import (
-    EQUAL_VARIANCE,
     KINDS,
     MOVED_CAUTION,
     MOVED_REFUSAL,
     Kind,
+    assumptions_of,
     difference_cautions,
     meaning_of,
     moved_columns,
@@ -47,20 +49,34 @@ NOISE_REMEDY: Final = "Ask for fewer features, or for a release with more rows o
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JointTest:
-    """A Wald test that several coefficients are all zero."""
+class WaldTest:
+    """A test that several linear combinations of coefficients have the values they are said to have."""
 
-    names: tuple[str, ...]
+    hypothesis: tuple[str, ...]
     statistic: float
-    """dᵀC⁻¹d / q."""
-    numerator: int
-    denominator: float | None
-    """Degrees of freedom of F; nothing means χ²_q / q."""
-    p_value: float
+    """F = dᵀC⁻¹d / q of q and `df_denom` degrees of freedom; χ² = dᵀC⁻¹d where `df_denom` is nothing."""
+    df_num: int
+    df_denom: float | None
+    pvalue: float
+
+    def __str__(self) -> str:
+        law = f"χ²({self.df_num})" if self.df_denom is None else f"F({self.df_num}, {self.df_denom:.0f})"
+        return f"{'; '.join(self.hypothesis)}: {law} = {self.statistic:.4g}, p = {self.pvalue:.2g}"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combined:
+    """What the noise does to linear combinations of the coefficients, one entry for each."""
+
+    level: Vector
+    slope: Vector
+    curvature: Vector
+    trusted: npt.NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Inference:
     """Estimates of the un-shrunken coefficients in original units with their covariance."""
 
@@ -84,19 +100,51 @@ class Inference:
     """Why no interval is given at all; nothing when they are trustworthy."""
     trusted: npt.NDArray[np.bool_]
     """Which coefficients have an interval: the others lean on directions that the noise could have made."""
+    combine: Callable[[Matrix], Combined]
+    """The same for linear combinations of the coefficients, which the rows of a matrix say."""
+    unscaled: Matrix
+    """(XᵀX)⁻¹ of the terms in original units, corrected for the noise: for the variance inflation factors."""
     cautions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    """What the sampling error rests on; nothing for the table, whose only error is noise of known law."""
 
-    @property
-    def assumption(self) -> str | None:
-        """What the sampling error rests on; nothing for the table, whose only error is noise of known law."""
-        return EQUAL_VARIANCE if self.kind == "population" else None
+    def bounded(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
+        """Which coefficients have an interval with two ends: what has none has no standard error either.
+
+        >>> fit.inference().bounded()
+        array([ True,  True,  True])
+        """
+        return np.asarray(self.trusted & (self.quantile(level) ** 2 * self.curvature < 1.0))
 
     @property
     def std_errors(self) -> Vector:
-        """Square roots of the covariance's diagonal, NaN where not trusted; refuses like the intervals."""
+        """Roots of the covariance's diagonal, NaN without a 95% interval; refuses like the intervals."""
         self.check()
         variances = np.diagonal(self.covariance)  # rounding may take one that is nearly nothing below zero
-        return np.sqrt(np.where(self.trusted & (variances >= 0.0), variances, np.nan))
+        return np.sqrt(np.where(self.bounded() & (variances >= 0.0), variances, np.nan))
+
+    def combined(self, matrix: Matrix, names: tuple[str, ...], less: Vector | None = None) -> Inference:
+        """L β̂ − c for the rows of L: contrasts, marginal effects, predictions at given rows.
+
+        >>> import numpy as np
+        >>> found = fit.inference().combined(np.array([[1.0, 40.0, 0.0]]), ("at 40",))
+        >>> found.estimate.round(), found.std_errors.round()
+        (array([3320.]), array([42.]))
+        """
+        values = matrix @ self.estimate
+        found = self.combine(matrix)
+        return replace(
+            self,
+            names=names,
+            estimate=values if less is None else values - less,
+            covariance=matrix @ self.covariance @ matrix.T,
+            level=found.level,
+            slope=found.slope,
+            curvature=found.curvature,
+            trusted=found.trusted,
+            combine=lambda rows: self.combine(rows @ matrix),
+            unscaled=matrix @ self.unscaled @ matrix.T,
+        )
 
     def conf_int(self, level: float = 0.95) -> Matrix:
         """Lower and upper ends, one row for each coefficient: all β_j with (β̂_j − β_j)² ≤ q²·Var at β_j.
@@ -109,9 +157,7 @@ class Inference:
                [  121.,   130.],
                [10845., 11209.]])
         """
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        return self.ends(self._quantile(0.5 * (1.0 - level)))
+        return self.ends(self.quantile(level))
 
     def ends(self, quantile: float | Vector) -> Matrix:
         """The β_j with |ratio| ≤ quantile; the whole line when the noise excludes no value.
@@ -137,8 +183,8 @@ class Inference:
         infinite = np.copysign(np.inf, -delta)
         return np.divide(-delta, errors, out=infinite, where=errors > 0.0)
 
-    def p_values(self, reference: Reference | None = None) -> Vector:
-        """Two-sided, of each coefficient being zero: `"normal"` is Wald's, `"t"` has n̂ − k degrees.
+    def p_values(self, reference: Reference | None = None, hypothesis: float | Vector = 0.0) -> Vector:
+        """Two-sided, of each coefficient being as said: `"normal"` is Wald's, `"t"` has n̂ − k degrees.
 
         >>> fit.inference().p_values("normal") < 0.05
         array([ True,  True,  True])
@@ -149,46 +195,60 @@ class Inference:
                 "the regression of the table has no degrees of freedom: its only error is noise of known law",
                 remedy='Use reference="normal" or kind="population".',
             )
-        ratio = np.where(self.trusted, np.abs(self.ratios()), np.nan)
+        ratio = np.where(self.bounded(), np.abs(self.ratios(hypothesis)), np.nan)
         if reference == "normal" or self.degrees is None:
             return np.asarray(2.0 * ndtr(-ratio))
         return np.asarray(2.0 * stdtr(self.degrees, -ratio))
 
-    def joint_test(self, positions: tuple[int, ...]) -> JointTest:
-        """H₀: all coefficients at `positions` are zero.
+    def wald_test(self, hypothesis: tuple[str, ...] = (), *, chi2: bool = False) -> WaldTest:
+        """H₀: all of them are zero; by F where there are degrees of freedom, unless `chi2`.
 
-        >>> found = fit.inference().joint_test((1, 2))
-        >>> found.names, found.p_value < 0.05
-        (('age', 'smoker=yes'), True)
+        >>> import numpy as np
+        >>> fit.inference().combined(np.eye(3)[1:], ("age", "smoker=yes")).wald_test().pvalue < 0.05
+        True
         """
         self.check()
-        chosen = list(positions)
-        if not self.trusted[chosen].all():
+        if not self.trusted.all():
             raise AnalysisError(
-                "no joint test", got=untrusted_caution([self.names[i] for i in chosen if not self.trusted[i]])
+                "no joint test",
+                got=untrusted_caution([n for n, ok in zip(self.names, self.trusted, strict=True) if not ok]),
             )
-        estimate, covariance = self.estimate[chosen], self.covariance[np.ix_(chosen, chosen)]
-        scale = np.sqrt(np.diagonal(covariance))
-        statistic = float(
-            (estimate / scale) @ np.linalg.solve(covariance / np.outer(scale, scale), estimate / scale)
-        )
-        count = len(chosen)
-        if self.degrees is None:
-            p_value = float(chdtrc(count, statistic))
-        else:
-            p_value = float(fdtrc(count, self.degrees, max(statistic / count, 0.0)))
-        return JointTest(
-            names=tuple(self.names[i] for i in chosen),
-            statistic=statistic / count,
-            numerator=count,
-            denominator=self.degrees,
-            p_value=p_value,
+        scale = np.sqrt(np.maximum(np.diagonal(self.covariance), np.finfo(np.float64).tiny))
+        standard = self.covariance / np.outer(scale, scale)
+        count = len(self.names)
+        if np.linalg.matrix_rank(standard, hermitian=True) < count:
+            raise AnalysisError(
+                "the hypotheses of a joint test repeat each other",
+                got="; ".join(hypothesis or self.names),
+                remedy="Leave out what follows from the others.",
+            )
+        ratio = self.estimate / scale
+        statistic = max(float(ratio @ np.linalg.solve(standard, ratio)), 0.0)
+        by_f = self.degrees is not None and not chi2
+        p_value = fdtrc(count, self.degrees, statistic / count) if by_f else chdtrc(count, statistic)
+        return WaldTest(
+            hypothesis=hypothesis or tuple(f"{name} = 0" for name in self.names),
+            statistic=statistic / count if by_f else statistic,
+            df_num=count,
+            df_denom=self.degrees if by_f else None,
+            pvalue=float(p_value),
         )
 
-    def _quantile(self, tail: float) -> float:
+    def quantile(self, level: float) -> float:
+        """How many standard errors an interval of this level reaches to either side.
+
+        >>> round(fit.inference().quantile(0.95), 2)
+        1.96
+        """
+        if not 0.0 < level < 1.0:
+            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
+        tail = 0.5 * (1.0 - level)
         if self.degrees is None:
             return float(-ndtri(tail))
         return float(-stdtrit(self.degrees, tail))
+
+    def __repr__(self) -> str:
+        return f"<Inference: {len(self.names)} estimates, {self.kind}>"
 
     def check(self) -> None:
         """Raise where the noise, or what was done to the rows, makes all inference meaningless.
@@ -210,7 +270,7 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
     jacobian = design.to_original @ np.linalg.inv(solution.basis.T @ moments.project(design.vectors))
     covariance = solution.privacy_covariance
     moved = bool(moved_columns(moments, design))
-    degrees, refusal = None, refusal_of(solution, moments)
+    degrees, refusal = None, refusal_of(solution, moments, design)
     if kind == "population":
         refusal = refusal or (MOVED_REFUSAL if moved else None)
         degrees = residual_degrees(moments, design)
@@ -219,28 +279,43 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
             degrees = None
         else:
             covariance = covariance + max(solution.residual_sum, 0.0) / degrees * solution.resolvent
-    clear = trusted(solution, jacobian, moments)
-    cautions = [*noise_cautions(moments, solution), *difference_cautions(moments, kind)]
+    combine = partial(_combined, moments, solution, jacobian, covariance)
+    own = combine(np.eye(len(design.terms)))
+    cautions = [*noise_cautions(moments, solution, refused=refusal is not None)]
+    cautions += difference_cautions(moments, kind, refused=refusal is not None)
     if moved and kind == "table":
         cautions.append(MOVED_CAUTION)
-    if refusal is None and not clear.all():
-        cautions.append(untrusted_caution([n for n, ok in zip(design.names, clear, strict=True) if not ok]))
-    level, slope, curvature = at_hypothesis(solution, jacobian, covariance, moments.noise.offdiagonal_sd)
+    if refusal is None and not own.trusted.all():
+        cautions.append(
+            untrusted_caution([n for n, ok in zip(design.names, own.trusted, strict=True) if not ok])
+        )
     return Inference(
         kind=kind,
         meaning=meaning_of(moments, kind, moved=moved),
         names=design.names,
         estimate=jacobian @ solution.theta + design.offset,
         covariance=jacobian @ covariance @ jacobian.T,
-        level=level,
-        slope=slope,
-        curvature=curvature,
+        level=own.level,
+        slope=own.slope,
+        curvature=own.curvature,
         degrees=degrees,
         inflation=solution.inflation,
         refusal=refusal,
-        trusted=clear,
+        trusted=own.trusted,
+        combine=combine,
+        unscaled=jacobian @ solution.resolvent @ jacobian.T / design.target_scale**2,
         cautions=tuple(cautions),
+        assumptions=assumptions_of(moments, kind),
     )
+
+
+def _combined(
+    moments: Moments, solution: Unshrunken, jacobian: Matrix, covariance: Matrix, matrix: Matrix
+) -> Combined:
+    functionals = matrix @ jacobian
+    level, slope, curvature = at_hypothesis(solution, functionals, covariance, moments.noise.offdiagonal_sd)
+    clear = trusted(solution, functionals, moments)
+    return Combined(level=level, slope=slope, curvature=curvature, trusted=clear)
 
 
 def at_hypothesis(
@@ -251,11 +326,12 @@ def at_hypothesis(
     The part v(aᵀRθ)² of the variance follows the hypothesis fully. The part v|Ra|²(|t|² + |θ|²) does so by
     `FOLLOWING`: with one feature all of it should, with many the noise of R itself takes some of it back.
     What follows need not be deflated for the noise in the coefficient's own share of |θ̂|². Beside a lost
-    direction, along which θ̂ + δh could run anywhere, nothing of this part follows.
+    direction, along which θ̂ + δh could run anywhere, nothing of this part follows, and h stays within the
+    directions that are not lost: else an empty level would take the ends off every other interval.
     """
     toward = functionals @ covariance
     sizes = np.einsum("ij,ij->i", toward, functionals)
-    ahead = toward / np.where(sizes > 0.0, sizes, np.inf)[:, None]
+    ahead = _ahead(solution, functionals, covariance, off)
     rotated = functionals @ solution.resolvent
     own = np.einsum("ij,ij->i", rotated, ahead)
     following = FOLLOWING if (solution.shares <= LOST).all() else 0.0
@@ -265,6 +341,17 @@ def at_hypothesis(
     level = sizes + reach * solution.deflated * share
     slope = 2.0 * (off**2 * (rotated @ solution.slopes) * own + reach * (ahead @ solution.slopes))
     return level, slope, off**2 * own**2 + reach * squares
+
+
+def _ahead(solution: Unshrunken, functionals: Matrix, covariance: Matrix, off: float) -> Matrix:
+    """h of each functional, C confined to the directions that are not lost."""
+    if (solution.shares > LOST).any():
+        values, vectors = np.linalg.eigh(solution.resolvent)
+        kept = vectors[:, off**2 * values**2 <= LOST]
+        covariance = kept @ (kept.T @ covariance @ kept) @ kept.T
+    toward = functionals @ covariance
+    sizes = np.einsum("ij,ij->i", toward, functionals)
+    return np.asarray(toward / np.where(sizes > 0.0, sizes, np.inf)[:, None])
 
 
 def check_kind(kind: object) -> None:

@@ -269,7 +269,7 @@ class InstrumentalVariables:
         notes = [str(self.anderson_rubin(level)) + "."] if self.test.refusal is None else []
         notes.append(f"Intervals are for {self.meaning}.")
         if self.kind == "population":
-            notes[-1] += f" {EQUAL_VARIANCE}."
+            notes[-1] += f" Assumed: {EQUAL_VARIANCE}."
         notes += [f"Caution: {caution}." for caution in self.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 

@@ -10,7 +10,6 @@ and it keeps the shape of the noise (orthogonally invariant laws stay what they 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, final
@@ -171,6 +170,8 @@ class Moments:
     """How the rows of one of them count together."""
     survey_weight: str | None = None
     """The column that weighs rows, where one does."""
+    count_scale: float = 1.0
+    """What a weight of 1 in the matrix stands for: the rows a unit may have, times the largest weight."""
     learnt_bounds: frozenset[str] = frozenset()
     """Numeric columns whose bounds were learnt, so that some values of the table lay outside."""
     wide_bounds: frozenset[str] = frozenset()
@@ -206,6 +207,7 @@ class Moments:
             unit=source.unit,
             unit_rule=source.unit_rule,
             survey_weight=None if source.survey_weight is None else source.survey_weight.column,
+            count_scale=source.count_scale,
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(learnt_bounds(source)),
         )
@@ -269,6 +271,18 @@ class Moments:
         null = self.known_null_space
         return np.asarray(vectors - null @ (null.T @ vectors))
 
+    def form(self, left: Matrix, right: Matrix) -> Matrix:
+        """FᵀGH for functions F and H of the encoded row, one in each column: their sums of products.
+
+        >>> import numpy as np
+        >>> from dpgram.analysis import Moments
+        >>> moments = Moments.of(release)
+        >>> constant = moments.constant_vector()
+        >>> round(float(moments.form(constant, constant)))
+        20016
+        """
+        return np.asarray(left.T @ self.consistent_gram @ right)
+
     def constant_vector(self) -> Vector | None:
         """v with v·a = 1 for every row a; nothing when no column of the schema says so.
 
@@ -309,9 +323,3 @@ def _beyond_floats(limit: str) -> AnalysisError:
         limit=limit,
         remedy="A release of a real table has no such numbers: ask the curator for the original file",
     )
-
-
-def scale_factors(schema: Schema) -> Mapping[str, float]:
-    """Declared name → the (product of) half-widths that turns its z into original units."""
-    widths = {column.name: column.half_width for column in schema.encoded}
-    return widths | {column.name: column.encoding.original_unit(widths) for column in schema.columns_derived}

@@ -69,14 +69,10 @@ def isotropic(moments: Moments, design: Design, policy: Policy = "subtract-mean"
 def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
     """One coordinate for each encoded feature column, centred: the axes that a user's penalty refers to."""
     gram = _selected_gram(moments, design, policy)
-    width = len(gram)
-    axes = np.zeros((width, len(design.members)))
-    axes[list(design.members), range(len(design.members))] = 1.0
     target = moments.project(design.target_vector)
+    axes = moments.project(design.axes)
     if not design.intercept:
-        axes = _original_axes(moments, design)
-        return _problem(moments, gram, moments.project(axes), target, np.zeros(width), centred=False)
-    axes = moments.project(axes)
+        return _problem(moments, gram, axes, target, np.zeros(len(target)), centred=False)
     constant = moments.project(design.vectors[:, 0])
     count = float(constant @ gram @ constant)
     if min(count, moments.rows or count) <= 0.0:  # a repair may hide a count that noise made negative
@@ -116,15 +112,6 @@ def complement_of(direction: Vector) -> Matrix:
     mirror[0] += 1.0 if unit[0] >= 0.0 else -1.0
     reflection = np.eye(len(unit)) - (2.0 / (mirror @ mirror)) * np.outer(mirror, mirror)
     return np.asarray(reflection[:, 1:])
-
-
-def _original_axes(moments: Moments, design: Design) -> Matrix:
-    """Without an intercept the features themselves, origin included, scaled to their columns' weights."""
-    encoded = moments.schema.encoded
-    sizes = np.array([encoded[i].weight for i in design.members])
-    if len(sizes) != design.vectors.shape[1]:  # a dropped reference level: penalise the terms as they are
-        return design.vectors
-    return np.asarray(design.vectors * sizes)
 
 
 def _selected_gram(moments: Moments, design: Design, policy: Policy) -> Matrix:

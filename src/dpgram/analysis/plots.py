@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.figures import BLUE, GREY, LIGHT, ORANGE, finished, new_figure
@@ -45,13 +46,14 @@ def coefficient_plot(
     axis.axvline(0.0, color=GREY, linewidth=0.8)
     fitted = spans * fit.values[shown]
     if inference.refusal is None:
-        drawn = inference.trusted[shown]
+        drawn = inference.bounded(level)[shown]
         ends = inference.conf_int(level)[shown][drawn] * spans[drawn, None]
         centre = inference.estimate[shown][drawn] * spans[drawn]
         axis.hlines(places[drawn], ends[:, 0], ends[:, 1], color=BLUE, linewidth=2.2)
         axis.plot(
             centre, places[drawn], "o", color=BLUE, label=f"un-shrunken, {100 * level:g}% interval ({kind})"
         )
+        _open_ended(axis, places[~drawn])
     axis.plot(
         fitted,
         places,
@@ -72,17 +74,24 @@ def coefficient_plot(
     return finished(figure, path, dark=dark)
 
 
-def _span(fit: Regression, position: int) -> float:
-    """high − low of a numeric column; products: of both factors; levels and Legendre columns: one unit."""
-    from dpgram.analysis.moments import scale_factors
+def _open_ended(axis: Axes, places: npt.NDArray[np.int_]) -> None:
+    """Arrows to both sides over the whole width: the noise leaves this coefficient no interval."""
+    for number, place in enumerate(places.tolist()):
+        axis.annotate(
+            "",
+            (1.0, place),
+            (0.0, place),
+            xycoords=("axes fraction", "data"),
+            arrowprops={"arrowstyle": "<->", "color": LIGHT, "linewidth": 1.6},
+        )
+        if number == 0:
+            axis.plot([], [], "-", color=LIGHT, label="no interval: the noise leaves none")
 
+
+def _span(fit: Regression, position: int) -> float:
+    """high − low of a numeric column; products and powers: of all factors; levels: one unit."""
     term = fit.design.terms[position]
-    if term.level is not None:
-        return 1.0
-    column = fit.design.schema.encoded[fit.design.schema.indices(term.source)[0]]
-    if column.kind == "legendre":
-        return 1.0
-    return 2.0 * scale_factors(fit.design.schema)[term.source]
+    return 1.0 if term.level is not None else 2.0 * term.scale
 
 
 def component_plot(components: Components, *, path: str | Path | None = None, dark: bool = False) -> Figure:

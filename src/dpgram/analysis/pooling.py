@@ -18,7 +18,7 @@ from scipy.special import chdtrc
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
-from dpgram.analysis.inference import Inference, JointTest, infer
+from dpgram.analysis.inference import Combined, Inference, WaldTest, infer
 from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
 from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
@@ -84,7 +84,7 @@ class Comparison:
     """Coefficients of one release less those of another, with the errors of both."""
 
     difference: Inference
-    joint: JointTest
+    joint: WaldTest
     """Are all coefficients the same?"""
 
     def summary(self, level: float = 0.95) -> str:
@@ -106,7 +106,7 @@ class Comparison:
             lines.append(
                 f"{name:<{width}}  {value:>12.5g}  {ends[i, 0]:.5g} … {ends[i, 1]:.5g}  ({p_values[i]:.2g})"
             )
-        lines += ["", f"All coefficients equal: p = {self.joint.p_value:.2g}"]
+        lines += ["", f"All coefficients equal: p = {self.joint.pvalue:.2g}"]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ def compare(
 
     >>> from dpgram.analysis import compare
     >>> found = compare(release, another, "charges", ["age"])
-    >>> round(found.joint.p_value, 2)
+    >>> round(found.joint.pvalue, 2)
     0.81
     """
     one, other = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
@@ -184,7 +184,7 @@ def compare(
     cautions = tuple(dict.fromkeys((*one.cautions, *other.cautions)))
     one = replace(one, trusted=one.trusted & other.trusted)
     difference = _plain(one, one.estimate - other.estimate, one.covariance + other.covariance, cautions)
-    return Comparison(difference=difference, joint=difference.joint_test(tuple(range(len(one.names)))))
+    return Comparison(difference=difference, joint=difference.wald_test())
 
 
 def union(releases: Sequence[Document | Moments]) -> Moments:
@@ -249,9 +249,12 @@ def _inferences(
     intercept: bool,
     reference: Mapping[str, str] | None,
 ) -> list[Inference]:
+    every = _same_schema(releases)
+    # The most frequent level may be another one elsewhere: all are compared with that of the first release.
+    first = build_design(every[0], target, on, intercept=intercept, reference=reference)
     return [
-        infer(one, build_design(one, target, on, intercept=intercept, reference=reference), kind)
-        for one in _same_schema(releases)
+        infer(one, build_design(one, target, on, intercept=intercept, reference=first.references), kind)
+        for one in every
     ]
 
 
@@ -285,6 +288,13 @@ def _with_added_noise(moments: Moments) -> Moments:
 def _plain(model: Inference, estimate: Vector, covariance: Matrix, cautions: tuple[str, ...]) -> Inference:
     """Sums of several errors: the normal reference, no term in which the noise grows with the hypothesis."""
     nothing = np.zeros_like(estimate)
+
+    def combine(matrix: Matrix) -> Combined:
+        variances = np.einsum("ij,ij->i", matrix @ covariance, matrix)
+        blank = np.zeros(len(matrix))
+        clear = ~((matrix != 0.0) & ~model.trusted).any(axis=1)
+        return Combined(level=variances, slope=blank, curvature=blank, trusted=clear)
+
     return replace(
         model,
         estimate=estimate,
@@ -293,5 +303,6 @@ def _plain(model: Inference, estimate: Vector, covariance: Matrix, cautions: tup
         slope=nothing,
         curvature=nothing,
         degrees=None,
+        combine=combine,
         cautions=cautions,
     )

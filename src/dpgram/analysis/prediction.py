@@ -7,36 +7,94 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
 
+from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import INTERCEPT, Design, Term
-from dpgram.analysis.estimand import Kind
-from dpgram.analysis.inference import infer
+from dpgram.analysis.inference import Combined, Inference
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import plausible_variance, residual_variance
 from dpgram.errors import AnalysisError
 from dpgram.schema import Schema
+
+if TYPE_CHECKING:
+    from dpgram.analysis._frames import Frame
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Prediction:
-    """Predictions of the un-shrunken regression, in original units, with an interval for each row."""
+    """Predictions of the un-shrunken regression, in original units, with intervals for each row."""
 
-    estimate: Vector
-    lower: Vector
-    upper: Vector
-    level: float
-    kind: Kind
-    mean: bool
-    """Whether the interval is for the expectation at the row, not for a new observation."""
+    predicted_mean: Vector
+    inference: Inference
+    combined: Combined
+    variance: Vector
+    """xᵀCx."""
+    error_variance: float
+    """s²: what a new observation adds."""
+    base: float = 0.0
+
+    @property
+    def se_mean(self) -> Vector:
+        """Standard errors of the expectation at each row; NaN where the noise leaves it no interval."""
+        return np.sqrt(np.where(self._bounded(0.95), self.variance, np.nan))
+
+    @property
+    def se_obs(self) -> Vector:
+        """Standard errors of a new observation at each row."""
+        return np.sqrt(np.where(self._bounded(0.95), self.variance + self.error_variance, np.nan))
+
+    def conf_int(self, level: float = 0.95, *, obs: bool = False) -> Matrix:
+        """Lower and upper ends for the expectation at each row; with `obs` for a new observation.
+
+        >>> fit.get_prediction({"age": [30], "smoker": ["no"]}).conf_int().round()
+        array([[1943., 2190.]])
+        """
+        quantile = self.inference.quantile(level)
+        found = self.combined
+        low, high = fieller_interval(
+            self.predicted_mean - self.base,
+            found.level + (self.error_variance if obs else 0.0),
+            found.slope,
+            found.curvature,
+            quantile,
+        )
+        clear = found.trusted
+        return np.column_stack([np.where(clear, low, -np.inf), np.where(clear, high, np.inf)]) + self.base
+
+    def summary_frame(self, level: float = 0.95) -> Frame:
+        """A frame with statsmodels' columns.
+
+        >>> fit.get_prediction({"age": [30], "smoker": ["no"]}).summary_frame().columns[:2]
+        ['mean', 'mean_se']
+        """
+        from dpgram.analysis._frames import frame_of
+
+        mean, new = self.conf_int(level), self.conf_int(level, obs=True)
+        columns = {
+            "mean": self.predicted_mean,
+            "mean_se": self.se_mean,
+            "mean_ci_lower": mean[:, 0],
+            "mean_ci_upper": mean[:, 1],
+            "obs_ci_lower": new[:, 0],
+            "obs_ci_upper": new[:, 1],
+        }
+        return frame_of(columns, numbers=list(columns))
+
+    def __repr__(self) -> str:
+        return f"<Prediction: {len(self.predicted_mean)} rows, {self.inference.kind}>"
+
+    def _bounded(self, level: float) -> npt.NDArray[np.bool_]:
+        return np.asarray(
+            self.combined.trusted & (self.inference.quantile(level) ** 2 * self.combined.curvature < 1.0)
+        )
 
 
 def design_matrix(design: Design, rows: object, clamped: frozenset[str] = frozenset()) -> Matrix:
@@ -51,29 +109,26 @@ def design_matrix(design: Design, rows: object, clamped: frozenset[str] = frozen
 
 
 def predict_with_intervals(
-    moments: Moments, design: Design, rows: object, *, level: float, kind: Kind, mean: bool
+    moments: Moments, design: Design, inference: Inference, rows: object
 ) -> Prediction:
-    """x·β̂ ± q·√(xᵀCx + s²), s² left out when `mean`."""
-    if not 0.0 < level < 1.0:
-        raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-    inference = infer(moments, design, kind)
+    """x·β̂ for each row x, with what its intervals need."""
     inference.check()
     x = design_matrix(design, rows, moments.learnt_bounds)
-    variance = np.einsum("ij,jk,ik->i", x, inference.covariance, x)
-    if not mean:
-        variance = variance + plausible_variance(residual_variance(moments, design, kind))
-    tail = 0.5 * (1.0 - level)
-    quantile = -ndtri(tail) if inference.degrees is None else -stdtrit(inference.degrees, tail)
-    estimate = x @ inference.estimate + design.base
-    reach = float(quantile) * np.sqrt(variance)
     return Prediction(
-        estimate=estimate, lower=estimate - reach, upper=estimate + reach, level=level, kind=kind, mean=mean
+        predicted_mean=x @ inference.estimate + design.base,
+        inference=inference,
+        combined=inference.combine(x),
+        variance=np.einsum("ij,ij->i", x @ inference.covariance, x),
+        error_variance=plausible_variance(residual_variance(moments, design, inference.kind)),
+        base=design.base,
     )
 
 
 def _term_values(term: Term, table: _Columns) -> Vector:
     if term.source == INTERCEPT:
         return np.ones(1)
+    if term.monomial:
+        return np.asarray(np.prod([table.values(name) for name in term.monomial], axis=0))
     values = table.values(term.source)
     if term.level is not None:
         return np.asarray(values == term.level, dtype=np.float64)

@@ -80,7 +80,7 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
     check_kind(kind)
     solution = unshrunken(moments, design)
     degrees = _degrees(moments, design)
-    _refuse(refusal_of(solution, moments))
+    _refuse(refusal_of(solution, moments, design))
     scale = design.target_scale**2
     raw = solution.residual_sum / degrees
     estimate = max(raw, 0.0)
@@ -114,7 +114,7 @@ def r_squared(moments: Moments, design: Design, kind: Kind = "population") -> Qu
     """1 − Σ residual² / Σ (y − ȳ)²; without an intercept the total is Σ y²."""
     check_kind(kind)
     solution = unshrunken(moments, design)
-    _refuse(refusal_of(solution, moments))
+    _refuse(refusal_of(solution, moments, design))
     if kind == "population" and moved_columns(moments, design):
         _refuse(MOVED_REFUSAL)
     gram, target = moments.consistent_gram, moments.project(design.target_vector)

@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import Design, build_design
+from dpgram.analysis.estimand import Kind
+from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
 from dpgram.analysis.normal_equations import Problem, by_column, isotropic, too_noisy
 from dpgram.analysis.repair import Policy
 from dpgram.analysis.results import Regression
-from dpgram.analysis.sparse import elastic_net, noise_level_alpha
+from dpgram.analysis.sparse import LassoPath, elastic_net, noise_level_alpha
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+ROUNDING: Final = 1e-10
+"""Part of the largest factor below which a factor is a rounding error."""
+SMALLEST_ALPHA: Final = 1e-3
+"""The last penalty of a path, as part of the first."""
 Method = Literal["auto", "ols", "ridge", "lasso", "elastic-net"]
 
 
@@ -51,6 +57,8 @@ class _Fitted:
     repair: Policy
     effective: float | None = None
     cautions: tuple[str, ...] = ()
+    coefficients: Vector | None = None
+    """In original units, where the method knows which of them are exactly zero."""
 
 
 def regress(
@@ -64,11 +72,14 @@ def regress(
     intercept: bool = True,
     repair: Policy | None = None,
     reference: Mapping[str, str] | None = None,
+    kind: Kind = "population",
 ) -> Regression:
     """Fit `target` on the columns `on` (all others by default); results are in original units.
 
+    `target` may be a whole formula instead, "charges ~ age * bmi + C(region)": see the extra `formula`.
     `repair=None` lets the method decide what to do about negative eigenvalues; `reference` names the
-    reference level of categorical columns (otherwise the first one listed in the schema).
+    reference level of categorical columns (otherwise the most frequent one by the noisy counts). `kind` says
+    what errors and intervals are for: the population, or this very table (privacy noise only).
 
     >>> from dpgram.analysis import regress
     >>> regress(release, "charges", ["age"], method="ols").names
@@ -84,9 +95,13 @@ def regress(
         raise AnalysisError("l1_ratio must lie between 0 (ridge) and 1 (lasso)", got=l1_ratio)
     if repair is not None and repair not in get_args(Policy):
         raise AnalysisError("unknown repair policy", got=repr(repair), limit=", ".join(get_args(Policy)))
+    check_kind(kind)
     moments = Moments.of(release)
     design = build_design(moments, target, on, intercept=intercept, reference=reference)
     fitted = METHODS[method](moments, design, _Options(alpha=alpha, l1_ratio=l1_ratio, repair=repair))
+    values = fitted.coefficients
+    if values is None:
+        values = design.coefficients(design.from_encoded(fitted.function, moments))
     return Regression(
         design=design,
         moments=moments,
@@ -94,9 +109,10 @@ def regress(
         penalty=fitted.penalty,
         repair=fitted.repair,
         effective_parameters=fitted.effective,
-        values=design.coefficients(design.from_encoded(fitted.function, moments)),
+        values=values,
         function=fitted.function,
         cautions=(*fitted.cautions, *_wide_cautions(moments, design)),
+        kind=kind,
     )
 
 
@@ -182,7 +198,75 @@ def _sparse(moments: Moments, design: Design, options: _Options, *, l1_ratio: fl
         size = float(np.linalg.norm(start))
         alpha = noise_level_alpha(len(start), problem.noise.offdiagonal_sd, size, problem.rows)
     theta = elastic_net(problem.gram_xx, problem.gram_xy, rows=problem.rows, alpha=alpha, l1_ratio=l1_ratio)
-    return _Fitted(function=problem.function(theta), penalty=alpha, repair=repair)
+    return _Fitted(
+        function=problem.function(theta),
+        penalty=alpha,
+        repair=repair,
+        coefficients=_ToCoefficients.of(moments, design, problem)(theta),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _ToCoefficients:
+    """θ ↦ coefficients in original units, by a matrix whose zeros are zeros: what θ lacks, they lack."""
+
+    matrix: Matrix
+    offset: Vector
+
+    @classmethod
+    def of(cls, moments: Moments, design: Design, problem: Problem) -> _ToCoefficients:
+        matrix = design.to_original @ design.from_encoded(problem.basis, moments)
+        largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
+        matrix = np.where(np.abs(matrix) > ROUNDING * largest, matrix, 0.0)
+        free = design.to_original @ design.from_encoded(problem.free, moments) + design.offset
+        if design.intercept:
+            free[1:] = 0.0  # what was eliminated is the intercept's alone
+        return cls(matrix, free)
+
+    def __call__(self, theta: Vector) -> Vector:
+        return np.asarray(self.matrix @ theta + self.offset)
+
+
+def lasso_path(
+    release: Document | Moments,
+    target: str,
+    on: Sequence[str] | None = None,
+    *,
+    alphas: Sequence[float] | None = None,
+    count: int = 50,
+    l1_ratio: float = 1.0,
+    intercept: bool = True,
+    reference: Mapping[str, str] | None = None,
+) -> LassoPath:
+    """Coefficients of the lasso for falling penalties, from the least that leaves nothing.
+
+    `alphas` has scikit-learn's meaning, on encoded columns; otherwise `count` of them, down to a thousandth.
+
+    >>> from dpgram.analysis import lasso_path
+    >>> active = lasso_path(release, "charges").active()
+    >>> active[0], active[-1]
+    ((), ('age', 'smoker=yes'))
+    """
+    if not 0.0 < l1_ratio <= 1.0:
+        raise AnalysisError("l1_ratio must lie between 0 (not included) and 1 (lasso)", got=l1_ratio)
+    moments = Moments.of(release)
+    design = build_design(moments, target, on, intercept=intercept, reference=reference)
+    problem = by_column(moments, design, "zero-negative")
+    if problem.rows is None or problem.rows <= 0.0:
+        raise too_noisy()
+    if alphas is None:
+        largest = float(np.abs(problem.gram_xy).max(initial=0.0)) / problem.rows / l1_ratio
+        alphas = (largest * np.geomspace(1.0, SMALLEST_ALPHA, count)).tolist()
+    told = _ToCoefficients.of(moments, design, problem)
+    every = sorted(alphas, reverse=True)
+    found = [
+        told(elastic_net(problem.gram_xx, problem.gram_xy, rows=problem.rows, alpha=alpha, l1_ratio=l1_ratio))
+        for alpha in every
+    ]
+    return LassoPath(
+        names=design.names, alphas=np.array(every), coefficients=np.array(found), intercept=design.intercept
+    )
 
 
 def _centring_cautions(problem: Problem, design: Design) -> tuple[str, ...]:

@@ -46,8 +46,11 @@ def zero_negative(gram: Matrix, context: Context) -> Matrix:
 
 
 def add_norm(gram: Matrix, context: Context) -> Matrix:
-    """G̃ − E N + c·I with c = E‖N‖ of the release's own law: what the noise may have taken is put back."""
-    return subtract_mean(gram, context) + context.noise.expected_norm(len(gram)) * np.eye(len(gram))
+    """G̃ − E N, and where that is not positive definite + c·I with c = E‖N‖ of the release's own law."""
+    centred = subtract_mean(gram, context)
+    if not len(gram) or np.linalg.eigvalsh(centred)[0] > 0.0:
+        return centred
+    return np.asarray(centred + context.noise.expected_norm(len(gram)) * np.eye(len(gram)))
 
 
 def round_eigenvalues(gram: Matrix, context: Context) -> Matrix:

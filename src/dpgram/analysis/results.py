@@ -1,21 +1,31 @@
-"""A fitted regression as a value: coefficients in original units, and every question one may ask of it."""
+"""A fitted regression as a value: the answers under the names that statsmodels gives them.
+
+`params` and all that goes with it (`bse`, `pvalues`, `conf_int`, tests, predictions with intervals) belong to
+the un-shrunken estimate. `fitted_params` are those of the method, shrunken as far as it shrinks: `predict`
+uses them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis._hypotheses import Asked, hypotheses
+from dpgram.analysis.contrasts import Contrast, contrast, marginal_effects, standardised, variance_inflation
 from dpgram.analysis.design import INTERCEPT, Design
 from dpgram.analysis.estimand import Kind
-from dpgram.analysis.inference import Inference, JointTest, Reference, infer
+from dpgram.analysis.inference import Inference, WaldTest, check_kind, infer
+from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.prediction import Prediction, design_matrix, predict_with_intervals
 from dpgram.analysis.quality import Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
+from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
     from dpgram.analysis._error_bounds import ErrorBound
@@ -27,9 +37,12 @@ Matrix = npt.NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Regression:
-    """y ~ features, fitted from a release. The fit may be shrunken; intervals are for the un-shrunken one."""
+    """y ~ features, fitted from a release. The fit may be shrunken; `params` and intervals are not.
+
+    Without slots, so that what is asked for twice is computed once.
+    """
 
     design: Design
     moments: Moments
@@ -44,6 +57,8 @@ class Regression:
     function: Vector
     """The fitted function of the encoded row."""
     cautions: tuple[str, ...] = ()
+    kind: Kind = "population"
+    """What errors and intervals are for, unless a question says otherwise."""
 
     @property
     def target(self) -> str:
@@ -56,20 +71,222 @@ class Regression:
         return self.design.names
 
     @property
-    def coefficients(self) -> Mapping[str, float]:
-        """Name → fitted coefficient in original units, the intercept among them."""
-        return dict(zip(self.names, self.values.tolist(), strict=True))
+    def fitted_params(self) -> LabelledVector:
+        """Name → coefficient as the method fitted it: the one to predict with, and what `predict` uses."""
+        return LabelledVector(self.names, self.values)
 
     @property
-    def intercept(self) -> float:
-        """The fitted intercept; 0 without one."""
-        return self.coefficients.get(INTERCEPT, 0.0)
+    def params(self) -> LabelledVector:
+        """Name → un-shrunken coefficient: the one to reason with. NaN where the noise leaves no interval."""
+        found = self._told(None)
+        return LabelledVector(self.names, np.where(found.bounded(), found.estimate, np.nan))
+
+    @property
+    def bse(self) -> LabelledVector:
+        """Name → standard error of `params`: sampling error and privacy noise."""
+        return LabelledVector(self.names, self._told(None).std_errors)
+
+    @property
+    def tvalues(self) -> LabelledVector:
+        """Name → estimate over its standard error, that under the hypothesis of zero."""
+        found = self._told(None)
+        return LabelledVector(self.names, np.where(found.bounded(), found.ratios(), np.nan))
+
+    @property
+    def pvalues(self) -> LabelledVector:
+        """Name → two-sided p-value of the un-shrunken coefficient being zero."""
+        return LabelledVector(self.names, self._told(None).p_values())
+
+    def conf_int(self, level: float = 0.95, kind: Kind | None = None) -> Mapping[str, tuple[float, float]]:
+        """Name → interval for the un-shrunken coefficient; refuses where it would be meaningless.
+
+        `inference(kind).meaning` says what exactly is estimated: under a clip, with a unit or learnt bounds
+        it is the regression of rows so treated.
+
+        >>> {name: (round(low), round(high)) for name, (low, high) in fit.conf_int().items()}
+        {'(intercept)': (-1963, -1427), 'age': (120, 131), 'smoker=yes': (10811, 11243)}
+        """
+        if level < 0.5:
+            raise AnalysisError(
+                "an interval is asked for by its level",
+                got=level,
+                limit="0.5 to 1",
+                remedy=f"For alpha = {level:g} write conf_int({1 - level:g}).",
+            )
+        ends = self._told(kind).conf_int(level)
+        return {name: (float(low), float(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
+
+    def cov_params(self, kind: Kind | None = None) -> LabelledMatrix:
+        """The covariance of `params`; NaN where a coefficient has no interval.
+
+        >>> round(fit.cov_params()["age", "smoker=yes"], 1)
+        49.2
+        """
+        found = self._told(kind)
+        found.check()
+        clear = found.bounded()
+        return LabelledMatrix(self.names, np.where(np.outer(clear, clear), found.covariance, np.nan))
+
+    @property
+    def nobs(self) -> float:
+        """The noisy number of rows; of units or of weight where rows count by these."""
+        rows = self.moments.rows
+        if rows is None:
+            raise AnalysisError("the number of rows is unknown: this release has no constant column")
+        return rows
+
+    @property
+    def df_model(self) -> float:
+        """Number of coefficients besides the intercept."""
+        return float(len(self.names) - self.design.intercept)
+
+    @property
+    def df_resid(self) -> float:
+        """Rows less coefficients."""
+        return self.nobs - len(self.names)
+
+    @property
+    def rsquared(self) -> float:
+        """R² of the un-shrunken regression; `rsquared_estimate` has its error."""
+        return self.rsquared_estimate().estimate
+
+    @property
+    def rsquared_adj(self) -> float:
+        """1 − (1 − R²)·(n − 1)/(n − k), without an intercept n/(n − k)."""
+        return 1.0 - (1.0 - self.rsquared) * (self.nobs - self.design.intercept) / self.df_resid
+
+    @property
+    def scale(self) -> float:
+        """s², the variance of the errors; `residual_variance` has its own error."""
+        return self.residual_variance().estimate
+
+    @property
+    def fvalue(self) -> float:
+        """F of all coefficients but the intercept being zero."""
+        return self._all_zero().statistic
+
+    @property
+    def f_pvalue(self) -> float:
+        """p-value of `fvalue`."""
+        return self._all_zero().pvalue
+
+    def _all_zero(self) -> WaldTest:
+        places = [i for i, term in enumerate(self.design.terms) if term.source != INTERCEPT]
+        found = self._told(None)
+        return found.combined(
+            np.eye(len(self.names))[places], tuple(self.names[i] for i in places)
+        ).wald_test()
+
+    def t_test(self, hypothesis: Asked, kind: Kind | None = None) -> Contrast:
+        """Each hypothesis by itself: "a - b = 0", several in a list or between commas, or a matrix.
+
+        >>> print(fit.t_test("smoker=yes = 100 * age"))
+        Contrasts
+                                estimate  std. error      t  95% from       to  p-value
+        smoker=yes = 100 * age   -1510.9         267  -5.67   -2034.1  -988.13  1.4e-08
+        """
+        return contrast(self._told(kind), self.design, hypothesis)
+
+    def f_test(self, hypothesis: Asked, kind: Kind | None = None) -> WaldTest:
+        """All hypotheses together, by F; a name of a column asks whether all its coefficients are zero.
+
+        >>> print(fit.f_test("age = 125, smoker=yes = 11000"))
+        age = 125; smoker=yes = 11000: F(2, 20013) = 0.03517, p = 0.97
+        """
+        return self.wald_test(hypothesis, kind)
+
+    def wald_test(self, hypothesis: Asked, kind: Kind | None = None, *, use_f: bool = True) -> WaldTest:
+        """All hypotheses together: by F, or by χ² (always for the table, whose noise has a known law).
+
+        >>> fit.wald_test(["age", "smoker"], use_f=False).df_num
+        2
+        """
+        inference = self._told(kind)
+        if isinstance(hypothesis, str) and hypothesis in (term.source for term in self.design.terms):
+            hypothesis = [hypothesis]
+        if isinstance(hypothesis, list | tuple) and all(isinstance(text, str) for text in hypothesis):
+            hypothesis = [text for asked in hypothesis for text in self._spelt_out(str(asked))]
+        found = hypotheses(self.design, hypothesis)
+        return inference.combined(found.matrix, found.texts, found.values).wald_test(
+            found.texts, chi2=not use_f
+        )
+
+    def _spelt_out(self, asked: str) -> list[str]:
+        """A column's name as one hypothesis for each of its coefficients; other texts as they are."""
+        return [f"`{t.name}` = 0" for t in self.design.terms if asked in (t.source, t.name)] or [asked]
+
+    def wald_test_terms(self, kind: Kind | None = None) -> Mapping[str, WaldTest]:
+        """Column → the test that all its coefficients are zero, given the other columns.
+
+        >>> {name: test.pvalue < 0.05 for name, test in fit.wald_test_terms().items()}
+        {'age': True, 'smoker': True}
+        """
+        sources = dict.fromkeys(term.source for term in self.design.terms if term.source != INTERCEPT)
+        return {name: self.wald_test([name], kind) for name in sources}
+
+    def compare_f_test(self, restricted: Regression, kind: Kind | None = None) -> WaldTest:
+        """Whether the smaller regression `restricted` of the same target would do as well.
+
+        >>> smaller = release.regress("charges", ["age"])
+        >>> fit.compare_f_test(smaller).pvalue < 0.05
+        True
+        """
+        left = [name for name in restricted.names if name not in self.names]
+        if left or restricted.target != self.target or restricted.moments.schema != self.moments.schema:
+            raise AnalysisError(
+                "the smaller regression is not nested in this one",
+                got=", ".join(left) or f"target {restricted.target!r}",
+                remedy="Fit both to the same target and reference levels; it may only leave out columns.",
+            )
+        extra = [name for name in self.names if name not in restricted.names]
+        if not extra:
+            raise AnalysisError("the two regressions have the same coefficients")
+        return self.wald_test([f"`{name}` = 0" for name in extra], kind)
+
+    def get_prediction(self, rows: object, kind: Kind | None = None) -> Prediction:
+        """Un-shrunken predictions for new rows, with intervals for the expectation and for observations.
+
+        >>> found = fit.get_prediction({"age": [30], "smoker": ["no"]})
+        >>> found.predicted_mean.round(), found.conf_int(obs=True).round()
+        (array([2067.]), array([[-4246.,  8380.]]))
+        """
+        return predict_with_intervals(self.moments, self.design, self._told(kind), rows)
+
+    def marginal_effects(self, at: Mapping[str, object] | None = None, kind: Kind | None = None) -> Contrast:
+        """The effect of each column on the target: its slope at the means, or at what `at` says.
+
+        With products and powers the slope depends on the other columns; levels are told against the
+        reference. The noisy means are taken as they stand.
+
+        >>> print(fit.marginal_effects())
+        Marginal effects
+                    estimate  std. error     t  95% from      to  p-value
+        age           125.38        2.62  48.2    120.24  130.53   <1e-16
+        smoker=yes     11027         110    99     10811   11243   <1e-16
+        """
+        return marginal_effects(self.moments, self.design, self._told(kind), at)
+
+    def standardised(self, kind: Kind | None = None) -> Contrast:
+        """Coefficients in standard deviations of target and columns, so that they can be compared.
+
+        The noisy standard deviations are taken as they stand.
+
+        >>> fit.standardised().effect.round(2)
+        array([0.38, 0.75])
+        """
+        return standardised(self.moments, self.design, self._told(kind))
+
+    @property
+    def vif(self) -> LabelledVector:
+        """Name → variance inflation factor: how much the other columns add to the variance of each."""
+        return variance_inflation(self.moments, self.design, self._told(None))
 
     def predict(self, rows: object) -> Vector:
-        """Predictions for new rows: a mapping or frame with the feature columns in original units.
+        """Predictions for new rows by `fitted_params`, the coefficients of the method.
 
-        Where bounds were learnt, the table's values were moved into them before the fit; so are those of the
-        new rows, and so is the prediction if the target's were.
+        Rows are a mapping or frame with the feature columns in original units. `get_prediction` has the
+        un-shrunken ones, with intervals. Where bounds were learnt, the table's values were moved into them
+        before the fit; so are those of the new rows, and so is the prediction if the target's were.
 
         >>> fit.predict({"age": [30, 60], "smoker": ["no", "yes"]}).round()
         array([ 2067., 16854.])
@@ -82,81 +299,41 @@ class Regression:
         reach = target.half_width
         return np.asarray(np.clip(found, target.centre - reach, target.centre + reach))
 
-    def predict_interval(
-        self, rows: object, level: float = 0.95, kind: Kind = "population", *, mean: bool = False
-    ) -> Prediction:
-        """Un-shrunken predictions with intervals: for a new row, or with `mean=True` for the expectation.
-
-        >>> found = fit.predict_interval({"age": [30], "smoker": ["no"]}, mean=True)
-        >>> found.lower.round(), found.upper.round()
-        (array([1944.]), array([2190.]))
-        """
-        return predict_with_intervals(self.moments, self.design, rows, level=level, kind=kind, mean=mean)
-
-    def inference(self, kind: Kind = "population") -> Inference:
+    def inference(self, kind: Kind | None = None) -> Inference:
         """Un-shrunken estimates with their covariance, or the reason why there is none.
 
         >>> fit.inference().estimate.round(1)
         array([-1694.6,   125.4, 11026.9])
         """
-        return infer(self.moments, self.design, kind)
+        asked = self.kind if kind is None else kind
+        check_kind(asked)
+        return self._of_the_table if asked == "table" else self._of_the_population
 
-    def conf_int(self, level: float = 0.95, kind: Kind = "population") -> Mapping[str, tuple[float, float]]:
-        """Name → interval for the un-shrunken coefficient; refuses where it would be meaningless.
+    @cached_property
+    def _of_the_population(self) -> Inference:
+        return infer(self.moments, self.design, "population")
 
-        `inference(kind).meaning` says what exactly is estimated: under a clip, with a unit or learnt bounds
-        it is the regression of rows so treated.
+    @cached_property
+    def _of_the_table(self) -> Inference:
+        return infer(self.moments, self.design, "table")
 
-        >>> {name: (round(low), round(high)) for name, (low, high) in fit.conf_int().items()}
-        {'(intercept)': (-1963, -1427), 'age': (120, 131), 'smoker=yes': (10811, 11243)}
-        """
-        ends = self._inference_with_warnings(kind).conf_int(level)
-        return {name: (float(low), float(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
-
-    def std_errors(self, kind: Kind = "population") -> Mapping[str, float]:
-        """Name → standard error of the un-shrunken coefficient.
-
-        >>> {name: round(error, 1) for name, error in fit.std_errors().items()}
-        {'(intercept)': 136.8, 'age': 2.6, 'smoker=yes': 110.4}
-        """
-        errors = self._inference_with_warnings(kind).std_errors
-        return dict(zip(self.names, errors.tolist(), strict=True))
-
-    def p_values(self, kind: Kind = "population", reference: Reference | None = None) -> Mapping[str, float]:
-        """Name → two-sided p-value of the un-shrunken coefficient being zero.
-
-        >>> {name: p < 0.05 for name, p in fit.p_values().items()}
-        {'(intercept)': True, 'age': True, 'smoker=yes': True}
-        """
-        values = self._inference_with_warnings(kind).p_values(reference)
-        return dict(zip(self.names, values.tolist(), strict=True))
-
-    def joint_test(self, *names: str, kind: Kind = "population") -> JointTest:
-        """Wald test that all coefficients of the named columns are zero (all levels of a categorical one).
-
-        >>> fit.joint_test("age", "smoker").p_value < 0.05
-        True
-        """
-        positions = tuple(dict.fromkeys(i for name in names for i in self.design.positions(name)))
-        return self._inference_with_warnings(kind).joint_test(positions)
-
-    def r_squared(self, kind: Kind = "population") -> Quantity:
+    def rsquared_estimate(self, kind: Kind | None = None) -> Quantity:
         """1 − residual/total sum of squares of the un-shrunken regression, with its standard error.
 
-        >>> print(fit.r_squared())
+        >>> print(fit.rsquared_estimate())
         R² = 0.6652 (standard error 0.017)
         """
-        return r_squared(self.moments, self.design, kind)
+        return r_squared(self.moments, self.design, kind or self.kind)
 
-    def residual_variance(self, kind: Kind = "population") -> Quantity:
+    def residual_variance(self, kind: Kind | None = None) -> Quantity:
         """s² of the un-shrunken regression in original units; an interval for `kind="table"` only.
 
         >>> print(fit.residual_variance())
         residual variance = 1.037e+07 (standard error 7.1e+05)
         """
-        return residual_variance(self.moments, self.design, kind)
+        return residual_variance(self.moments, self.design, kind or self.kind)
 
-    def bootstrap(self, draws: int = 400, kind: Kind = "population", seed: int = 0) -> Bootstrap:
+    def bootstrap(self, draws: int = 400, kind: Kind | None = None, seed: int = 0) -> Bootstrap:
         """Parametric bootstrap of the un-shrunken coefficients under the release's own noise law.
 
         >>> fit.bootstrap(draws=50).std_errors.round()
@@ -164,7 +341,7 @@ class Regression:
         """
         from dpgram.analysis.bootstrap import bootstrap
 
-        return bootstrap(self.moments, self.design, draws=draws, kind=kind, seed=seed)
+        return bootstrap(self.moments, self.design, draws=draws, kind=kind or self.kind, seed=seed)
 
     def error_bound(self, confidence: float = 0.95, ridge: float | None = None) -> ErrorBound:
         """How far noise can have moved a ridge fit of the table; the ridge is E‖N‖ unless given.
@@ -177,7 +354,7 @@ class Regression:
 
         return error_bound(self.moments, self.design, ridge=ridge, confidence=confidence)
 
-    def summary(self, level: float = 0.95, kind: Kind = "population") -> str:
+    def summary(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Coefficients, intervals, fit and warnings as text.
 
         >>> print(fit.summary())
@@ -189,44 +366,70 @@ class Regression:
         error sd   3220
         smoker     compared with 'no'
         <BLANKLINE>
-                      fitted  un-shrunken  std. error  95% from       to  p-value
-        (intercept)  -1693.5      -1694.6         137   -1963.1  -1426.8   <1e-16
-        age           125.36       125.38        2.62    120.24   130.53   <1e-16
-        smoker=yes     11026        11027         110     10811    11243   <1e-16
+                      fitted  un-shrunken  std. error      t  95% from       to  p-value
+        (intercept)  -1693.5      -1694.6         137  -12.5   -1963.1  -1426.8   <1e-16
+        age           125.36       125.38        2.62   48.2    120.24   130.53   <1e-16
+        smoker=yes     11026        11027         110     99     10811    11243   <1e-16
         <BLANKLINE>
-        The 95% intervals are for the un-shrunken regression in the population (sampling and privacy
-        noise). They are centred at the un-shrunken estimate; the fitted column is the one to predict
-        with. Intervals for the population take the error variance to be the same for all rows.
+        Estimand: the un-shrunken regression in the population (sampling and privacy noise). The 95%
+        intervals are for it, centred at the un-shrunken estimate (params); the fitted column
+        (fitted_params) is the one to predict with.
+        <BLANKLINE>
+        Assumed: the error variance is the same for all rows.
         """
         from dpgram.analysis.summary import as_text
 
-        return as_text(self, level=level, kind=kind)
+        return as_text(self, level=level, kind=kind or self.kind)
 
-    def _repr_html_(self) -> str:
+    def to_html(self, level: float = 0.95, kind: Kind | None = None) -> str:
+        """The summary as two tables of HTML.
+
+        >>> fit.to_html().startswith("<div><strong>Regression of charges")
+        True
+        """
         from dpgram.analysis.summary import as_html
 
-        return as_html(self)
+        return as_html(self, level=level, kind=kind or self.kind)
+
+    def to_latex(self, level: float = 0.95, kind: Kind | None = None) -> str:
+        """The coefficients as a LaTeX table, for the package booktabs.
+
+        >>> print(fit.to_latex().splitlines()[4])
+        (intercept) & -1694.6 & 137 & -1963.1 & -1426.8 & $<$1e-16 \\\\
+        """
+        from dpgram.analysis.summary import as_latex
+
+        return as_latex(self, level=level, kind=kind or self.kind)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def __str__(self) -> str:
         return self.summary()
 
-    def to_frame(self, level: float = 0.95, kind: Kind = "population") -> Frame:
+    def __repr__(self) -> str:
+        rows = "" if self.moments.rows is None else f", about {max(self.moments.rows, 0.0):,.0f} rows"
+        return (
+            f"<Regression of {self.design.target_name}: {len(self.names)} coefficients, {self.method}{rows}>"
+        )
+
+    def to_frame(self, level: float = 0.95, kind: Kind | None = None) -> Frame:
         """A frame with a row for each coefficient; interval columns are null where refused.
 
         A Polars frame where Polars is installed, else one of pandas.
 
         >>> fit.to_frame().columns
-        ['name', 'fitted', 'estimate', 'std_error', 'low', 'high', 'p_value']
+        ['name', 'fitted', 'estimate', 'std_error', 't', 'low', 'high', 'p_value']
         """
         from dpgram.analysis._frames import frame_of
         from dpgram.analysis.summary import as_rows
 
-        rows = as_rows(self, level=level, kind=kind)
+        rows = as_rows(self, level=level, kind=kind or self.kind)
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         return frame_of(columns, numbers=[name for name in columns if name != "name"])
 
     def plot(
-        self, path: str | None = None, level: float = 0.95, kind: Kind = "population", *, dark: bool = False
+        self, path: str | None = None, level: float = 0.95, kind: Kind | None = None, *, dark: bool = False
     ) -> object:
         """Coefficients with intervals as a matplotlib figure; written to `path` when given.
 
@@ -234,12 +437,15 @@ class Regression:
         """
         from dpgram.analysis.plots import coefficient_plot
 
-        return coefficient_plot(self, path=path, level=level, kind=kind, dark=dark)
+        return coefficient_plot(self, path=path, level=level, kind=kind or self.kind, dark=dark)
 
-    def _inference_with_warnings(self, kind: Kind) -> Inference:
+    def _told(self, kind: Kind | None) -> Inference:
+        """The inference, its cautions as warnings."""
         from dpgram.analysis._warn import warn_each
 
         found = self.inference(kind)
         if found.refusal is None:
             warn_each(found.cautions)
+        else:
+            found.check()
         return found

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from dpgram.analysis._frames import Frame
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -27,6 +30,46 @@ SWEEPS: Final = 4
 """Of each round, before the coefficients that are not zero are solved for together."""
 TOLERANCE: Final = 1e-11
 """How far the gradient may be off, relative to the terms that make it up."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LassoPath:
+    """Coefficients in original units for each penalty; those that are zero are exactly zero."""
+
+    names: tuple[str, ...]
+    alphas: Vector
+    """From the largest to the smallest."""
+    coefficients: Matrix
+    """One row for each penalty."""
+    intercept: bool
+
+    def active(self) -> list[tuple[str, ...]]:
+        """Names of the coefficients that are not zero at each penalty, without the intercept.
+
+        >>> release.lasso_path("charges", count=3).active()
+        [(), ('age', 'smoker=yes'), ('age', 'smoker=yes')]
+        """
+        first = int(self.intercept)
+        return [
+            tuple(name for name, value in zip(self.names[first:], row[first:], strict=True) if value != 0.0)
+            for row in self.coefficients.tolist()
+        ]
+
+    def to_frame(self) -> Frame:
+        """A frame with a row for each penalty.
+
+        >>> release.lasso_path("charges", count=3).to_frame().columns
+        ['alpha', '(intercept)', 'age', 'smoker=yes']
+        """
+        from dpgram.analysis._frames import frame_of
+
+        columns = {name: self.coefficients[:, i] for i, name in enumerate(self.names)}
+        return frame_of({"alpha": self.alphas, **columns}, numbers=["alpha", *self.names])
+
+    def __repr__(self) -> str:
+        last = len(self.active()[-1]) if len(self.alphas) else 0
+        return f"<LassoPath: {len(self.alphas)} penalties, {last} coefficients at the last>"
 
 
 def elastic_net(gram_xx: Matrix, gram_xy: Vector, *, rows: float, alpha: float, l1_ratio: float) -> Vector:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference
+from dpgram.analysis.moments import Moments
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
     from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
 
+Matrix = npt.NDArray[np.float64]
 WIDTH = 96
 
 
@@ -42,20 +45,13 @@ def as_text(fit: Regression, *, level: float, kind: Kind) -> str:
         lines += textwrap.wrap(
             value, WIDTH, initial_indent=f"{name:<{label}}  ", subsequent_indent=" " * (label + 2)
         )
-    widths = [max(len(row[i]) for row in (pieces.header, *pieces.rows)) for i in range(len(pieces.header))]
-    lines.append("")
-    for row in (pieces.header, *pieces.rows):
-        cells = [
-            row[0].ljust(widths[0]),
-            *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)),
-        ]
-        lines.append("  ".join(cells).rstrip())
+    lines += ["", *aligned(pieces.header, pieces.rows)]
     for note in pieces.notes:
         lines += ["", *textwrap.wrap(note, WIDTH)]
     return "\n".join(lines)
 
 
-def as_html(fit: Regression, *, level: float = 0.95, kind: Kind = "population") -> str:
+def as_html(fit: Regression, *, level: float, kind: Kind) -> str:
     """Two small tables; every text that came from the release is escaped."""
     pieces = _pieces(fit, level, kind)
     facts = "".join(
@@ -72,29 +68,99 @@ def as_html(fit: Regression, *, level: float = 0.95, kind: Kind = "population") 
     )
 
 
+def as_latex(fit: Regression, *, level: float, kind: Kind) -> str:
+    """A tabular with the rules of booktabs."""
+    header, rows = _table(fit, fit.inference(kind), level)
+    kept = [i for i, name in enumerate(header) if name != "t" and (name != "fitted" or len(header) == 2)]
+    lines = [" & ".join(_latex(row[i]) for i in kept) + r" \\" for row in (header, *rows)]
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{l{'r' * (len(kept) - 1)}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def _latex(text: str) -> str:
+    """With what LaTeX would take for a command written out."""
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+LATEX: Final = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "–": "--",
+}
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for first, *rest in (header, *rows):
+        cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+NO_ENDS: Final = "the noise excludes no value at this level"
+TOO_LITTLE: Final = "the table tells too little about it to stand clear of the noise"
+FIELDS: Final = ("estimate", "std_error", "t", "low", "high", "p_value")
+
+
 def as_rows(fit: Regression, *, level: float, kind: Kind) -> list[dict[str, str | float | None]]:
-    """name, fitted, estimate, std_error, low, high, p_value; None where the noise forbids an interval."""
+    """name, fitted and `FIELDS` of every coefficient; None where the noise forbids an interval."""
     inference = fit.inference(kind)
-    fields = ("estimate", "std_error", "low", "high", "p_value")
-    numbers: list[dict[str, float | None]] = [dict.fromkeys(fields) for _ in fit.names]
+    numbers: list[dict[str, float | None]] = [dict.fromkeys(FIELDS) for _ in fit.names]
     if inference.refusal is None:
-        ends, errors, p_values = inference.conf_int(level), inference.std_errors, inference.p_values()
-        columns = np.column_stack([inference.estimate, errors, ends, p_values])
-        for i, row in enumerate(columns.tolist()):
-            if inference.trusted[i]:
-                numbers[i] = dict(zip(fields, row, strict=True))
+        bounded = inference.bounded(level)
+        for i, row in enumerate(_numbers(inference, level).tolist()):
+            if bounded[i]:
+                numbers[i] = dict(zip(FIELDS, row, strict=True))
     return [
         {"name": name, "fitted": float(value), **number}
         for name, value, number in zip(fit.names, fit.values, numbers, strict=True)
     ]
 
 
+def reasons(inference: Inference, level: float) -> list[str | None]:
+    """Why each coefficient has no interval; nothing where it has one."""
+    if inference.refusal is not None:
+        return [inference.refusal] * len(inference.names)
+    bounded = inference.bounded(level)
+    return [
+        None if bounded[i] else NO_ENDS if inference.trusted[i] else TOO_LITTLE
+        for i in range(len(inference.names))
+    ]
+
+
+def _numbers(inference: Inference, level: float) -> Matrix:
+    """One row of `FIELDS` for each coefficient."""
+    columns = (
+        inference.estimate,
+        inference.std_errors,
+        inference.ratios(),
+        inference.conf_int(level),
+        inference.p_values(),
+    )
+    return np.column_stack(columns)
+
+
 def _pieces(fit: Regression, level: float, kind: Kind) -> _Summary:
     inference = fit.inference(kind)
-    title = f"Regression of {fit.target} from a private release"
-    facts = [("fitted by", _method(fit)), ("rows" if fit.moments.unit is None else "units", _rows(fit))]
+    title = f"Regression of {fit.design.target_name} from a private release"
+    facts = [("fitted by", _method(fit)), rows_fact(fit.moments)]
     if inference.refusal is None:
-        facts += [("R²", _told(fit.r_squared, kind)), ("error sd", _error_sd(fit, kind))]
+        facts += [("R²", _told(fit.rsquared_estimate, kind)), ("error sd", _error_sd(fit, kind))]
     for group, reference in fit.design.references.items():
         facts.append((f"{group}", f"compared with {reference!r}"))
     header, rows = _table(fit, inference, level)
@@ -109,44 +175,47 @@ def _table(
     if inference.refusal is not None:
         rows = tuple((name, f"{value:.5g}") for name, value in zip(fit.names, fit.values, strict=True))
         return ("", "fitted"), rows
-    ends, errors, p_values = inference.conf_int(level), inference.std_errors, inference.p_values()
-    header = ("", "fitted", "un-shrunken", "std. error", f"{percent} from", "to", "p-value")
+    header = ("", "fitted", "un-shrunken", "std. error", "t", f"{percent} from", "to", "p-value")
+    bounded = inference.bounded(level)
     body = tuple(
-        (
-            name,
-            f"{fit.values[i]:.5g}",
-            *(
-                (
-                    f"{inference.estimate[i]:.5g}",
-                    f"{errors[i]:.3g}",
-                    f"{ends[i, 0]:.5g}",
-                    f"{ends[i, 1]:.5g}",
-                    _p_value(float(p_values[i])),
-                )
-                if inference.trusted[i]
-                else ("–",) * 5
-            ),
-        )
-        for i, name in enumerate(fit.names)
+        (name, number(fit.values[i]), *(_cells(row) if bounded[i] else ("–",) * len(FIELDS)))
+        for i, (name, row) in enumerate(zip(fit.names, _numbers(inference, level).tolist(), strict=True))
     )
     return header, body
+
+
+def _cells(row: Sequence[float]) -> tuple[str, ...]:
+    estimate, error, ratio, low, high, p = row
+    return number(estimate), number(error, 3), number(ratio, 3), number(low), number(high), p_value(p)
+
+
+def number(value: float, digits: int = 5) -> str:
+    """Significant digits, or a dash for what there is not."""
+    return "–" if np.isnan(value) else f"{value:.{digits}g}"
 
 
 def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ...]:
     notes = []
     if inference.refusal is None:
         notes.append(
-            f"The {100 * level:g}% intervals are for {inference.meaning}. They are centred at the "
-            "un-shrunken estimate; the fitted column is the one to predict with."
+            f"Estimand: {inference.meaning}. The {100 * level:g}% intervals are for it, centred at the "
+            "un-shrunken estimate (params); the fitted column (fitted_params) is the one to predict with."
         )
-        if inference.assumption is not None:
-            notes[-1] += f" {inference.assumption}."
+        if inference.assumptions:
+            notes.append(f"Assumed: {'; '.join(inference.assumptions)}.")
     else:
         notes.append(
             f"No intervals: {inference.refusal}. The fitted values are the best guess for prediction."
         )
     notes += [f"Caution: {caution}." for caution in (*fit.cautions, *inference.cautions)]
+    if inference.refusal is None and (unbounded := _without_ends(fit, inference, level)):
+        notes.append(f"Caution: no interval, error or p-value for {', '.join(unbounded)}: {NO_ENDS}.")
     return tuple(notes)
+
+
+def _without_ends(fit: Regression, inference: Inference, level: float) -> list[str]:
+    lacking = inference.trusted & ~inference.bounded(level)
+    return [name for name, lacks in zip(fit.names, lacking, strict=True) if lacks]
 
 
 def _method(fit: Regression) -> str:
@@ -159,11 +228,21 @@ def _method(fit: Regression) -> str:
     return f"{fit.method}{shrunk}{intercept}"
 
 
-def _rows(fit: Regression) -> str:
-    rows, unit = fit.moments.rows, fit.moments.unit
+def rows_fact(moments: Moments) -> tuple[str, str]:
+    """What was counted, and about how much of it: rows, persons, or weight where rows weigh differently."""
+    rows, unit, weight = moments.rows, moments.unit, moments.survey_weight
+    name = "weight" if weight is not None else "rows" if unit is None else "units"
+    if rows is None:
+        return name, "unknown (no constant column)"
+    about = max(rows, 0.0)
+    if weight is not None:
+        public = moments.public_rows
+        known = "how many rows have them is not published" if public is None else f"of {public:,} rows"
+        return name, f"{weight!r} adds up to about {about * moments.count_scale:,.0f} (noisy); {known}"
     # Rows of a person weigh 1/m or 1/k each, so what the matrix counts is persons, or parts of them.
     counted = "" if unit is None else f"; all rows of one {unit!r} count at most as one"
-    return "unknown (no constant column)" if rows is None else f"about {max(rows, 0.0):,.0f} (noisy{counted})"
+    clipped = "; in weight: long rows count less" if moments.clipped else ""
+    return name, f"about {about:,.0f} (noisy{counted}{clipped})"
 
 
 def _told(quantity: Callable[[Kind], Quantity], kind: Kind) -> str:
@@ -183,5 +262,8 @@ def _error_sd(fit: Regression, kind: Kind) -> str:
     return f"{np.sqrt(found.estimate):.4g}"
 
 
-def _p_value(value: float) -> str:
+def p_value(value: float) -> str:
+    """Two digits, or a dash for what there is not."""
+    if np.isnan(value):
+        return "–"
     return "<1e-16" if value < 1e-16 else f"{value:.2g}"

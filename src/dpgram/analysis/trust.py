@@ -16,10 +16,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.design import Design
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.unshrunken import Unshrunken
 
 Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
 
 LOST: Final = 0.15
 LOST_PART: Final = 0.15
@@ -27,6 +29,9 @@ LOST_PART: Final = 0.15
 OWN_LIMIT: Final = 1.15
 REST_LIMIT: Final = 1.2
 REST_LIMIT_BESIDE_LOST: Final = 1.1
+MOST_OF_IT: Final = 0.25
+"""Of the largest share in a weak direction: terms with less of it are not named."""
+MOST_NAMED: Final = 5
 CAUTION_INFLATION: Final = 1.1
 """From this κ on simulated intervals can be 8% longer than they need be."""
 
@@ -39,8 +44,11 @@ CLOSE_CAUTION: Final = (
 )
 
 
-def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
-    """In plain words, why the noise makes all inference meaningless; nothing when it does not."""
+def refusal_of(solution: Unshrunken, moments: Moments, design: Design | None = None) -> str | None:
+    """In plain words, why the noise makes all inference meaningless; nothing when it does not.
+
+    With the `design` it says between which terms the noise cannot tell.
+    """
     shares = solution.shares
     kept = shares[shares <= LOST]
     lost = len(shares) - len(kept)
@@ -51,8 +59,28 @@ def refusal_of(solution: Unshrunken, moments: Moments) -> str | None:
     return (
         "the privacy noise is too large for these features: the weakest combination of them has strength "
         f"{solution.smallest:.3g} (smallest eigenvalue) where the noise alone reaches {norm:.3g}, so its "
-        "coefficients could be almost anything"
+        f"coefficients could be almost anything{_between(solution, moments, design)}"
     )
+
+
+def _between(solution: Unshrunken, moments: Moments, design: Design | None) -> str:
+    """The terms that make up most of the weakest direction."""
+    if design is None or not len(solution.shares):
+        return ""
+    weakest = np.linalg.eigh(solution.resolvent)[1][:, -1]
+    toward = np.linalg.lstsq(solution.basis.T @ moments.project(design.vectors), weakest, rcond=None)[0]
+    return f" ({told_apart(design, toward)})"
+
+
+def told_apart(design: Design, direction: Vector) -> str:
+    """Which terms a direction in their span is made of: the largest shares, as many as make up most of it."""
+    sizes = np.abs(direction) * np.linalg.norm(design.vectors, axis=0)
+    order = [int(i) for i in np.argsort(-sizes) if sizes[i] >= MOST_OF_IT * sizes.max()]
+    named = [design.names[i] for i in order[:MOST_NAMED]]
+    more = f" and {len(order) - MOST_NAMED} more" if len(order) > MOST_NAMED else ""
+    if len(named) == 1:
+        return f"too little is known of {named[0]}"
+    return f"too little tells {', '.join(named[:-1])} and {named[-1]}{more} apart"
 
 
 def trusted(solution: Unshrunken, functionals: Matrix, moments: Moments) -> npt.NDArray[np.bool_]:
@@ -62,8 +90,10 @@ def trusted(solution: Unshrunken, functionals: Matrix, moments: Moments) -> npt.
     return np.asarray(1.0 + moments.noise.offdiagonal_sd**2 * spread / sizes <= OWN_LIMIT)
 
 
-def noise_cautions(moments: Moments, solution: Unshrunken) -> tuple[str, ...]:
-    """What the noise does to the intervals of this regression."""
+def noise_cautions(moments: Moments, solution: Unshrunken, *, refused: bool = False) -> tuple[str, ...]:
+    """What the noise does to the intervals of this regression; nothing where they are refused."""
+    if refused:
+        return ()
     found = [] if moments.noise.added else [SAMPLED_CAUTION]
     if solution.inflation > CAUTION_INFLATION:
         found.append(CLOSE_CAUTION)

@@ -36,6 +36,15 @@ Vector = npt.NDArray[np.float64]
 
 
 @final
+class DependentFeatures(AnalysisError):
+    """Without noise: a combination of the features that is zero in every row."""
+
+    def __init__(self, direction: Vector) -> None:
+        self.direction = direction
+        super().__init__("the features are linearly dependent in this table", remedy="Leave out one of them.")
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Unshrunken:
     """The corrected solution in orthonormal coordinates of encoded space, with its uncertainty."""
@@ -84,7 +93,7 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
     b = basis.T @ (gram @ outside)
     values, vectors = np.linalg.eigh((A + A.T) / 2.0)
     variance = noise.offdiagonal_sd**2
-    shifted, shift = _shifted(values, variance * (1.0 - 1.0 / len(values)))
+    shifted, shift = _shifted(values, vectors, variance * (1.0 - 1.0 / len(values)))
     inverse = 1.0 / shifted
     rotated = vectors.T @ b
     theta = vectors @ (inverse * rotated)
@@ -140,12 +149,28 @@ def unshrunken(moments: Moments, design: Design) -> Unshrunken:
     if basis.shape[1] < design.vectors.shape[1]:
         raise AnalysisError(
             "the features of this regression are linearly dependent by construction",
+            got=dependent_terms(
+                design, np.asarray(np.linalg.svd(moments.project(design.vectors))[2][-1], dtype=np.float64)
+            ),
             remedy="Leave out one of them.",
         )
-    return solve(moments.consistent_gram, basis, moments.project(design.target_vector), moments.noise)
+    try:
+        return solve(moments.consistent_gram, basis, moments.project(design.target_vector), moments.noise)
+    except DependentFeatures as found:
+        inside = basis.T @ moments.project(design.vectors)
+        toward = np.asarray(np.linalg.lstsq(inside, found.direction, rcond=None)[0], dtype=np.float64)
+        raise AnalysisError(found.what, got=dependent_terms(design, toward), remedy=found.remedy) from None
 
 
-def _shifted(values: Vector, variance: float) -> tuple[Vector, float]:
+def dependent_terms(design: Design, direction: Vector) -> str:
+    """The terms of which this combination is zero, or nearly so."""
+    sizes = np.abs(direction) * np.linalg.norm(design.vectors, axis=0)
+    return ", ".join(
+        name for name, size in zip(design.names, sizes, strict=True) if size > 1e-6 * sizes.max()
+    )
+
+
+def _shifted(values: Vector, vectors: Matrix, variance: float) -> tuple[Vector, float]:
     """(w_i + z, z) for the root z > max(0, −w_min) of z = v·Σ 1/(w_i + z): there is exactly one when v > 0.
 
     The unknown is the distance x = z − max(0, −w_min), so that nothing cancels when z is close to −w_min.
@@ -153,9 +178,7 @@ def _shifted(values: Vector, variance: float) -> tuple[Vector, float]:
     largest = float(np.abs(values).max())
     if variance == 0.0:
         if abs(values[0]) <= 1e-12 * largest:
-            raise AnalysisError(
-                "the features are linearly dependent in this table", remedy="Leave out one of them."
-            )
+            raise DependentFeatures(vectors[:, 0])
         return values, 0.0
     edge = max(0.0, -float(values[0]))
     above = values + edge

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpgram.cli.console import JsonFlag, ReleaseFile, print_json, print_table, say, split_names
+from dpgram.cli.console import (
+    JsonFlag,
+    ReleaseFile,
+    given_names,
+    given_pairs,
+    print_json,
+    print_table,
+    say,
+    split_names,
+)
 from dpgram.cli.sign import PublicKeyIfAny, given_public_key
+from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from dpgram.analysis.estimand import Kind
+    from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
 
 
@@ -65,9 +77,21 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
 
 def regress(
     release: ReleaseFile,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The column to predict.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="The column to predict, or a formula such as 'y ~ a * b'.")
+    ],
     on: Annotated[
-        str | None, typer.Option(help="Columns to use, separated by commas; all by default.")
+        list[str] | None,
+        typer.Option(
+            help="Columns to use, separated by commas, or one for each --on; all by default. A name with a "
+            "comma goes by itself, or between quotation marks: --on '\"age, years\",bmi'."
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=LEVEL", help="The level to compare with; the most frequent one by default."
+        ),
     ] = None,
     method: Annotated[
         Literal["auto", "ols", "ridge", "lasso", "elastic-net"], typer.Option(help="How to fit.")
@@ -88,12 +112,21 @@ def regress(
     \b
     Examples:
       dpgram regress insurance.dpgram.json charges --on age,bmi,smoker
+      dpgram regress insurance.dpgram.json charges --on region --reference region=south
+      dpgram regress insurance.dpgram.json "charges ~ age + C(smoker)"
       dpgram regress insurance.dpgram.json bmi --method ols --json
     """
     from dpgram.release import load
 
-    fit = load(release).regress(
-        target, on=split_names(on), method=method, alpha=alpha, intercept=not no_intercept
+    loaded = load(release)
+    fit = loaded.regress(
+        target,
+        on=given_names(on, loaded.schema),
+        method=method,
+        alpha=alpha,
+        intercept=not no_intercept,
+        reference=given_pairs(reference, loaded.schema),
+        kind=kind,
     )
     if as_json:
         print_json(_fit(fit, level, kind))
@@ -165,7 +198,8 @@ def pca(
     release: ReleaseFile,
     components: Annotated[int | None, typer.Option(min=1, help="How many; all by default.")] = None,
     on: Annotated[
-        str | None, typer.Option(help="Columns to use, separated by commas; all by default.")
+        list[str] | None,
+        typer.Option(help="Columns to use, separated by commas, or one for each --on; all by default."),
     ] = None,
     standardise: Annotated[
         bool, typer.Option("--standardise", help="Give every column variance one first.")
@@ -182,7 +216,8 @@ def pca(
     """
     from dpgram.release import load
 
-    found = load(release).pca(components, split_names(on), standardise=standardise)
+    loaded = load(release)
+    found = loaded.pca(components, given_names(on, loaded.schema), standardise=standardise)
     if as_json:
         print_json(
             {
@@ -210,10 +245,11 @@ def pca(
 
 
 def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
-    """Coefficients with intervals, null where an interval would be meaningless; what they are for."""
-    from dpgram.analysis.summary import as_rows
+    """Coefficients with intervals, null and a reason where there is none; what they are for."""
+    from dpgram.analysis.summary import as_rows, reasons
 
     inference = fit.inference(kind)
+    rows = as_rows(fit, level=level, kind=kind)
     return {
         "target": fit.target,
         "method": fit.method,
@@ -221,10 +257,25 @@ def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
         "level": level,
         "intervals": {
             "kind": kind,
-            "meaning": inference.meaning,
-            "assumption": inference.assumption,
+            "estimand": inference.meaning,
+            "assumptions": list(inference.assumptions),
             "refusal": inference.refusal,
         },
-        "coefficients": as_rows(fit, level=level, kind=kind),
+        "references": dict(fit.design.references),
+        "coefficients": [
+            {**row, "reason": reason} for row, reason in zip(rows, reasons(inference, level), strict=True)
+        ],
+        "nobs": fit.moments.rows,
+        "rsquared": _number_or_reason(lambda: fit.rsquared_estimate(kind)),
+        "residual_variance": _number_or_reason(lambda: fit.residual_variance(kind)),
         "cautions": [*fit.cautions, *inference.cautions],
     }
+
+
+def _number_or_reason(ask: Callable[[], Quantity]) -> dict[str, object]:
+    """An estimate with its error, or why there is none."""
+    try:
+        found = ask()
+    except AnalysisError as refusal:
+        return {"estimate": None, "std_error": None, "reason": str(refusal)}
+    return {"estimate": found.estimate, "std_error": found.std_error, "reason": None}

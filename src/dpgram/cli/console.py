@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import tempfile
@@ -14,6 +15,7 @@ import typer
 
 from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
+from dpgram.schema import Schema
 
 WIDTH: Final = 80
 """Columns of a terminal that nobody has widened."""
@@ -80,6 +82,40 @@ def split_names(text: str | None) -> list[str] | None:
     if text is None:
         return None
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def given_names(texts: Sequence[str] | None, schema: Schema) -> list[str] | None:
+    """Names of columns from options: each a whole name if there is such a column, else several."""
+    if texts is None:
+        return None
+    names: list[str] = []
+    for text in texts:
+        if text.strip() in _names_of(schema):
+            names.append(text.strip())
+        else:
+            (cells,) = csv.reader([text], skipinitialspace=True)
+            names += [cell.strip() for cell in cells if cell.strip()]
+    return names
+
+
+def _names_of(schema: Schema) -> set[str]:
+    return {*schema.names, *(column.name for column in schema.columns)}
+
+
+def given_pairs(texts: Sequence[str] | None, schema: Schema) -> dict[str, str]:
+    """`column=level` → both; either may hold the sign itself, so the longest column that fits is taken."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        fits = [column.name for column in schema.columns if text.startswith(f"{column.name}=")]
+        if not fits:
+            raise DpgramError(
+                "a reference level is given as COLUMN=LEVEL",
+                got=repr(text),
+                limit=comma_separated(column.name for column in schema.columns if column.group_levels),
+            )
+        name = max(fits, key=len)
+        found[name] = text[len(name) + 1 :]
+    return found
 
 
 def require_writable(path: Path, *, overwrite: bool) -> None:

@@ -164,7 +164,7 @@ def _publish(folder: Path, table: pa.Table, say: Say) -> tuple[Ledger, Path]:
         table, schema, epsilon=SPENT[0], delta=SPENT[1], ledger=ledger, note="demonstration, first release"
     )
     seconds = time.perf_counter() - started
-    path = release.save(folder / "insurance.dpgram.json")
+    path = release.save(folder / "insurance.dpgram.json", overwrite=True)
     say(_text(f"Published in {seconds:.1f} seconds, as {path}. Its promise:"))
     say(_text(str(release.guarantee), indent=4))
     say(_text(_NOISE.format(name=release.mechanism.name, reason=_reason(release))))
@@ -244,7 +244,7 @@ def _compare(fit: Regression, columns: Columns, say: Say) -> list[Answer]:
             high=intervals[name][1],
             exact=exact[name],
         )
-        for name, value in fit.coefficients.items()
+        for name, value in fit.fitted_params.items()
     ]
     say(_table(answers))
     for note in notes:

@@ -95,7 +95,9 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
         shifts = np.array([design.terms[i].shift for i in slopes])
         self.terms_ = tuple(design.names[i] for i in slopes)
         self.coef_ = regression.values[slopes]
-        self.intercept_ = float(regression.intercept + design.base - shifts @ self.coef_)
+        self.intercept_ = float(
+            regression.fitted_params.get(INTERCEPT, 0.0) + design.base - shifts @ self.coef_
+        )
         self._regression, self._features = regression, table.features
         self.conf_int_, self.conf_int_refusal_ = self._intervals(slopes)
         return self

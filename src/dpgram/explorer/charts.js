@@ -26,6 +26,7 @@
       const named = effects.map(({ name }, i) => ({ name, y: y(i) })).filter((_, i) => i % every === 0);
       box.left = rowNames(sheet, width, named);
       const hasInterval = (e) => e.low !== null && Number.isFinite(e.low) && Number.isFinite(e.high);
+      const someInterval = effects.some(hasInterval);
       const values = effects.flatMap((e) => (hasInterval(e) ? [e.fitted, e.estimate, e.low, e.high] : [e.fitted]));
       const x = bottomAxis(sheet, box, range(values), `change of ${label(target)}`);
       effects.forEach((e, i) => {
@@ -36,9 +37,17 @@
             withTip(dot(x(e.estimate), y(i)), words),
           );
         }
+        if (!hasInterval(e) && someInterval) sheet.append(openEnded(box, y(i), `${label(e.name)}: no interval, the noise leaves none`));
         sheet.append(withTip(diamond(x(e.fitted), y(i)), `${label(e.name)}, fitted: ${number(e.fitted)}`));
       });
     });
+  }
+
+  // A line with arrows over the whole width, where a bare mark would read as perfect precision.
+  function openEnded(box, y, words) {
+    const [left, right] = [box.left + 2, box.right - 2];
+    const path = `M${left + 6},${y - 4}L${left},${y}L${left + 6},${y + 4}M${left},${y}H${right}M${right - 6},${y - 4}L${right},${y}L${right - 6},${y + 4}`;
+    return withTip(shape("path", { d: path, class: "open" }), words);
   }
 
   function channels(colour) {

@@ -29,14 +29,16 @@
     // Without an intercept the first group in the schema keeps all its levels: they carry the overall level.
     const groups = moments.declared.filter((column) => column.group && chosen.includes(column));
     const references = new Map(
-      (intercept ? groups : groups.slice(1)).map((group) => [group.name, group.positions[0]]),
+      (intercept ? groups : groups.slice(1)).map((group) => [
+        group.name, group.positions.find((i) => moments.columns[i].level === group.reference),
+      ]),
     );
     const members = chosen.flatMap((column) => column.positions);
     const kept = members.filter((i) => references.get(moments.columns[i].source) !== i);
-    const terms = kept.map((position) => ({ name: moments.columns[position].name, position }));
+    const terms = kept.map((position) => ({ name: moments.columns[position].original_name, position }));
     if (intercept) terms.unshift({ name: INTERCEPT, position: 0 });
     if (terms.length === 0) throw new Refusal("Choose at least one feature.");
-    const laidOut = (intercept ? withIntercept : throughOrigin)(moments, target, terms);
+    const laidOut = (intercept ? withIntercept : throughOrigin)(moments, target, terms, members);
     const spanned = orthonormal(fromRows(laidOut.vectors.map(moments.project), moments.width));
     if (!spanned.independent) {
       throw new Refusal("The features of this regression are linearly dependent by construction. Leave out one of them.");
@@ -77,38 +79,81 @@
     return vector;
   }
 
-  function withIntercept(moments, target, terms) {
+  // A function of the encoded row, { place: factor }, as a vector of order one and the factor taken out.
+  function carried(columns, parts) {
+    const size = Math.max(...parts.map(([place, value]) => Math.abs(value) * columns[place].weight));
+    return { vector: vectorOf(columns.length, parts, size), size };
+  }
+
+  function vectorOf(width, parts, size) {
+    const vector = new Float64Array(width);
+    for (const [place, value] of parts) vector[place] = value / size;
+    return vector;
+  }
+
+  // Terms F in original units are V·M with V in z: see `_with_intercept` in analysis/design.py.
+  function withIntercept(moments, target, terms, members) {
     const { columns, width } = moments;
     const y = columns[target];
-    const scaling = matrix(terms.length, terms.length);
-    scaling.cells[0] = y.scale;
-    terms.forEach((term, k) => {
-      if (k === 0) return;
-      const column = columns[term.position];
-      scaling.cells[k * terms.length + k] = y.scale / column.scale;
-      scaling.cells[k] = (-y.scale * column.centre) / column.scale;
-    });
+    const rowOf = new Map(terms.map((term, k) => [term.position, k]));
+    const degree = (k) => columns[terms[k].position].monomial.length;
+    const byDegree = terms.map((_, k) => k).sort((a, b) => degree(a) - degree(b) || a - b);
+    const plain = new Set();
+    const vectors = new Array(terms.length);
+    const inverse = matrix(terms.length, terms.length);
+    const at = (i, k) => i * terms.length + k;
+    for (const k of byDegree) {
+      const own = terms[k].position;
+      const { parts } = columns[own];
+      const usable = parts.every(([place]) => place === own || plain.has(place));
+      if (usable) plain.add(own);
+      const { vector, size } = usable
+        ? { vector: unit(width, own, 1 / columns[own].weight), size: partAt(parts, own) * columns[own].weight }
+        : carried(columns, parts);
+      vectors[k] = vector;
+      inverse.cells[at(k, k)] = 1 / size;
+      for (const [place, value] of usable ? parts : []) {
+        if (place === own) continue;
+        const factor = (value * columns[place].weight) / size;
+        for (let i = 0; i < terms.length; i++) inverse.cells[at(i, k)] -= inverse.cells[at(i, rowOf.get(place))] * factor;
+      }
+    }
+    for (let i = 0; i < inverse.cells.length; i++) inverse.cells[i] *= y.scale;
+    const varying = y.parts.filter(([place]) => place !== 0);
     return {
-      vectors: terms.map((term) => unit(width, term.position, 1 / columns[term.position].weight)),
-      targetVector: unit(width, target, 1 / y.weight),
-      toOriginal: scaling,
-      offset: y.centre,
+      vectors,
+      axes: members.map((member) =>
+        rowOf.has(member) && !plain.has(member)
+          ? vectors[rowOf.get(member)].map((x) => x * columns[member].weight)
+          : unit(width, member, 1),
+      ),
+      targetVector: vectorOf(width, varying, y.scale),
+      toOriginal: inverse,
+      offset: partAt(y.parts, 0) * columns[0].weight,
       base: 0,
       targetScale: y.scale,
     };
   }
 
+  function partAt(parts, place) {
+    return parts.find(([other]) => other === place)?.[1] ?? 0;
+  }
+
   // No constant column, so no intercept: the fit passes through the public midpoints.
-  function throughOrigin(moments, target, terms) {
+  function throughOrigin(moments, target, terms, members) {
     const { columns, width } = moments;
     const y = columns[target];
     const scaling = matrix(terms.length, terms.length);
-    terms.forEach((term, k) => {
-      scaling.cells[k * terms.length + k] = y.scale / columns[term.position].scale;
+    const vectors = terms.map((term, k) => {
+      const { vector, size } = carried(columns, columns[term.position].parts);
+      scaling.cells[k * terms.length + k] = y.scale / size;
+      return vector;
     });
+    const whole = members.length === terms.length;
     return {
-      vectors: terms.map((term) => unit(width, term.position, 1 / columns[term.position].weight)),
-      targetVector: unit(width, target, 1 / y.weight),
+      vectors,
+      axes: vectors.map((vector, k) => (whole ? vector.map((x) => x * columns[members[k]].weight) : vector)),
+      targetVector: vectorOf(width, y.parts, y.scale),
       toOriginal: scaling,
       offset: 0,
       base: y.centre,
@@ -116,10 +161,10 @@
     };
   }
 
-  // high − low of a number, of both factors for a product; one unit for levels and Legendre columns.
+  // high − low of a number, of all factors for a product or a power; one unit for levels.
   function span(moments, term) {
     const column = moments.columns[term.position];
-    return column.kind === "level" || column.kind === "legendre" ? 1 : 2 * column.scale;
+    return column.kind === "level" ? 1 : 2 * column.scale;
   }
 
   dpgram.design = { INTERCEPT, possibleTargets, possibleFeatures, buildDesign, span };

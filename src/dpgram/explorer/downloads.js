@@ -16,7 +16,7 @@
       effective_parameters: fit.effective,
       rows: moments.rows,
       intervals: {
-        level: inference.level, kind: inference.kind, meaning: inference.meaning, assumption: inference.assumption,
+        level: inference.level, kind: inference.kind, estimand: inference.meaning, assumptions: inference.assumptions,
         refusal: inference.refusal,
       },
       coefficients: design.terms.map((term, k) => ({
@@ -31,7 +31,7 @@
       base: design.base,
       within: within(moments.declared.find((column) => column.name === moments.columns[design.target].source)),
       references: design.references,
-      r_squared: quality.rSquared,
+      rsquared: quality.rSquared,
       residual_variance: quality.residualVariance,
       cautions: [...fit.cautions, ...inference.cautions],
       release: {
@@ -54,6 +54,7 @@
       return { column: name, centre: at.centre, half_width: at.scale, reader: source.reader, within: within(source) };
     };
     if (column.kind === "level") return { name: term.name, of: { kind: "level", column: column.source, reader: declared.reader, level: column.level } };
+    if (column.monomial.length) return { name: term.name, of: { kind: "monomial", factors: column.monomial.map(numberOf) } };
     if (column.kind === "product") return { name: term.name, of: { kind: "product", factors: declared.factors.map(numberOf) } };
     if (column.kind === "legendre") {
       return { name: term.name, of: { kind: "legendre", degree: column.degree, ...numberOf(declared.factors[0]) } };
@@ -110,9 +111,16 @@
     constant: () => "",
     number: (of) => ` * ${of.shift ? `(${value(of)} - ${of.shift})` : value(of)}`,
     level: (of) => ` * (${cell(of)} == ${literal(of.level)})`,
+    monomial: (of) => ` * ${of.factors.map(value).join(" * ")}`,
     product: (of) => ` * ${of.factors.map(centred).join(" * ")}`,
     legendre: (of) => ` * legendre(${of.degree}, ${centred(of)} / ${of.half_width})`,
   };
+
+  // Written out: noisy counts decide about the default, and another release may have others.
+  function references(model) {
+    const pairs = model.references.map(({ name, level }) => `${literal(name)}: ${literal(level)}`);
+    return pairs.length ? `, reference={${pairs.join(", ")}}` : "";
+  }
 
   function asPython(model) {
     const terms = model.coefficients.map((c) => `        + ${c.fitted}${TERMS[c.of.kind](c.of)}\n`);
@@ -150,7 +158,7 @@
         '    """The same fit, with intervals, from the release file at `path`; needs dpgram."""\n' +
         "    import dpgram\n\n" +
         "    release = dpgram.load(path)\n" +
-        `    return release.regress(TARGET, FEATURES, method="${model.method}"${alpha}${intercept})\n`,
+        `    return release.regress(TARGET, FEATURES, method="${model.method}"${alpha}${intercept}${references(model)})\n`,
     ];
     return parts.filter(Boolean).join("\n\n");
   }

@@ -19,10 +19,12 @@ from dpgram.analysis import (
     sampling,
     trust,
 )
+from dpgram.analysis.design import most_frequent
 from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
-from dpgram.analysis.moments import EncodedNoise, Moments, scale_factors
+from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.document.document import Document
+from dpgram.document.original_units import original_columns
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
 from dpgram.schema import Schema
@@ -48,7 +50,11 @@ def page_facts(release: Document) -> dict[str, object]:
         "constants": _constants(),
         "meanings": {kind: estimand.meaning_of(moments, kind, moved=False) for kind in estimand.KINDS},
         "moved_meanings": {kind: estimand.meaning_of(moments, kind, moved=True) for kind in estimand.KINDS},
+        "assumptions": {kind: list(estimand.assumptions_of(moments, kind)) for kind in estimand.KINDS},
         "cautions": {kind: list(estimand.difference_cautions(moments, kind)) for kind in estimand.KINDS},
+        "refused_cautions": {
+            kind: list(estimand.difference_cautions(moments, kind, refused=True)) for kind in estimand.KINDS
+        },
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -61,19 +67,21 @@ def page_facts(release: Document) -> dict[str, object]:
 
 
 def _encoded(schema: Schema) -> list[dict[str, object]]:
-    scales = scale_factors(schema)
     return [
         {
             "name": column.name,
+            "original_name": own.name,
+            "parts": list(own.parts.items()),
+            "monomial": list(own.monomial),
             "source": column.source,
             "kind": column.kind,
             "level": column.level,
             "degree": column.degree,
             "centre": column.centre,
             "weight": column.weight,
-            "scale": 1.0 if column.kind == "level" else scales[column.source],
+            "scale": own.scale,
         }
-        for column in schema.encoded
+        for column, own in zip(schema.encoded, original_columns(schema), strict=True)
     ]
 
 
@@ -87,6 +95,7 @@ def _declared(moments: Moments) -> list[dict[str, object]]:
             "positions": list(schema.indices(column.name)),
             "factors": list(column.factors),
             "group": bool(column.group_levels),
+            "reference": most_frequent(moments, column.name) if column.group_levels else None,
             "bounds": None if column.bounds is None else list(column.bounds),
             "reader": readers.get(column.name),
             "learnt": column.name in moments.learnt_bounds,
@@ -129,6 +138,7 @@ def _constants() -> dict[str, object]:
         "close_caution": trust.CLOSE_CAUTION,
         "moved_caution": estimand.MOVED_CAUTION,
         "moved_refusal": estimand.MOVED_REFUSAL,
-        "equal_variance": estimand.EQUAL_VARIANCE,
+        "most_of_it": trust.MOST_OF_IT,
+        "most_named": trust.MOST_NAMED,
         "normal_errors": sampling.NORMAL_ERRORS,
     }

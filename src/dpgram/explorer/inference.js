@@ -41,6 +41,7 @@
       covariance: (errorVariance) => covarianceOf(moments, basis, ordered, residual, deflated, errorVariance),
       residualSum: dot(outside, toward) - explained + length * variance * trace,
       shares: inverse.map((x) => variance * x * x),
+      vectors: found.vectors,
       smallest: found.values[0],
     };
   }
@@ -106,7 +107,7 @@
     const functionals = times(design.toOriginal, design.toTerms);
     const rotated = times(functionals, solution.resolvent);
     const moved = movedColumns(moments, design);
-    let refusal = refusalOf(moments, solution) ?? (population && moved ? moments.constants.moved_refusal : null);
+    let refusal = refusalOf(moments, design, solution) ?? (population && moved ? moments.constants.moved_refusal : null);
     let degrees = population && moments.rows !== null ? moments.rows - design.terms.length : null;
     if (population && !(degrees >= 1)) {
       refusal = refusal ?? NO_DEGREES;
@@ -114,29 +115,44 @@
     }
     const covariance = solution.covariance(degrees === null ? 0 : Math.max(solution.residualSum, 0) / degrees);
     const quantile = upperQuantile(0.5 * (1 - level), degrees);
+    const usual = upperQuantile(0.025, degrees);
     const toward = times(functionals, covariance);
+    const kept = withoutLost(moments, solution, covariance);
     const trace = covariance.cells.reduce((sum, x, i) => (i % (covariance.rows + 1) ? sum : sum + x), 0);
     const coefficients = design.names.map((name, j) => {
       const functional = row(functionals, j);
       const variance = dot(row(toward, j), functional);
-      const moving = atHypothesis(moments, solution, variance, row(toward, j), row(rotated, j), trace);
+      const moving = atHypothesis(moments, solution, variance, aheadOf(kept, functional), row(rotated, j), trace);
       const trusted = isTrusted(moments, functional, row(rotated, j));
       const estimate = dot(functional, solution.theta) + (j === 0 ? design.offset : 0);
-      return judged({ name, estimate, variance, ...moving, quantile, degrees, trusted, refusal });
+      return judged({ name, estimate, variance, ...moving, quantile, usual, degrees, trusted, refusal });
     });
     return {
       kind, level, refusal, degrees, coefficients, solution,
       meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
-      assumption: population ? moments.constants.equal_variance : null,
+      assumptions: moments.facts.assumptions[kind],
       inflation: solution.inflation,
       cautions: cautionsOf(moments, solution, kind, moved, refusal, coefficients),
     };
   }
 
+  // The covariance confined to the directions that are not lost: along the others a hypothesis could run anywhere.
+  function withoutLost(moments, solution, covariance) {
+    const { lost } = moments.constants;
+    if (solution.shares.every((share) => share <= lost)) return covariance;
+    const keep = spectral({ values: solution.shares, vectors: solution.vectors }, (share) => (share <= lost ? 1 : 0));
+    return times(keep, times(covariance, keep));
+  }
+
+  function aheadOf(covariance, functional) {
+    const toward = apply(covariance, functional);
+    const size = dot(toward, functional);
+    return toward.map((x) => (size > 0 ? x / size : 0));
+  }
+
   // How the variance of one coefficient moves with the hypothesis: c₀ + c₁δ + c₂δ² (`_at_hypothesis` in Python).
-  function atHypothesis(moments, solution, variance, toward, rotated, trace) {
+  function atHypothesis(moments, solution, variance, ahead, rotated, trace) {
     const off = moments.noise.offdiagonalSd ** 2;
-    const ahead = toward.map((x) => (variance > 0 ? x / variance : 0));
     const own = dot(rotated, ahead);
     const noneLost = solution.shares.every((share) => share <= moments.constants.lost);
     const reach = (noneLost ? moments.constants.following : 0) * off * dot(rotated, rotated);
@@ -149,10 +165,14 @@
     };
   }
 
-  // Fieller's interval and the p-value of zero, or nothing where the noise forbids them.
-  function judged({ name, estimate, variance, constant, slope, curvature, quantile, degrees, trusted, refusal }) {
-    if (refusal !== null || !trusted) return { name, trusted: false, estimate: null, error: null, low: null, high: null, p: null };
+  // Fieller's interval and the p-value of zero, or nothing where the noise forbids them. Without an interval
+  // there is no error and no p-value; without one at 95% neither of the two.
+  function judged({ name, estimate, variance, constant, slope, curvature, quantile, usual, degrees, trusted, refusal }) {
+    const clear = refusal === null && trusted;
+    const nothing = { name, trusted: clear, estimate: null, error: null, low: null, high: null, p: null };
+    if (!clear || !(quantile ** 2 * curvature < 1)) return nothing;
     const [low, high] = pivotInterval(estimate, constant, slope, curvature, quantile);
+    if (!(usual ** 2 * curvature < 1)) return { ...nothing, estimate, low, high };
     const atZero = constant - slope * estimate + curvature * estimate * estimate;
     const ratio = atZero > 0 ? Math.abs(estimate) / Math.sqrt(atZero) : Infinity;
     return {
@@ -171,7 +191,7 @@
     return [estimate + middle - reach, estimate + middle + reach];
   }
 
-  function refusalOf(moments, solution) {
+  function refusalOf(moments, design, solution) {
     const { constants, noise } = moments;
     const kept = solution.shares.filter((share) => share <= constants.lost);
     const lost = solution.shares.length - kept.length;
@@ -182,8 +202,25 @@
     return (
       "the privacy noise is too large for these features: the weakest combination of them has strength " +
       `${general(solution.smallest, 3)} (smallest eigenvalue) where the noise alone reaches ${general(reach, 3)}, ` +
-      "so its coefficients could be almost anything"
+      `so its coefficients could be almost anything${between(moments, design, solution)}`
     );
+  }
+
+  // The terms that make up most of the weakest direction.
+  function between(moments, design, solution) {
+    const { constants } = moments;
+    const toward = apply(design.toTerms, row(solution.vectors, 0));
+    const sizes = design.vectors.map((vector, k) => Math.abs(toward[k]) * Math.sqrt(dot(vector, vector)));
+    const largest = Math.max(...sizes);
+    const order = sizes
+      .map((_, k) => k)
+      .sort((a, b) => sizes[b] - sizes[a])
+      .filter((k) => sizes[k] >= constants.most_of_it * largest);
+    const named = order.slice(0, constants.most_named).map((k) => design.names[k]);
+    const left = order.length - constants.most_named;
+    if (named.length === 1) return ` (too little is known of ${named[0]})`;
+    const more = left > 0 ? ` and ${left} more` : "";
+    return ` (too little tells ${named.slice(0, -1).join(", ")} and ${named.at(-1)}${more} apart)`;
   }
 
   function isTrusted(moments, functional, rotated) {
@@ -202,9 +239,10 @@
 
   function cautionsOf(moments, solution, kind, moved, refusal, coefficients) {
     const { constants, facts } = moments;
-    const found = moments.noise.added ? [] : [constants.sampled_caution];
-    if (solution.inflation > constants.caution_inflation) found.push(constants.close_caution);
-    found.push(...facts.cautions[kind]);
+    const refused = refusal !== null;
+    const found = refused || moments.noise.added ? [] : [constants.sampled_caution];
+    if (!refused && solution.inflation > constants.caution_inflation) found.push(constants.close_caution);
+    found.push(...facts[refused ? "refused_cautions" : "cautions"][kind]);
     if (moved && kind === "table") found.push(constants.moved_caution);
     const doubtful = coefficients.filter((c) => !c.trusted).map((c) => c.name);
     if (refusal === null && doubtful.length) {

@@ -123,8 +123,8 @@
     const references = design.references.map(({ name, level }) => `${shortened(name)}: compared with “${shortened(level)}”.`);
     document.getElementById("reading").textContent = [
       "The chart shows effects over each column's whole public range, or against the reference level.",
-      `Intervals are for ${inference.meaning}. They are centred at the un-shrunken estimate. The fitted column is the one to predict with.`,
-      ...(inference.assumption === null ? [] : [`${inference.assumption}.`]),
+      `Estimand: ${inference.meaning}. Intervals are centred at the un-shrunken estimate. The fitted column is the one to predict with.`,
+      ...(inference.assumptions.length ? [`Assumed: ${inference.assumptions.join("; ")}.`] : []),
       ...references,
     ].join(" ");
   }

@@ -93,22 +93,12 @@
 
   // One coordinate for each encoded feature column, centred: the axes that a penalty refers to.
   function byColumn(moments, design) {
-    const { columns, width } = moments;
     const gram = withoutNegative(moments, design);
     const target = design.targetFunction;
+    const axes = design.axes.map((axis) => moments.project(axis));
     if (!design.intercept) {
-      const whole = design.members.length === design.terms.length;
-      const axes = design.vectors.map((vector, k) => {
-        const scaled = whole ? vector.map((x) => x * columns[design.members[k]].weight) : vector;
-        return moments.project(scaled);
-      });
-      return alongAxes(gram, axes, target, { centred: false, mean: 0, constant: new Float64Array(width) });
+      return alongAxes(gram, axes, target, { centred: false, mean: 0, constant: new Float64Array(moments.width) });
     }
-    const axes = design.members.map((position) => {
-      const axis = new Float64Array(width);
-      axis[position] = 1;
-      return moments.project(axis);
-    });
     const constant = moments.project(design.vectors[0]);
     const toward = apply(gram, constant);
     const count = dot(constant, toward);

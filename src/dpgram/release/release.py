@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.regress import Method
     from dpgram.analysis.repair import Policy as RepairPolicy
     from dpgram.analysis.results import Regression
+    from dpgram.analysis.sparse import LassoPath
     from dpgram.release.signing import SigningKey
 
 LARGEST_FILE: Final = 1 << 26
@@ -112,12 +113,17 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         intercept: bool = True,
         repair: RepairPolicy | None = None,
         reference: Mapping[str, str] | None = None,
+        kind: Kind = "population",
     ) -> Regression:
         """Fit `target` on the columns `on` (all others by default); results in original units.
 
+        A categorical column is compared with its most frequent level, by the noisy counts, or with the one
+        in `reference`. Errors and intervals are for the population, or with `kind="table"` for the rows of
+        this very table.
+
         >>> fit = release.regress("charges", ["age", "smoker"])
-        >>> {name: round(value, 1) for name, value in fit.coefficients.items()}
-        {'(intercept)': -1693.5, 'age': 125.4, 'smoker=yes': 11026.4}
+        >>> {name: round(value, 1) for name, value in fit.params.items()}
+        {'(intercept)': -1694.6, 'age': 125.4, 'smoker=yes': 11026.9}
         """
         from dpgram.analysis.regress import regress
 
@@ -130,6 +136,37 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             l1_ratio=l1_ratio,
             intercept=intercept,
             repair=repair,
+            reference=reference,
+            kind=kind,
+        )
+
+    def lasso_path(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        alphas: Sequence[float] | None = None,
+        count: int = 50,
+        l1_ratio: float = 1.0,
+        intercept: bool = True,
+        reference: Mapping[str, str] | None = None,
+    ) -> LassoPath:
+        """Coefficients of the lasso for falling penalties, from the least that leaves nothing.
+
+        >>> active = release.lasso_path("charges").active()
+        >>> active[0], active[-1]
+        ((), ('age', 'smoker=yes'))
+        """
+        from dpgram.analysis.regress import lasso_path
+
+        return lasso_path(
+            self,
+            target,
+            on,
+            alphas=alphas,
+            count=count,
+            l1_ratio=l1_ratio,
+            intercept=intercept,
             reference=reference,
         )
 

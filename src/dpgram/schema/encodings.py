@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Mask = npt.NDArray[np.bool_]
 
+CONSTANT: Final = "(constant)"
+"""Name of the constant column."""
+
 UNKNOWN_CODE: Final = -1.0
 """In place of the number of a level: a value that is none of the declared ones."""
 
@@ -153,7 +156,19 @@ class DerivedEncoding(Encoding, ABC):
 
     @abstractmethod
     def original(self, centred: Sequence[Floats], half_widths: Sequence[float]) -> Floats:
-        """Its values in original units, from x − centre and the half-width of each factor."""
+        """Its values about the middle of the ranges, from x − centre and the half-width of each factor."""
+
+    @property
+    @abstractmethod
+    def monomial(self) -> tuple[str, ...]:
+        """The columns whose values, multiplied as they are, make the product or power it stands for."""
+
+    @abstractmethod
+    def expansion(self, ranges: Mapping[str, tuple[float, float]]) -> Mapping[DerivedEncoding | str, float]:
+        """That product as a sum: of encoded values z of derived columns, of columns by name, of the constant.
+
+        `ranges` has the centre and the half-width of each factor; the constant goes by the name `CONSTANT`.
+        """
 
 
 @final
@@ -178,6 +193,18 @@ class ProductEncoding(DerivedEncoding):
         del half_widths  # in original units it is the product of what the factors are
         left, right = centred
         return left * right
+
+    @property
+    def monomial(self) -> tuple[str, ...]:
+        return (self.left, self.right)
+
+    def expansion(self, ranges: Mapping[str, tuple[float, float]]) -> Mapping[DerivedEncoding | str, float]:
+        """(c + hz)(c' + h'z')."""
+        (c, h), (other_c, other_h) = ranges[self.left], ranges[self.right]
+        found: dict[DerivedEncoding | str, float] = {self: h * other_h, CONSTANT: c * other_c}
+        for name, value in ((self.left, h * other_c), (self.right, c * other_h)):
+            found[name] = found.get(name, 0.0) + value
+        return found
 
 
 @final
@@ -205,3 +232,18 @@ class LegendreEncoding(DerivedEncoding):
         selector = np.zeros(self.degree + 1)
         selector[self.degree] = 1.0
         return np.asarray(np.polynomial.legendre.legval(centred[0] / half_widths[0], selector))
+
+    @property
+    def monomial(self) -> tuple[str, ...]:
+        return (self.column,) * self.degree
+
+    def expansion(self, ranges: Mapping[str, tuple[float, float]]) -> Mapping[DerivedEncoding | str, float]:
+        """(c + hz)^degree in Legendre polynomials of z."""
+        import numpy as np
+
+        power = np.polynomial.Polynomial(ranges[self.column]) ** self.degree
+        constant, linear, *rest = np.polynomial.legendre.poly2leg(power.coef).tolist()
+        found: dict[DerivedEncoding | str, float] = {CONSTANT: constant, self.column: linear}
+        for degree, part in enumerate(rest, 2):
+            found[LegendreEncoding(column=self.column, degree=degree)] = part
+        return found

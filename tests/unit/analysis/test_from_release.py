@@ -35,7 +35,7 @@ def released(tmp_path: Path, **options: object) -> Release:
     settings = {"epsilon": 1.0, "delta": 1e-6, "entropy": SeededEntropy(5)} | options
     schema = insurance_schema(weights=True, derived=True)
     release = publish(pd.DataFrame(TABLE), schema, **settings)
-    release.save(tmp_path / "release.json")
+    release.save(tmp_path / "release.json", overwrite=True)
     return load(tmp_path / "release.json")
 
 
@@ -160,8 +160,8 @@ class TestLearntBounds:
         assert refusal is not None
         assert "public bounds" in refusal
         for ask in (
-            fit.conf_int, fit.std_errors, fit.p_values, fit.r_squared, fit.bootstrap,
-            lambda: fit.predict_interval({"age": [40.0], "charges": [1e4]}),
+            fit.conf_int, fit.cov_params, lambda: fit.bse, fit.rsquared_estimate, fit.bootstrap,
+            lambda: fit.get_prediction({"age": [40.0], "charges": [1e4]}),
             lambda: learnt.partial_correlation(target, on[0], []),
         ):  # fmt: skip
             with pytest.raises(AnalysisError, match="learnt"):
@@ -171,7 +171,7 @@ class TestLearntBounds:
         assert found.refusal is None
         assert found.meaning.endswith("values outside learnt bounds moved to them")
         assert any("moved values" in caution for caution in found.cautions)
-        assert 0.0 <= fit.r_squared("table").estimate <= 1.0
+        assert 0.0 <= fit.rsquared_estimate("table").estimate <= 1.0
         assert fit.residual_variance().estimate > 0.0
         assert "moved" in str(learnt.partial_correlation(target, on[0], [], kind="table"))
 

@@ -71,10 +71,10 @@ def test_comparison_finds_a_difference_and_only_that() -> None:
     assert different.difference.p_values()[ages] < 1e-4
     low, high = different.difference.conf_int()[ages]
     assert low < -300 < high
-    assert different.joint.p_value < 1e-4
+    assert different.joint.pvalue < 1e-4
     assert "difference" in str(different)
     same = compare(site(0), site(1), "charges", ON)
-    assert same.joint.p_value > 0.01
+    assert same.joint.pvalue > 0.01
 
 
 def test_union_is_the_release_of_all_rows() -> None:

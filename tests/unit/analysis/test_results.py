@@ -71,7 +71,7 @@ def test_frame_has_the_numbers_of_the_result() -> None:
     np.testing.assert_array_equal(frame["fitted"], FIT.values)
     intervals = FIT.conf_int()
     assert frame["low"].to_list() == [intervals[name][0] for name in FIT.names]
-    assert frame["p_value"].to_list() == list(FIT.p_values().values())
+    assert frame["p_value"].to_list() == list(FIT.pvalues.values())
 
 
 def test_without_polars_the_frame_is_of_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_results_are_frozen() -> None:
 )
 def test_new_rows_may_come_in_any_form(make: object) -> None:
     rows = {"age": [30.0, 60.0], "bmi": [20, 40], "smoker": ["yes", "former"]}
-    c = FIT.coefficients
+    c = FIT.fitted_params
     expected = [
         c["(intercept)"] + 30 * c["age"] + 20 * c["bmi"] + c["smoker=yes"],
         c["(intercept)"] + 60 * c["age"] + 40 * c["bmi"] + c["smoker=former"],
@@ -161,14 +161,18 @@ def test_prediction_intervals_match_statsmodels_without_noise() -> None:
     x = np.column_stack([np.ones(3000), TABLE["age"], TABLE["bmi"]])
     reference = sm.OLS(TABLE["charges"], x).fit().get_prediction(x[:20]).summary_frame(alpha=0.1)
     rows = {"age": TABLE["age"][:20], "bmi": TABLE["bmi"][:20]}
-    new = fit.predict_interval(rows, 0.9)
-    np.testing.assert_allclose(new.estimate, reference["mean"], rtol=1e-8)
-    np.testing.assert_allclose(new.lower, reference["obs_ci_lower"], rtol=1e-7)
-    np.testing.assert_allclose(new.upper, reference["obs_ci_upper"], rtol=1e-7)
-    mean = fit.predict_interval(rows, 0.9, mean=True)
-    np.testing.assert_allclose(mean.lower, reference["mean_ci_lower"], rtol=1e-7)
+    found = fit.get_prediction(rows)
+    np.testing.assert_allclose(found.predicted_mean, reference["mean"], rtol=1e-8)
+    np.testing.assert_allclose(found.se_mean, reference["mean_se"], rtol=1e-7)
+    np.testing.assert_allclose(
+        found.conf_int(0.9, obs=True), reference[["obs_ci_lower", "obs_ci_upper"]], rtol=1e-7
+    )
+    np.testing.assert_allclose(found.conf_int(0.9), reference[["mean_ci_lower", "mean_ci_upper"]], rtol=1e-7)
+    frame = found.summary_frame(0.9)
+    assert list(frame.columns) == list(reference.columns)
+    np.testing.assert_allclose(frame.to_numpy(), reference.to_numpy(), rtol=1e-7)
     with pytest.raises(AnalysisError, match="probability"):
-        fit.predict_interval(rows, 2.0)
+        found.conf_int(2.0)
 
 
 def test_prediction_intervals_cover_new_rows_under_noise() -> None:
@@ -177,8 +181,9 @@ def test_prediction_intervals_cover_new_rows_under_noise() -> None:
     new = insurance(200, seed=77)
     for seed in range(40):
         moments = exact_moments(insurance_schema(), insurance(5000, seed=seed), sigma=30.0, seed=seed)
-        found = regress(moments, "charges", ["age", "bmi", "smoker", "active"]).predict_interval(new)
-        hits.append((found.lower <= new["charges"]) & (new["charges"] <= found.upper))
+        found = regress(moments, "charges", ["age", "bmi", "smoker", "active"]).get_prediction(new)
+        low, high = found.conf_int(obs=True).T
+        hits.append((low <= new["charges"]) & (new["charges"] <= high))
     assert 0.92 <= np.mean(hits) <= 0.98
 
 

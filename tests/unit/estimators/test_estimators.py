@@ -103,8 +103,8 @@ def test_linear_regression_is_publish_and_regress(method) -> None:
     )
     theirs = release.regress("target", method=method)
     assert mine.release_.digest == release.digest
-    assert mine.coef_.tolist() == [theirs.coefficients[name] for name in names]
-    assert mine.intercept_ == theirs.intercept
+    assert mine.coef_.tolist() == [theirs.fitted_params[name] for name in names]
+    assert mine.intercept_ == theirs.fitted_params["(intercept)"]
     assert np.allclose(mine.predict(X[:5]), theirs.predict(dict(zip(names, X[:5].T, strict=True))))
     assert mine.guarantee_ == release.guarantee
     interval = theirs.conf_int(0.95)

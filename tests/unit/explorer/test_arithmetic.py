@@ -42,10 +42,10 @@ const asked = {
     const fit = dpgram.regression.regress(moments, design, method, alpha);
     const inference = dpgram.inference.infer(moments, design, kind, level);
     const { rSquared, residualVariance } = dpgram.inference.quality(moments, design, inference);
-    const { refusal, coefficients, cautions, meaning, assumption } = inference;
+    const { refusal, coefficients, cautions, meaning, assumptions } = inference;
     const values = Array.from(fit.values);
     const told = { names: design.names, refusal, coefficients, rSquared, residualVariance };
-    return { ...fit, values, ...told, fitCautions: fit.cautions, cautions, meaning, assumption };
+    return { ...fit, values, ...told, fitCautions: fit.cautions, cautions, meaning, assumptions };
   },
   correlation: ({ kind, level }) => dpgram.covariance.correlation(moments, kind, level),
   components({ on, standardise }) {
@@ -172,7 +172,7 @@ def same_fit(release: Release, question: Mapping[str, object], told: dict[str, o
     assert [*told["cautions"]] == [*inference.cautions]
     assert [*told["fitCautions"]] == [*fit.cautions]
     assert told["meaning"] == inference.meaning
-    assert told["assumption"] == inference.assumption
+    assert tuple(told["assumptions"]) == inference.assumptions
     frame = fit.to_frame(question["level"], kind)
     for theirs, ours in (("estimate", "estimate"), ("error", "std_error"), ("low", "low"), ("high", "high")):
         for row, wanted in zip(told["coefficients"], frame[ours].to_list(), strict=True):
@@ -183,7 +183,7 @@ def same_fit(release: Release, question: Mapping[str, object], told: dict[str, o
     for row, wanted in zip(told["coefficients"], frame["p_value"].to_list(), strict=True):
         if wanted is not None and wanted > 1e-300:
             np.testing.assert_allclose(row["p"], wanted, rtol=1e-5)
-    for name, quantity in (("rSquared", fit.r_squared), ("residualVariance", fit.residual_variance)):
+    for name, quantity in (("rSquared", fit.rsquared_estimate), ("residualVariance", fit.residual_variance)):
         try:
             found = quantity(kind)
         except AnalysisError:
@@ -415,7 +415,7 @@ class TestDownloads:
         close([c["fitted"] for c in model["coefficients"]], fit.values)
         head, *lines = told["csv"].splitlines()
         assert head == "name,fitted,estimate,std_error,low,high,p_value"
-        close([float(line.split(",")[3]) for line in lines], list(fit.std_errors().values()))
+        close([float(line.split(",")[3]) for line in lines], list(fit.bse.values()))
 
     def test_hostile_names_stay_text(self) -> None:
         """No name can end a literal, start a formula or hide characters in the code."""

@@ -65,7 +65,7 @@ def fitted(
     shift = int(constant)
     names = [f"x{i - shift}" for i in features]
     fit = regress(moments, f"x{target - shift}", names, intercept=constant)
-    found = fit.coefficients
+    found = fit.fitted_params
     return np.array([found[name] for name in ([INTERCEPT] if constant else []) + names])
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from dpgram.schema.columns.base import (
-    CONSTANT,
     CellKind,
     Column,
     DerivedColumn,
@@ -23,6 +22,7 @@ from dpgram.schema.columns.legendre import MAX_DEGREE, Legendre, legendre
 from dpgram.schema.columns.numeric import Numeric, numeric
 from dpgram.schema.columns.ordinal import Ordinal, ordinal
 from dpgram.schema.columns.product import Product, product
+from dpgram.schema.encodings import CONSTANT
 
 __all__ = [
     "CONSTANT",

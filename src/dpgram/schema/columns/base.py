@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast, fin
 
 from dpgram.errors import SchemaError
 from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About, about
-from dpgram.schema.encodings import DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
+from dpgram.schema.encodings import CONSTANT, DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
 from dpgram.schema.reading import AS_WRITTEN, Reading, reading
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     Line = npt.NDArray[Any]
     """The numbers of one column, of any width; the encoder copies them into its own 64-bit floats."""
-
-CONSTANT: Final = "(constant)"
-"""Name of the constant column."""
 
 CellKind = Literal["number", "date", "boolean", "text"]
 """What a source makes of cells that have no type of their own, such as those of a CSV file."""
