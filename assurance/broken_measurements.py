@@ -13,10 +13,12 @@ from functools import cache, partial
 from typing import Any, Final, final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, audited, checked
 from dpgram.audit import audit
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.octaves import octave_places
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
@@ -27,8 +29,9 @@ from dpgram.privacy.accountant import composed, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.count_noise import CountNoise, scale_of_counts
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
-from dpgram.publishing.measurements.gram import Gram, full_matrix
+from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
+from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
+from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
 from dpgram.rows import Rows
@@ -38,9 +41,10 @@ from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 from dpgram.sums.base import Accumulator, Statistic, Sum
+from dpgram.sums.clip import clip_bins, reach_bins
 from dpgram.sums.exact_gram import ExactGram
+from dpgram.sums.histograms import HistogramColumn
 from dpgram.sums.levels import ExactLevels
-from dpgram.sums.row_lengths import length_bins
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))
 KNOWN: Final = Schema(numeric("x", 64, 128), constant=False)
@@ -83,7 +87,7 @@ class Subject:
 
     def with_noise(self, factor: float) -> Any:
         """The same with `factor` times the noise."""
-        if isinstance(self.measurement, Gram):
+        if isinstance(self.measurement, Gram | FirstGram):
             sigma = self.measurement.mechanism.sigma  # type: ignore[attr-defined]
             return replace(self.measurement, mechanism=CalibratedGaussian(sigma=sigma * factor))
         noise: CountNoise = self.measurement.noise
@@ -106,10 +110,27 @@ def _in_bins(published: Any) -> int:
     return sum(int(look.bins[-1]) for look in column.looks)
 
 
-def _in_lengths(published: Any) -> int:
-    """A row at the end of its column is as long as the schema allows: the last bin."""
-    (place,) = length_bins(np.array([[2.0**15]]))
-    return int(published.cells[place])
+TURNED: Final = Encoder(KNOWN, clip=0.5, coordinates=Coordinates.nearest(np.array([[1.3]])))
+"""u = 1.3·v with a radius that the row in question passes."""
+
+
+def _length() -> npt.NDArray[np.float64]:
+    """|u|²/R² of the row in question."""
+    return np.array([(1.3 * (END - 96.0) / 32.0 / 0.5) ** 2])
+
+
+def _in_reach(published: Any) -> int:
+    return int(published.cells[int(reach_bins(_length())[0])])
+
+
+def _in_clip(published: Any) -> int:
+    return int(published.cells[int(clip_bins(_length())[0])])
+
+
+def _in_histogram(published: Any) -> int:
+    """The node at the end, at which nearly all of the row counts."""
+    (column,) = published.columns
+    return int(column.counts[-1])
 
 
 def _of_level(published: Any) -> int:
@@ -132,7 +153,20 @@ def subjects() -> dict[str, Subject]:
             OPEN,
             _in_bins,
         ),
-        "lengths": (Lengths(noise=_noise(1), encoder=Encoder(KNOWN), **common), KNOWN, _in_lengths),
+        "histograms": (
+            Histograms(noise=_noise(1), columns=(HistogramColumn(name="x", bounds=(64.0, 128.0)),), **common),
+            OPEN,
+            _in_histogram,
+        ),
+        "reach": (Reach(noise=_noise(1), encoder=TURNED, **common), KNOWN, _in_reach),
+        "clip": (Clip(noise=_noise(1), encoder=TURNED, **common), KNOWN, _in_clip),
+        "first-gram": (
+            FirstGram(
+                encoder=TURNED, mechanism=CalibratedGaussian(sigma=_noise(1).scale), facts=facts, share=0.1
+            ),
+            KNOWN,
+            lambda one: int(one.cells[0]),
+        ),
         "gram": (
             Gram(encoder=Encoder(KNOWN), mechanism=CalibratedGaussian(sigma=_noise(1).scale), facts=facts),
             KNOWN,

@@ -132,6 +132,7 @@ def _asked(**more: Any) -> dict[str, Any]:
         "epsilon": 1.0,
         "delta": 1e-6,
         "mechanism": "gaussian",
+        "adaptive": False,
         "engine": LocalEngine(threads=1),
         "progress": False,
         **more,
@@ -173,7 +174,7 @@ GROUP: Final = categorical("g", ["u", "v"])
 
 def _groups_by_hand(table: pa.Table) -> list[IntegerMatrix]:
     """One seed for both groups."""
-    (terms,) = terms_of(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian")
+    (terms,) = terms_of(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian", adaptive=False)
     return [terms.mechanism.draw(exact, SeededEntropy(11)).cells for exact in _exact_groups(table)]
 
 
@@ -249,7 +250,9 @@ def _paid(ledger: Ledger, entropy: Entropy) -> Release:
 
 
 def _charged_after(ledger: Ledger, entropy: Entropy) -> Drawn:
-    (terms,) = terms_of(COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian", ledger=ledger)
+    (terms,) = terms_of(
+        COUNTING, epsilon=1.0, delta=1e-6, mechanism="gaussian", ledger=ledger, adaptive=False
+    )
     drawn = terms.mechanism.draw(gram(_rows(6), COUNTING, threads=1, progress=False).cells, entropy)
     ledger.charge(terms.event, adjacency="add-remove", unit=None, note="")
     return drawn

@@ -42,7 +42,7 @@ TABLE: Final = pa.table(
 )
 SCHEMA: Final = Schema(numeric("age", 18, 90), numeric("bmi", 10, 60))
 OPEN_SCHEMA: Final = Schema(numeric("age"), numeric("bmi", 10, 60))
-BUDGET: Final[dict[str, Any]] = {"epsilon": 0.3, "delta": 1e-8}
+BUDGET: Final[dict[str, Any]] = {"epsilon": 0.3, "delta": 1e-8, "adaptive": False}
 
 
 @final
@@ -70,8 +70,8 @@ def _library(folder: Path) -> int:
 
 def _command(folder: Path, *more: str) -> int:
     fixed = ["publish", str(folder / "a.parquet"), "--schema", str(folder / "a.toml"), "--threads", "1"]
-    budget = ["--epsilon", "0.3", "--delta", "1e-8", "--ledger", str(folder / "a.ledger"), "--json"]
-    return cli.run([*fixed, *budget, *more])
+    plain = ["--epsilon", "0.3", "--delta", "1e-8", "--no-adaptive"]
+    return cli.run([*fixed, *plain, "--ledger", str(folder / "a.ledger"), "--json", *more])
 
 
 def _overwrite(folder: Path) -> int:

@@ -41,6 +41,7 @@ SCHEMA: Final = Schema(numeric("age", 18, 90), numeric("bmi", 10, 60))
 ASKED: Final[dict[str, Any]] = {
     "epsilon": 0.3,
     "delta": 1e-8,
+    "adaptive": False,
     "engine": LocalEngine(threads=1),
     "progress": False,
 }
@@ -78,15 +79,14 @@ folder, me = sys.argv[1:]
 data = pa.table({"age": [30.0] * 10, "bmi": [20.0] * 10})
 schema = Schema(numeric("age", 18, 90), numeric("bmi", 10, 60))
 engine = LocalEngine(threads=1)
-dpgram.publish(data, schema, epsilon=0.3, delta=1e-8, engine=engine, progress=False)
+asked = {"epsilon": 0.3, "delta": 1e-8, "adaptive": False, "engine": engine, "progress": False}
+dpgram.publish(data, schema, **asked)
 print("ready", flush=True)
 sys.stdin.readline()
 number = 0
 try:
     while True:
-        made = dpgram.publish(
-            data, schema, epsilon=0.3, delta=1e-8, ledger=f"{folder}/a.ledger", engine=engine, progress=False
-        )
+        made = dpgram.publish(data, schema, ledger=f"{folder}/a.ledger", **asked)
         number += 1
         made.save(f"{folder}/{me}-{number}.json")
 except BudgetExceeded:

@@ -223,6 +223,7 @@ def _published(table: pa.Table) -> Any:
         progress=False,
         rows=Rows(radius=1.0),
         engine=LocalEngine(threads=1),
+        adaptive=False,
     )
 
 

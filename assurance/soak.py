@@ -70,7 +70,14 @@ def course(publishes: int, folder: Path) -> Course:
     for number in range(publishes):
         started = time.process_time()
         release = dpgram.publish(
-            table, schema, epsilon=1e-3, delta=1e-9, ledger=ledger, mechanism="gaussian", progress=False
+            table,
+            schema,
+            epsilon=1e-3,
+            delta=1e-9,
+            ledger=ledger,
+            mechanism="gaussian",
+            progress=False,
+            adaptive=False,
         )
         times[number] = time.process_time() - started
         if number % 10 == 0:
@@ -133,7 +140,14 @@ def publishing_leaves(folder: Path) -> dict[str, dict[str, int]]:
 
     def publish() -> Any:
         return dpgram.publish(
-            table, schema, epsilon=1e-3, delta=1e-9, ledger=ledger, mechanism="gaussian", progress=False
+            table,
+            schema,
+            epsilon=1e-3,
+            delta=1e-9,
+            ledger=ledger,
+            mechanism="gaussian",
+            progress=False,
+            adaptive=False,
         )
 
     return {

@@ -53,7 +53,7 @@ def wide_release(width: int) -> dg.Release:
     names = [f"x{i}" for i in range(width - 1)]
     table = {name: draw.uniform(-1.0, 1.0, 20_000) for name in names}
     schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
-    return publish_with(table, schema, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(1))[0]
+    return publish_with(table, schema, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(1), adaptive=False)[0]
 
 
 def regress_seconds(release: dg.Release) -> tuple[float, float]:
@@ -83,7 +83,10 @@ def publish_against_reading(rows: int, width: int) -> tuple[float, float, float,
         plain, reading = best(read_plainly, 5), best(read, 5)
         adding = best(lambda: gram(path, schema, progress=False), 5)
         publishing = best(
-            lambda: dg.publish(path, schema, epsilon=1.0, delta=1e-6, progress=False, mechanism="gaussian"), 5
+            lambda: dg.publish(
+                path, schema, epsilon=1.0, delta=1e-6, progress=False, mechanism="gaussian", adaptive=False
+            ),
+            5,
         )
     return plain, reading, adding, publishing
 

@@ -17,7 +17,7 @@ MEANINGS: Final = {
     "strict": "`Rows(strict=True)`: stop at the first value outside the schema",
     "learnt bounds": "bounds are learnt (`adaptive`)",
     "learnt levels": "levels are learnt (`adaptive`)",
-    "a learnt radius": "the row radius is learnt (`Adaptive(radius=…)`)",
+    "adaptive=True": "`adaptive=True`, the default: histograms and a first matrix come before the matrix",
     "delta=0": "`delta=0`: a pure guarantee",
     "adjacency='replace-one'": '`adjacency="replace-one"`',
     "by": "`Rows(by=…)`: a release for each group of rows",

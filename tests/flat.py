@@ -20,16 +20,13 @@ IN_ROWS = {
     "unit": "unit", "unit_rows": "unit_rows", "weight": "weight", "by": "by", "missing": "missing",
     "strict": "strict", "clip": "radius", "rows": "expected",
 }  # fmt: skip
-IN_ADAPTIVE = {"bounds_budget": "bounds", "levels_budget": "levels", "radius_budget": "radius"}
+IN_ADAPTIVE = {"bounds_budget": "bounds", "levels_budget": "levels"}
 ASSUMED = ("spread", "mean", "correlation", "r_squared")
 
 
 def folded(schema: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The schema with its blocks, and the options as `publish` takes them."""
+    """The schema with its blocks, and the options as `publish` takes them; a plain release unless asked."""
     left = dict(options)
-    if left.get("clip") == "private":
-        del left["clip"]
-        left["radius_budget"] = 0.03
     rows = {
         IN_ROWS[name]: left.pop(name)
         for name in list(left)
@@ -41,6 +38,7 @@ def folded(schema: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         left["rows"] = Rows(**rows)
     if shares:
         left["adaptive"] = Adaptive(**({"bounds": 0.0, "levels": 0.0} | shares))
+    left.setdefault("adaptive", False)
     blocks, threads = left.pop("blocks", None), left.pop("threads", None)
     if threads is not None:
         left["engine"] = LocalEngine(threads=threads)
@@ -105,4 +103,6 @@ def rules(schema: Schema, **options: Any) -> RowRules:
 
 def partial(data: object, schema: Schema, **options: Any) -> Partial:
     """One site's sums."""
-    return partial_gram(data, schema, **folded(schema, options)[1])
+    left = folded(schema, options)[1]
+    del left["adaptive"]
+    return partial_gram(data, schema, **left)

@@ -42,7 +42,13 @@ def at_hand() -> dict[str, Any]:
     )
     release, another = (
         publish_with(
-            people, schema, epsilon=1.0, delta=1e-6, mechanism="gaussian", entropy=SeededEntropy(seed)
+            people,
+            schema,
+            epsilon=1.0,
+            delta=1e-6,
+            mechanism="gaussian",
+            entropy=SeededEntropy(seed),
+            adaptive=False,
         )[0]
         for seed, people in enumerate([table, others])
     )

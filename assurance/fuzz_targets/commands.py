@@ -242,6 +242,7 @@ def _files() -> dict[str, bytes]:
             ledger=ledger,
             progress=False,
             engine=LocalEngine(threads=1),
+            adaptive=False,
         )
         key = SigningKey.create(folder / "a.key")
         (folder / "a.pub").write_text(key.public, encoding="utf-8")

@@ -180,6 +180,14 @@ def _components(release: Release, *, standardise: bool) -> None:
     found.to_frame()
 
 
+def _histograms(release: Release) -> None:
+    for column in release.schema.columns:
+        with contextlib.suppress(DpgramError):
+            found = release.histogram(column.name)
+            str(found)
+            found.mean("table").conf_int()
+
+
 def _partial(release: Release) -> None:
     names = [column.name for column in release.schema.columns]
     str(release.partial_correlation(names[0], names[-1]))
@@ -189,6 +197,7 @@ QUESTIONS: Final[Mapping[str, Callable[[Release], object]]] = {
     "show": str,
     "html": lambda release: release._repr_html_(),
     "mean": lambda release: release.mean(),
+    "histograms": _histograms,
     "covariance": lambda release: release.covariance(),
     "correlation": lambda release: release.correlation(),
     "original units": lambda release: release.matrix("original"),
@@ -250,10 +259,12 @@ def _made() -> tuple[bytes, ...]:
         {"schema": schema.with_blocks([["age"], ["sex", "smoker"]])},
         {"rows": Rows(weight=numeric("weight", 0, 4))},
         {"rows": Rows(radius=1.2), "adjacency": "replace-one"},
+        {"adaptive": False},
+        {"schema": wide, "epsilon": 50.0},
         {"schema": wide, "rows": Rows(missing="midpoint")},
         {"schema": Schema(numeric("age"), categorical("sex"), smoker), "rows": Rows(expected=people)}
         | {
-            "adaptive": Adaptive(bounds=0.2, levels=0.2, radius=0.03),
+            "adaptive": Adaptive(bounds=0.2, levels=0.2),
             "adjacency": "replace-one",
             "epsilon": 50.0,
         },

@@ -32,7 +32,13 @@ class DpgramError(Exception):
         super().__init__(self._message())
 
     def reword(self, change: Callable[[str], str], *, before: str = "") -> None:
-        """Say the same in the words of another interface; `before` goes in front."""
+        """Say the same in the words of another interface; `before` goes in front.
+
+        >>> error = dg.DpgramError("epsilon is missing")
+        >>> error.reword(lambda text: text.replace("epsilon", "--epsilon"), before="job.toml: ")
+        >>> str(error)
+        'job.toml: --epsilon is missing'
+        """
         self.what = before + change(self.what)
         self.got = change(self.got) if isinstance(self.got, str) else self.got
         self.limit = None if self.limit is None else change(self.limit)

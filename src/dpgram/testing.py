@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines import local
 from dpgram.engines.base import Engine
@@ -37,8 +38,10 @@ from dpgram.rows.encoder import Encoder, Missing
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, boolean, legendre, numeric, product
 from dpgram.schema.columns import categorical
-from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.counts import BinsStatistic, OctavesStatistic, RowsStatistic
 from dpgram.sums.exact_gram import ExactGram
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 from dpgram.sums.levels import LevelsStatistic
 
 SCHEMA: Final = Schema(
@@ -88,16 +91,24 @@ def contract_counts(kind: Literal["rows", "units", "weights"]) -> Pass:
         unit_rule=UnitRule(counts="units", rows_at_most=5) if kind == "units" else None,
         weight=WEIGHT if kind == "weights" else None,
     )
-    lengths = Encoder(Schema(numeric("a", -1, 1), numeric("b", 0, 400)))
-    names = ("a", "b")
+    names, bounds = ("a", "b"), ((-1.0, 1.0), (0.0, 400.0))
+    known = Schema(*(numeric(name, *ends) for name, ends in zip(names, bounds, strict=True)))
+    turned = np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, 0.0], [0.25, -1.0, 1.5]])
+    lengths = Encoder(known, clip=1.5, coordinates=Coordinates.nearest(turned))
     return Pass(
         rules=rules,
         statistics=(
             RowsStatistic(names),
             LevelsStatistic(("s",)),
             OctavesStatistic(names),
-            BinsStatistic(names, ((-1.0, 1.0), (0.0, 400.0))),
-            LengthsStatistic(lengths),
+            BinsStatistic(names, bounds),
+            HistogramsStatistic(
+                tuple(
+                    HistogramColumn(name=name, bounds=ends) for name, ends in zip(names, bounds, strict=True)
+                )
+            ),
+            ClipStatistic(lengths),
+            ClipStatistic(lengths, reach=True),
         ),
     )
 
@@ -246,7 +257,7 @@ class EngineContract(ABC):
         for folder in folders:
             folder.mkdir()
         broken = self.place([part.drop_columns(["b"]) for part in parts], folders[1])
-        asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "ledger": ledger}
+        asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "ledger": ledger, "adaptive": False}
         with pytest.raises(DpgramError):
             publish(broken, SCHEMA, engine=self.engine(), **asked)
         assert len(ledger.history()) == 0

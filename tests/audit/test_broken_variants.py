@@ -41,9 +41,26 @@ def test_nothing_of_the_list_is_forgotten() -> None:
         "n leaked",
         "charged after the draw",
         "as printed",
+        "T from exact data",
+        "radius from exact data",
+        "share used twice",
+        "first matrix used and not published",
+        "clip skipped in the second pass",
+        "histograms that nobody paid for",
+        "BLAS in the row function",
         *(
             f"{kind}: {fault}"
-            for kind in ("rows", "levels", "octaves", "bins", "lengths", "gram")
+            for kind in (
+                "rows",
+                "levels",
+                "octaves",
+                "bins",
+                "histograms",
+                "reach",
+                "clip",
+                "first-gram",
+                "gram",
+            )
             for fault in (
                 "half the noise",
                 "a row that counts twice",

@@ -90,7 +90,14 @@ class TestLowBits:
         for rows in (1, 1000):
             table = pa.table({"x": np.linspace(-1, 1, rows), "y": np.full(rows, 1 / 3)})
             release = publish(
-                table, schema, epsilon=0.3, delta=1e-7, entropy=SeededEntropy(1), threads=1, progress=False
+                table,
+                schema,
+                epsilon=0.3,
+                delta=1e-7,
+                entropy=SeededEntropy(1),
+                threads=1,
+                progress=False,
+                adaptive=False,
             )
             form = json.loads(release.to_json())
             form["matrix"]["cells"] = form["digest"] = None

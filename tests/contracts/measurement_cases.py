@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
@@ -19,8 +20,9 @@ from dpgram.privacy.events import GaussianEvent, PureEvent
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.column_moments import ColumnMoments
-from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
-from dpgram.publishing.measurements.gram import Gram, full_matrix
+from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
+from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
+from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.measurements.minimiser import (
     GammaGridNoise,
@@ -34,12 +36,19 @@ from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sums.column_moments import ColumnMomentsStatistic
+from dpgram.sums.histograms import HistogramColumn
 from dpgram.sums.moments import MomentsStatistic, Reweighting
 from dpgram.sums.target import TargetBounds
 
 NAMES = ("a", "b", "y")
 OPEN = Schema(*map(numeric, NAMES), categorical("g"))
 BOUNDED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), numeric("y", -2, 2), constant=False)
+TURNED = Encoder(
+    BOUNDED,
+    clip=0.7,
+    coordinates=Coordinates.nearest(np.array([[1.1, 0.0, 0.0], [-0.6, 0.8, 0.0], [0.3, -1.4, 0.9]])),
+)
+"""The rows of BOUNDED in other coordinates."""
 RULES = RowRules(schema=OPEN)
 UNITS = RowRules(schema=OPEN, unit="who", unit_rule=UnitRule(counts="units", rows_at_most=1024))
 GAUSSIAN = CountNoise(law="discrete-gaussian", scale=3.0 * ROW_NORM_SQUARED)
@@ -174,15 +183,42 @@ class BinsCase(Counts):
         return noisy, (exact[0].cells.reshape(len(self.columns), 16, -1).sum(axis=2) / scale).ravel()
 
 
-class LengthsCase(Counts):
+class HistogramsCase(Counts):
+    """Numbers count at one or two nodes: a row at a node reaches the price."""
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        columns = (
+            HistogramColumn(name="a", bounds=(-1.0, 1.0)),
+            HistogramColumn(name="b", bounds=(-9.0, 1.0)),
+        )
+        return Histograms(noise=self.noise, share=0.1, units_changed=steps(relation), columns=columns)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        scale = measurement.noise.scale
+        noisy = [int(cell) / scale for each in published.columns for cell in (*each.counts, *each.lost)]
+        return noisy, exact[0].cells.ravel() / scale
+
+
+class LaplaceHistogramsCase(HistogramsCase):
+    l1 = True
+    degrees = 20_000
+    noise = LAPLACE
+
+
+class ReachCase(Counts):
     histograms = 1
 
     def measurement(self, relation: Adjacency) -> Measurement:
-        return Lengths(noise=self.noise, share=0.1, units_changed=steps(relation), encoder=Encoder(BOUNDED))
+        return Reach(noise=self.noise, share=0.1, units_changed=steps(relation), encoder=TURNED)
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
         scale = measurement.noise.scale
         return [int(cell) / scale for cell in published.cells], exact[0].cells.ravel() / scale
+
+
+class ClipCase(ReachCase):
+    def measurement(self, relation: Adjacency) -> Measurement:
+        return Clip(noise=self.noise, share=0.1, units_changed=steps(relation), encoder=TURNED)
 
 
 class LevelsCase(Case):
@@ -233,6 +269,19 @@ class GramCase(Case):
 
     def price(self, measurement: Any, relation: Adjacency) -> float:
         return math.sqrt(steps(relation)) * 2**30 / self.sigma
+
+
+class FirstGramCase(GramCase):
+    """In coordinates of its own, with a radius that most rows pass."""
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        facts = PublicFacts(width=BOUNDED.width, adjacency=relation)
+        mechanism = CalibratedGaussian(sigma=self.sigma)
+        return FirstGram(encoder=TURNED, mechanism=mechanism, facts=facts, share=0.1)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        matrix = full_matrix(published.cells, BOUNDED.width)
+        return triangle(matrix, self.sigma), self.cells(measurement, exact)
 
 
 class TargetCase(Case):
@@ -397,9 +446,13 @@ CASES: dict[str, Case] = {
         LaplaceRowCountCase,
         OctavesCase,
         BinsCase,
-        LengthsCase,
+        HistogramsCase,
+        LaplaceHistogramsCase,
+        ReachCase,
+        ClipCase,
         LevelsCase,
         GramCase,
+        FirstGramCase,
         TargetCase,
         MomentsCase,
         ReweightedMomentsCase,

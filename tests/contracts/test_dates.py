@@ -29,7 +29,9 @@ def members(rows: int = 4_000) -> pa.Table:
 
 
 def released(data: object) -> dg.Release:
-    return publish(data, SCHEMA, epsilon=8.0, delta=1e-6, entropy=SeededEntropy(1), progress=False)
+    return publish(
+        data, SCHEMA, epsilon=8.0, delta=1e-6, entropy=SeededEntropy(1), progress=False, adaptive=False
+    )
 
 
 def test_from_table_to_prediction() -> None:

@@ -222,6 +222,7 @@ class TestWorkerKilled:
             ledger=ledger,
             engine=DaskEngine(scheduler=cluster),
             report=lambda report: counts.append(report.counts),
+            adaptive=False,
         )
         killer.join()
         assert len(killed) == 1
@@ -242,7 +243,15 @@ class TestWorkerKilled:
         )
         ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
         with pytest.raises(DpgramError, match="lost the workers"):
-            publish(frame, SCHEMA, epsilon=1, delta=1e-6, ledger=ledger, engine=DaskEngine(scheduler=cluster))
+            publish(
+                frame,
+                SCHEMA,
+                epsilon=1,
+                delta=1e-6,
+                ledger=ledger,
+                engine=DaskEngine(scheduler=cluster),
+                adaptive=False,
+            )
         assert ledger.history() == ()
 
 
@@ -255,7 +264,14 @@ def test_spark_tasks_that_always_fail_are_a_clear_error(spark: Any, tmp_path: Pa
 
     ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
     with pytest.raises(DpgramError, match="Spark gave up on the job") as raised:
-        publish(frame.mapInArrow(always_fails, frame.schema), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger)
+        publish(
+            frame.mapInArrow(always_fails, frame.schema),
+            SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            ledger=ledger,
+            adaptive=False,
+        )
     assert "secret" not in str(raised.value)
     assert ledger.history() == ()
 

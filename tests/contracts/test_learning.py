@@ -1,4 +1,6 @@
-"""Learning inside one event: what is charged, when, what one row can move, and an audit with power.
+"""Learning where one matrix is measured: what is charged, when, what one row can move, an audit with power.
+
+With a public radius, or noise of another kind than those of an adaptive release (test_adaptive.py).
 
 Exactly: one row moves each histogram by one cell. Statistically: releases of two neighbours cannot be told
 apart better than promised, bounds taken from the data are caught, and so is noise that is too small.
@@ -28,10 +30,10 @@ from tests.flat import request as requested
 from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     Measured,
     MeasuredBins,
-    MeasuredLengths,
     MeasuredLevels,
     MeasuredOctaves,
     MeasuredRows,
@@ -51,7 +53,6 @@ from dpgram.errors import (
     SchemaError,
 )
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import InverseNoise
 from dpgram.privacy.accountant import (
     ApproximateEvent,
     GaussianEvent,
@@ -76,12 +77,16 @@ from dpgram.rows.encoder import Encoder
 from dpgram.rows.learnt_levels import level_threshold
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
 from dpgram.sums import counts as exact_counts
-from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.counts import BinsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 from dpgram.sums.levels import LevelsStatistic
 from dpgram.sums.zoom import ZOOM_STEPS, zoom_steps
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
 NUMBERS = Schema(numeric("x"), numeric("y"))
+RADIUS = 1.7
+"""A public one, hardly less than the longest row of two columns: with it one matrix is measured."""
 
 
 def people(rows: int = 3_000, seed: int = 0) -> pa.Table:
@@ -97,7 +102,7 @@ def people(rows: int = 3_000, seed: int = 0) -> pa.Table:
 
 
 def released(table: Any, schema: Schema = OPEN, **options: Any) -> Release:
-    given: dict[str, Any] = {"bounds_budget": 0.2, "clip": "private", "entropy": SeededEntropy(1)}
+    given: dict[str, Any] = {"bounds_budget": 0.2, "clip": RADIUS, "entropy": SeededEntropy(1)}
     if schema.without_levels:
         given["levels_budget"] = 0.1
     asked = {"epsilon": 1.0, "delta": 1e-5, "progress": False, "threads": 1} | given | options
@@ -107,7 +112,7 @@ def released(table: Any, schema: Schema = OPEN, **options: Any) -> Release:
 def rows_for(columns: int, *, epsilon: float = math.log(3.0), relation: str = "add-remove") -> float:
     """How many rows learning so many open columns takes, at δ = 10⁻⁵ and a fifth of the budget."""
     schema = Schema(*(numeric(f"x{place}") for place in range(columns)))
-    options: Any = {"adjacency": relation, "bounds_budget": 0.2, "clip": "private"}
+    options: Any = {"adjacency": relation, "bounds_budget": 0.2, "clip": RADIUS}
     plan = calibrate_learning(requested(schema, epsilon=epsilon, delta=1e-5, **options), None)
     assert plan.octaves is not None
     return rows_needed(plan.octaves, columns)
@@ -134,7 +139,7 @@ class TestRelease:
         assert release.guarantee.delta == delta
         rows = [] if relation == "replace-one" else ["MeasuredRows"]
         levels = ["MeasuredLevels"] if schema.without_levels else []
-        kinds = [*rows, *levels, "MeasuredOctaves", "MeasuredBins", "MeasuredLengths"]
+        kinds = [*rows, *levels, "MeasuredOctaves", "MeasuredBins"]
         assert [type(each).__name__ for each in release.measured] == kinds
         assert release.learnt is None
         for columns in (of_kind(release, MeasuredOctaves).columns, of_kind(release, MeasuredBins).columns):
@@ -164,7 +169,6 @@ class TestRelease:
             (MeasuredLevels, 0.5),
             (MeasuredOctaves, 0.5),
             (MeasuredBins, 0.5),
-            (MeasuredLengths, 0.1),
         ],
     )
     def test_a_part_with_less_noise_than_the_guarantee_allows_is_refused(
@@ -197,7 +201,7 @@ class TestRelease:
         assert isinstance(year, Numeric)
         assert isinstance(rare, Numeric)
         assert 1_975 < year.bounds[0] < 1_990 < 1_999 < year.bounds[1] < 2_014
-        assert rare.bounds[0] < 0.0 < 0.1 < rare.bounds[1]
+        assert rare.bounds[0] <= 0.0 < 0.1 < rare.bounds[1]
 
     def test_one_look_would_not_find_a_year(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(learning, "zoom_steps", lambda _law: 1)
@@ -206,24 +210,18 @@ class TestRelease:
         with pytest.warns(DpgramWarning, match="the bounds learnt for 'year'"):
             released(pa.table({"year": years}), Schema(numeric("year")))
 
-    @pytest.mark.parametrize("clip", ["private", None, 1.2])
-    def test_a_private_clip_scales_columns_to_a_deviation_of_one(self, clip: Any) -> None:
-        """Otherwise they stay in [-1, 1] and within their octaves, and a public radius keeps its meaning."""
-        table = people(20_000)
+    @pytest.mark.parametrize("clip", [RADIUS, 1.2])
+    def test_columns_stay_within_one_and_their_octaves(self, clip: float) -> None:
+        """So a public radius keeps its meaning."""
         schema = Schema(numeric("x"), numeric("y"), legendre("x", 2))
-        release = released(table, schema, clip=clip)
-        weights = [column.weight for column in release.schema.columns]
-        assert weights == [weights[0]] * 3
+        release = released(people(20_000), schema, clip=clip)
+        assert [column.weight for column in release.schema.columns] == [1.0] * 3
+        assert release.radius == clip
         x = release.schema.column("x")
         assert isinstance(x, Numeric)
-        if clip == "private":
-            assert x.half_width / weights[0] == pytest.approx(5.0, rel=0.2)
-        else:
-            assert weights[0] == 1.0
         octaves = of_kind(release, MeasuredOctaves).columns[0]
         low, high = OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1).bounds
-        inside = low <= x.bounds[0] < x.bounds[1] <= high
-        assert inside or clip == "private"
+        assert low <= x.bounds[0] < x.bounds[1] <= high
 
     def test_a_release_that_hides_its_learning_is_refused(self) -> None:
         release = released(people(), OPEN)
@@ -283,17 +281,6 @@ class TestCharge:
         assert isinstance(rest, PureEvent)
         assert 0.99999 < first.epsilon + rest.epsilon <= 1.0
 
-    def test_what_cannot_stop_is_charged_at_once(self, tmp_path: Path) -> None:
-        """Under replace-one a private clip of known columns measures nothing that could hide."""
-        book = self.ledger(tmp_path, adjacency="replace-one")
-        known = Schema(numeric("x", 50, 150), numeric("y", 100, 300))
-        release = released(
-            people(), known, bounds_budget=None, ledger=book, entropy=None, adjacency="replace-one"
-        )
-        assert len(book.history()) == 1
-        assert release.first_receipt is None
-        assert [type(each).__name__ for each in release.measured] == ["MeasuredLengths"]
-
     def test_a_ledger_with_too_little_for_both_parts_is_refused_before_a_row_is_read(
         self, tmp_path: Path
     ) -> None:
@@ -324,7 +311,7 @@ class TestCharge:
         there = set(book.path.parent.iterdir())
         with pytest.raises(LearningError, match="the budget was spent") as caught:
             released(table, NUMBERS, ledger=book, entropy=None, **options)
-        asked = {"epsilon": 1.0, "delta": 1e-5, "bounds_budget": 0.2, "clip": "private"} | options
+        asked = {"epsilon": 1.0, "delta": 1e-5, "bounds_budget": 0.2, "clip": RADIUS} | options
         first, rest = calibrate_learning(requested(NUMBERS, **asked), None).charges
         assert [entry.event for entry in book.history()] == [first]
         assert caught.value.spent == first
@@ -426,7 +413,6 @@ class TestCharge:
             ({"bounds_budget": 0.9}, GuaranteeError),
             ({"mechanism": "wishart", "schema": OPEN}, OptionsError),
             ({"strict": True}, OptionsError),
-            ({"mechanism": InverseNoise(ridge=1.0)}, OptionsError),
         ],
     )
     def test_what_cannot_be_is_refused(self, options: dict[str, Any], kind: type[DpgramError]) -> None:
@@ -465,7 +451,7 @@ class TestSensitivity:
         row = pa.table({"x": pa.array([x], pa.float64()), "y": pa.array([y], pa.float64()), "g": [g]})
         row = row.cast(base.schema)
         first, second = (histograms(table) for table in (base, pa.concat_tables([base, row])))
-        for name in ("rows", "octaves", "bins", "lengths"):
+        for name in ("rows", "octaves", "bins", "nodes", "reach", "clip"):
             step = second[name] - first[name]
             assert step.min() >= 0
             assert step.sum(axis=1).max() <= ROW_NORM_SQUARED
@@ -495,10 +481,21 @@ def histograms(table: pa.Table) -> dict[str, Any]:
             LevelsStatistic(("g",)),
         ),
     )
-    lengths = Pass(rules=row_rules(known), statistics=(LengthsStatistic(Encoder(known)),))
+    turned = np.eye(known.width) - 0.3 * np.tri(known.width, k=-1)
+    encoder = Encoder(known, clip=1.0, coordinates=Coordinates.nearest(turned))
+    columns = tuple(HistogramColumn(name=name, bounds=ends) for name, ends in bounds.items())
+    later = Pass(
+        rules=row_rules(known),
+        statistics=(
+            HistogramsStatistic((*columns, HistogramColumn(name="g", bounds=None, levels=2))),
+            ClipStatistic(encoder),
+            ClipStatistic(encoder, reach=True),
+        ),
+    )
     rows, octaves, bins, levels = add_up(table, first, threads=1, progress=False)
-    (long,) = add_up(table, lengths, threads=1, progress=False)
-    found: dict[str, Any] = {"rows": rows, "octaves": octaves, "bins": bins, "lengths": long}
+    nodes, clip, reach = add_up(table, later, threads=1, progress=False)
+    found: dict[str, Any] = {"rows": rows, "octaves": octaves, "bins": bins, "nodes": nodes}
+    found |= {"clip": clip, "reach": reach}
     return {name: each.cells for name, each in found.items()} | {"levels": Counter(levels.found[0])}  # type: ignore[attr-defined]
 
 
@@ -558,7 +555,7 @@ class TestAudit:
                     epsilon=EPSILON,
                     delta=DELTA,
                     bounds_budget=0.4,
-                    clip="private",
+                    clip=1.4,
                     entropy=entropy,
                     threads=1,
                     progress=False,
@@ -574,7 +571,7 @@ class TestAudit:
         def measured(releases: Any) -> Any:
             return np.array([self.measure(release) for release in releases])
 
-        names = ("count", "octave", "last bins", "lengths", "counts together", "low", "high", "matrix")
+        names = ("count", "octave", "last bins", "counts together", "low", "high", "matrix")
         result = audit(
             self.run(a),
             self.run(b),
@@ -592,11 +589,11 @@ class TestAudit:
     def measure(self, release: Release | None) -> list[float]:
         """What tells the two sides apart best in each part, as far as one number can."""
         if release is None:
-            return [0.0] * 8
+            return [0.0] * 7
         x = release.schema.column("x")
         assert isinstance(x, Numeric)
         number, octaves = of_kind(release, MeasuredRows), of_kind(release, MeasuredOctaves)
-        bins, lengths = of_kind(release, MeasuredBins), of_kind(release, MeasuredLengths)
+        bins = of_kind(release, MeasuredBins)
         one = octaves.columns[0]
         place = int(octave_places(np.array([127.0]))[0]) - one.first
         octave = int(one.cells[place]) if 0 <= place < len(one.cells) else 0
@@ -606,14 +603,13 @@ class TestAudit:
             int(number.cell),
             octave,
             sum(int(look.bins[-1]) for look in bins.columns[0].looks),
-            sum(map(int, lengths.cells)),
         )
         scales = (number.scale, octaves.scale, bins.scale)
         rows = [count / ROW_NORM_SQUARED for count in counts]
         return [
             *rows,
             # Single cells, each as its noise deserves: the best test of all of them together.
-            sum(row * (ROW_NORM_SQUARED / scale) ** 2 for row, scale in zip(rows[:3], scales, strict=True)),
+            sum(row * (ROW_NORM_SQUARED / scale) ** 2 for row, scale in zip(rows, scales, strict=True)),
             # A rare false alarm makes bounds of any size; they tell nothing more.
             *np.clip(x.bounds, -1e3, 1e3).tolist(),
             float(extra @ release.matrix() @ extra) / release.radius**2,
@@ -656,7 +652,7 @@ def test_the_shares_add_up_exactly() -> None:
     sigma = release.mechanism.parameters["sigma"]
     assert release.guarantee.mu is not None
     whole = release.guarantee.mu**2
-    drawn = {"rows": 1, "octaves": 2, "bins": 2 * ZOOM_STEPS, "lengths": 1}
+    drawn = {"rows": 1, "octaves": 2, "bins": 2 * ZOOM_STEPS}
     shares = {
         type(each).__name__.removeprefix("Measured").lower(): (
             drawn[type(each).__name__.removeprefix("Measured").lower()]
@@ -668,8 +664,7 @@ def test_the_shares_add_up_exactly() -> None:
     for each, share in zip(release.measured, shares.values(), strict=True):
         assert each.share == pytest.approx(share, abs=1e-6)
     shares["matrix"] = (ROW_NORM_SQUARED / float(sigma)) ** 2 / whole
-    assert shares["matrix"] == pytest.approx(0.77, abs=1e-6)
-    assert shares["lengths"] == pytest.approx(0.03, abs=1e-6)
+    assert shares["matrix"] == pytest.approx(0.8, abs=1e-6)
     assert shares["octaves"] == pytest.approx(shares["bins"], rel=1e-6)
     assert shares["octaves"] + shares["bins"] + shares["rows"] == pytest.approx(0.2, abs=1e-6)
     assert math.fsum(shares.values()) <= 1.0 + 1e-12
@@ -681,26 +676,22 @@ SHARES = st.floats(min_value=0.0, max_value=1.0, exclude_min=True, exclude_max=T
 @given(
     bounds=st.none() | SHARES,
     levels=st.none() | SHARES,
-    private_clip=st.booleans(),
     relation=st.sampled_from(["add-remove", "replace-one"]),
     mechanism=st.sampled_from(["gaussian", "matrix-laplace", "laplace", "wishart"]),
     epsilon=st.floats(1e-3, 20.0),
     delta=st.sampled_from([5e-324, 1e-12, 1e-6, 1e-3]),
 )
 @example(
-    bounds=None, levels=0.6, private_clip=True, relation="add-remove", mechanism="matrix-laplace",
-    epsilon=1.0, delta=1e-6,
+    bounds=None, levels=0.6, relation="add-remove", mechanism="matrix-laplace", epsilon=1.0, delta=1e-6,
 )  # fmt: skip
 @example(
-    bounds=None, levels=0.7, private_clip=True, relation="add-remove", mechanism="gaussian", epsilon=1.0,
-    delta=1e-6,
+    bounds=None, levels=0.7, relation="add-remove", mechanism="gaussian", epsilon=1.0, delta=1e-6,
 )  # fmt: skip
 @settings(max_examples=150, deadline=None)
 @pytest.mark.filterwarnings("ignore:(epsilon|delta) = :dpgram.errors.DpgramWarning")
 def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
     bounds: float | None,
     levels: float | None,
-    private_clip: bool,
     relation: Any,
     mechanism: str,
     epsilon: float,
@@ -721,7 +712,7 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
             mechanism=mechanism,
             bounds_budget=bounds,
             levels_budget=levels,
-            clip="private" if private_clip else None,
+            clip=1.0,
         )
         if not request.split:
             return
@@ -735,11 +726,11 @@ def test_whatever_the_shares_all_noise_is_positive_and_paid_for(
     law: CountLaw = "discrete-gaussian" if mechanism == "gaussian" else "discrete-laplace"
     drawn = {
         "count": (plan.count, 1), "octaves": (plan.octaves, 1), "bins": (plan.bins, zoom_steps(law)),
-        "levels": (plan.levels, 1), "lengths": (plan.lengths, 1),
+        "levels": (plan.levels, 1),
     }  # fmt: skip
     wanted = {
         "count": relation == "add-remove", "octaves": bounds is not None, "bins": bounds is not None,
-        "levels": levels is not None, "lengths": private_clip,
+        "levels": levels is not None,
     }  # fmt: skip
     steps = {"add-remove": 1, "replace-one": 2}[relation]
     price = Fraction(0)

@@ -21,7 +21,15 @@ from tests.flat import publish
 from tests.flat import rules as row_rules
 
 from dpgram.audit import audit
-from dpgram.document.fields import MeasuredBins, MeasuredLengths, MeasuredOctaves, MeasuredRows
+from dpgram.document.coordinates import Coordinates
+from dpgram.document.fields import (
+    MeasuredClip,
+    MeasuredHistograms,
+    MeasuredMatrix,
+    MeasuredOctaves,
+    MeasuredReach,
+)
+from dpgram.document.measurements import histogram_rows
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, LedgerError
@@ -33,7 +41,9 @@ from dpgram.release import Release
 from dpgram.rows.batch import CountedRows, Reader
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Numeric, Schema, categorical, numeric
-from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.counts import BinsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 from dpgram.sums.levels import LevelsStatistic
 
 OPEN = Schema(numeric("x"), numeric("y"), categorical("g"))
@@ -61,7 +71,7 @@ SPLITS: dict[str, dict[str, Any]] = {"alike": {}, "in groups": {"by": BY}, "with
 
 
 def released(table: Any, **options: Any) -> Release:
-    asked: dict[str, Any] = {"bounds_budget": 0.2, "levels_budget": 0.1, "clip": "private", "unit": "id"}
+    asked: dict[str, Any] = {"bounds_budget": 0.2, "levels_budget": 0.1, "unit": "id"}
     asked |= {"epsilon": 1.0, "delta": 1e-5, "entropy": SeededEntropy(1), "progress": False, "threads": 1}
     return publish(table, OPEN, **asked | options)
 
@@ -79,16 +89,27 @@ def histograms(table: pa.Table, unit: str | None = "id", **split: Any) -> dict[s
             LevelsStatistic(("g",)),
         ),
     )
-    last = Pass(rules=row_rules(known, unit=unit, **split), statistics=(LengthsStatistic(Encoder(known)),))
+    turned = np.eye(known.width) - 0.3 * np.tri(known.width, k=-1)
+    encoder = Encoder(known, clip=1.0, coordinates=Coordinates.nearest(turned))
+    columns = tuple(HistogramColumn(name=name, bounds=ends) for name, ends in zip(names, coarse, strict=True))
+    last = Pass(
+        rules=row_rules(known, unit=unit, **split),
+        statistics=(
+            HistogramsStatistic((*columns, HistogramColumn(name="g", bounds=None, levels=2))),
+            ClipStatistic(encoder),
+            ClipStatistic(encoder, reach=True),
+        ),
+    )
     found: tuple[Any, ...] = (
         *add_up(table, first, threads=1, progress=False),
         *add_up(table, last, threads=1, progress=False),
     )
-    rows, octaves, bins, levels, lengths = found
-    counts = {"rows": rows, "octaves": octaves, "bins": bins, "lengths": lengths}
+    rows, octaves, bins, levels, nodes, clip, reach = found
+    counts = {"rows": rows, "octaves": octaves, "bins": bins, "nodes": nodes, "clip": clip, "reach": reach}
     return {name: each.cells for name, each in counts.items()} | {"levels": Counter(levels.found[0])}
 
 
+COUNTED = ("rows", "octaves", "bins", "nodes", "clip", "reach")
 Row = tuple[float | None, float | None, str | None, str | None, float | None]
 cells = st.tuples(
     st.floats() | st.none(),
@@ -128,7 +149,7 @@ class TestSensitivity:
             histograms(pa.concat_tables([base, *extra]), **SPLITS[split])
             for extra in ([], [person(rows, base.schema)], [person(other, base.schema)])
         )
-        for name in ("rows", "octaves", "bins", "lengths"):
+        for name in COUNTED:
             assert (one[name] - none[name]).min() >= 0
         assert (none["levels"] - one["levels"]).total() == 0
         assert moved(one, none) <= 1.0
@@ -141,7 +162,7 @@ class TestSensitivity:
         rows: list[Row] = [(float(place), 1.0, "a", "north", 4.0) for place in range(1, 6)]
         both = pa.concat_tables([base, person(rows, base.schema)])
         first, second = (histograms(table, unit=None, **SPLITS[split]) for table in (base, both))
-        for name in ("rows", "octaves", "bins", "lengths"):
+        for name in COUNTED:
             assert (second[name] - first[name]).sum(axis=1).max() == 5 * ROW_NORM_SQUARED
         assert (second["levels"] - first["levels"]).total() == 5 * ROW_NORM_SQUARED
 
@@ -208,18 +229,13 @@ class TestRelease:
         assert Release.from_json(release.to_json()) == release
         assert release.unit == "id"
         assert "'id'" in release.guarantee.statement
-        if relation == "replace-one":
-            assert release.public_rows == 3_000
-        else:
-            assert isinstance(release.measured[0], MeasuredRows)
-            assert int(release.measured[0].cell) / ROW_NORM_SQUARED == pytest.approx(3_000, abs=200)
+        assert release.public_rows == (3_000 if relation == "replace-one" else None)
+        (counted,) = (each for each in release.measured if isinstance(each, MeasuredHistograms))
+        assert histogram_rows(counted) == pytest.approx(3_000, abs=300)
         x = release.schema.column("x")
         assert isinstance(x, Numeric)
-        assert 80.0 < x.bounds[0] < 95.0 < 105.0 < x.bounds[1] < 120.0
-        # Under a private clip long rows count less.
-        whole = released(visits(), adjacency=relation, clip=None)
-        assert whole.count() == pytest.approx(3_000, abs=300)
-        assert 0.7 * 3_000 < release.count() < 3_000
+        assert x.bounds == (64.0, 128.0)
+        assert release.count() == pytest.approx(3_000, abs=300)
 
     def test_the_same_bits_from_every_source(self, tmp_path: Path) -> None:
         import pyarrow.csv as pc
@@ -238,11 +254,12 @@ class TestRelease:
         table = pa.table(
             {"x": draw.normal(100, 5, 8_000), "y": draw.normal(9, 1, 8_000), "g": ["a"] * 8_000}
         ).append_column("id", pa.array(np.arange(8_000) % 40))
-        with pytest.raises(LearningError, match="values of 'id'") as caught:
+        with pytest.raises(LearningError, match="noise hides the values of column") as caught:
             released(table)
         assert "the budget was spent" in str(caught.value)
-        with pytest.raises(LearningError, match="nothing was spent"):
-            released(table, adjacency="replace-one")
+        for public in ({"adjacency": "replace-one"}, {"rows": 40}):
+            with pytest.raises(LearningError, match=r"values of 'id'.*nothing was spent"):
+                released(table, **public)
 
     def test_the_ledger_must_be_about_the_same_unit(self, tmp_path: Path) -> None:
         book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3.0, delta=1e-4, delta_reserved=1e-5)
@@ -267,12 +284,14 @@ class TestRelease:
     @pytest.mark.parametrize("unit_rows", [1, 5])
     def test_rows_that_count_alike(self, unit_rows: int) -> None:
         """What is learnt comes from one row of each person; the matrix has up to `unit_rows` of them."""
-        release = released(visits(), unit_rows=unit_rows, clip=None)
+        release = released(visits(), unit_rows=unit_rows)
         assert release.unit_rule is not None
         assert (release.unit_rule.counts, release.unit_rule.rows_at_most) == ("rows", unit_rows)
         sizes = np.minimum(np.unique(visits()["id"].to_numpy(), return_counts=True)[1], unit_rows)
         assert release.count() == pytest.approx(sizes.sum(), abs=300 * unit_rows)
-        assert release.measured == released(visits(), clip=None).measured
+        counted = [each for each in release.measured if not isinstance(each, MeasuredMatrix | MeasuredClip)]
+        as_one = released(visits()).measured
+        assert counted[:3] == list(as_one[:3])
 
 
 EPSILON, DELTA, RUNS = 4.0, 1e-4, 100
@@ -311,7 +330,6 @@ class TestAudit:
                 epsilon=EPSILON,
                 delta=DELTA,
                 bounds_budget=0.4,
-                clip="private",
                 unit="id",
                 entropy=entropy,
                 threads=1,
@@ -331,7 +349,7 @@ class TestAudit:
             delta=DELTA,
             statistic=lambda runs: np.array([self.measure(releases) for releases in runs]),
             names=(
-                *("count", "octaves", "last bin", "lengths", "high", "matrices"),
+                *("octaves", "nodes", "last nodes", "first matrix", "reach", "clip", "matrices"),
                 *(f"cell {cell} of release {number}" for number in range(len(honest)) for cell in range(3)),
             ),
             entropy=SeededEntropy(seed),
@@ -342,24 +360,32 @@ class TestAudit:
 
     def measure(self, releases: tuple[Release, ...]) -> list[float]:
         first = releases[0]
-        assert all(release.measured == first.measured for release in releases)
-        number, octaves, bins, lengths = first.measured
-        assert isinstance(number, MeasuredRows)
+        assert all(release.measured[:4] == first.measured[:4] for release in releases)
+        octaves, nodes, rough, reach, clip = first.measured
         assert isinstance(octaves, MeasuredOctaves)
-        assert isinstance(bins, MeasuredBins)
-        assert isinstance(lengths, MeasuredLengths)
-        x = first.schema.column("x")
-        assert isinstance(x, Numeric)
+        assert isinstance(nodes, MeasuredHistograms)
+        assert isinstance(rough, MeasuredMatrix)
+        assert isinstance(reach, MeasuredReach)
+        assert isinstance(clip, MeasuredClip)
+        (column,) = nodes.columns
+        # The row of the person in question, where the first matrix was measured.
+        row = rough.coordinates.matrix @ np.array([1.0, 31.0 / 32.0])
+        row /= np.linalg.norm(row)
+        seen = np.zeros((2, 2))
+        seen[np.tril_indices(2)] = [float(cell) for cell in rough.cells]
+        seen = np.tril(seen) + np.tril(seen, -1).T
         counts = [
-            int(number.cell),
             sum(map(int, octaves.columns[0].cells)),
-            sum(int(look.bins[-1]) for look in bins.columns[0].looks),
-            sum(map(int, lengths.cells)),
+            sum(map(int, (*column.counts, *column.lost))),
+            sum(map(int, column.counts[-2:])),
+            float(row @ seen @ row),
+            sum(map(int, reach.cells)),
+            sum(map(int, clip.cells)),
         ]
         matrices = [release.matrix() for release in releases]
         cells = [float(cell) for matrix in matrices for cell in matrix[np.tril_indices(2)]]
         rows = sum(float(matrix[0, 0]) for matrix in matrices)
-        return [*(count / ROW_NORM_SQUARED for count in counts), x.bounds[1], rows, *cells]
+        return [*(count / ROW_NORM_SQUARED for count in counts), rows, *cells]
 
     def test_a_person_stays_hidden(self, split: str) -> None:
         assert self.found(split, seed=1)

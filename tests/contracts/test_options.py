@@ -38,7 +38,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "strict": {"strict": True},
     "learnt bounds": {"bounds_budget": 0.2},
     "learnt levels": {"levels_budget": 0.1},
-    "a learnt radius": {"clip": "private"},
+    "adaptive=True": {"adaptive": True},
     "a public clip": {"clip": 1.5},
     "delta=0": {"delta": 0.0},
     "adjacency='replace-one'": {"adjacency": "replace-one"},
@@ -106,12 +106,15 @@ def data_for(used: frozenset[str], schema: Schema, options: dict[str, Any], fold
 def expected(asked: Mechanism | Auto, used: frozenset[str]) -> bool:
     """Whether the table refuses any two of these."""
     given = {option for option in used if option in NAMES}
+    if "a public clip" in used or mechanism_option(asked) not in TWO_MATRICES:
+        given.discard("adaptive=True")  # one matrix is measured, and in one pass
     if {"several rows per unit", "by"} <= given:
         given.add("units in several groups")
     given.add(mechanism_option(asked))
     return any(clash_of(one, other) for one, other in combinations(sorted(given), 2))
 
 
+TWO_MATRICES = {"mechanism='auto'", "mechanism='gaussian'", "mechanism='matrix-laplace'"}
 NAMES = {name for clash in clashes() for name in (clash.one, clash.other)}
 
 

@@ -274,8 +274,10 @@ class TestReleases:
     def test_units_are_recorded_and_counted(self, tmp_path: Path) -> None:
         data = pa.concat_tables([table(present=True)] * 500)
         data = data.set_column(0, "id", pa.array([f"p{i // 4}" for i in range(data.num_rows)]))
-        persons = publish(data, SCHEMA, epsilon=10.0, delta=0.0, unit="id", mechanism="matrix-laplace")
-        rows = publish(data, SCHEMA, epsilon=10.0, delta=0.0, unit="id", unit_rows=4)
+        persons = publish(
+            data, SCHEMA, epsilon=10.0, delta=0.0, unit="id", mechanism="matrix-laplace", adaptive=False
+        )
+        rows = publish(data, SCHEMA, epsilon=10.0, delta=0.0, unit="id", unit_rows=4, adaptive=False)
         assert persons.count() == pytest.approx(data.num_rows / 4, rel=0.02)
         assert rows.count() == pytest.approx(data.num_rows, rel=0.02)
         again = load(rows.save(tmp_path / "r.dpgram.json"))
@@ -289,11 +291,15 @@ class TestReleases:
         base = table(present=True)
         odd = base.set_column(1, "x", pa.array([None] * base.num_rows, pa.float64()))
         for data in (base, pa.concat_tables([base, odd])):
-            found = publish(data, SCHEMA, epsilon=1.0, delta=0.0, unit="id", adjacency="replace-one")
+            found = publish(
+                data, SCHEMA, epsilon=1.0, delta=0.0, unit="id", adjacency="replace-one", adaptive=False
+            )
             assert found.public_rows == 4
         with pytest.warns(match="no row of the data was usable"):
             # Whose rows are all dropped is a unit all the same.
-            found = publish(odd, SCHEMA, epsilon=1.0, delta=0.0, unit="id", adjacency="replace-one")
+            found = publish(
+                odd, SCHEMA, epsilon=1.0, delta=0.0, unit="id", adjacency="replace-one", adaptive=False
+            )
         assert found.public_rows == 4
 
     def test_groups_for_one_charge(self, tmp_path: Path) -> None:
@@ -307,6 +313,7 @@ class TestReleases:
             mechanism="gaussian",
             by="region",
             ledger=ledger,
+            adaptive=False,
         )
         assert list(found) == ["north", "south", "west"]
         assert len(ledger.history()) == 1
@@ -325,7 +332,7 @@ class TestReleases:
         blocks = [["a", "b"], list("abcdefgh"), ["c"]]
         currency: dict[str, Any] = {} if delta else {"delta": 0.0}
         ledger = Ledger.create(tmp_path / "l", **({"name": "l", "epsilon": 3.0, "delta": 1e-5} | currency))
-        found = publish(data, schema, epsilon=1.0, delta=delta, blocks=blocks, ledger=ledger)
+        found = publish(data, schema, epsilon=1.0, delta=delta, blocks=blocks, ledger=ledger, adaptive=False)
         assert [release.columns[1:] for release in found] == [tuple(block) for block in blocks]
         assert ledger.verify(found).unclaimed == ()
         event = ledger.history()[0].event
@@ -352,14 +359,14 @@ class TestReleases:
     def test_contradictions_are_refused(self) -> None:
         import msgspec
 
-        release = publish(table(present=True), SCHEMA, epsilon=1.0, delta=0.0, unit="id")
+        release = publish(table(present=True), SCHEMA, epsilon=1.0, delta=0.0, unit="id", adaptive=False)
         for change in ({"unit": None}, {"unit_rule": None}):
             with pytest.raises(ReleaseError, match="contradict"):
                 msgspec.structs.replace(release, **change)
 
     def test_survey_weights_count_the_population(self) -> None:
         data = pa.table({"x": [0.0] * 4000, "y": [0.5] * 4000, "w": [1.0, 3.0, 5.0, -1.0] * 1000})
-        found = publish(data, SCHEMA, epsilon=10.0, delta=0.0, weight=numeric("w", 0, 5))
+        found = publish(data, SCHEMA, epsilon=10.0, delta=0.0, weight=numeric("w", 0, 5), adaptive=False)
         assert found.count() == pytest.approx(9_000, rel=0.02)
         assert found.mean()["y"] == pytest.approx(0.5, abs=0.02)
 

@@ -79,6 +79,7 @@ def released(pair: Pair, side: pa.Table, relation: Any, mechanism: str) -> Calla
             entropy=entropy,
             threads=1,
             progress=False,
+            adaptive=False,
         )
 
     return run
@@ -152,7 +153,14 @@ class TestExactly:
         more = pa.table({n: pa.array([*base[n], row[n]], kind) for n, kind in kinds.items()})
         with_row, without = (
             publish(
-                side, schema, epsilon=1.0, delta=0.0, clip=clip, missing=missing, entropy=SeededEntropy(1)
+                side,
+                schema,
+                epsilon=1.0,
+                delta=0.0,
+                clip=clip,
+                missing=missing,
+                entropy=SeededEntropy(1),
+                adaptive=False,
             ).lattice_matrix
             for side in (more, table)
         )

@@ -43,7 +43,7 @@ def release_of(ledger: Path) -> dg.Release:
         SCHEMA,
         epsilon=1.0,
         delta=1e-5,
-        adaptive=dg.Adaptive(bounds=0.2, levels=0.1, radius=0.03),
+        adaptive=dg.Adaptive(bounds=0.2, levels=0.1),
         ledger=ledger,
         engine=LocalEngine(threads=1),
         progress=False,

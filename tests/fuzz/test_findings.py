@@ -189,4 +189,4 @@ def test_a_damaged_dictionary_is_refused_by_the_name_of_its_column(index: int, u
     texts = [categorical("t", ["x", "y"], other="z")] if unit is None else []
     schema = Schema(numeric("a", 0, 1), *texts)
     with pytest.raises(SourceError, match="'t' is damaged"):
-        publish(table, schema, epsilon=1.0, delta=1e-6, unit=unit, progress=False)
+        publish(table, schema, epsilon=1.0, delta=1e-6, unit=unit, progress=False, adaptive=False)

@@ -37,7 +37,7 @@ def main(version: int) -> None:
     table = insurance.table(PEOPLE)
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.create(Path(folder) / "x.ledger", name="golden “ledger”", epsilon=3.0, delta=1e-5)
-        paid = publish(table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger)
+        paid = publish(table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False)
     paid.save(HERE / f"insurance-gaussian-v{version}.dpgram.json")
     pure = publish(
         table.set_column(
@@ -50,6 +50,7 @@ def main(version: int) -> None:
         missing="midpoint",
         clip=1.5,
         entropy=SeededEntropy(5),
+        adaptive=False,
     )
     pure.save(HERE / f"insurance-matrix-laplace-v{version}.dpgram.json")
 

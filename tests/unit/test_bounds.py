@@ -1,4 +1,4 @@
-"""The histograms behind learnt bounds and radii: every float has a place, decoding finds what is there."""
+"""The histograms behind learnt bounds: every float has a place, decoding finds what is there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from dpgram.publishing._bounds import (
     reach_for,
     rows_needed,
 )
-from dpgram.sums.row_lengths import LENGTH_BINS, chosen_radius, length_bins
 from dpgram.sums.zoom import BINS, FINEST, ZOOM_STEPS, Window, finest_bins, zoom_steps
 
 QUIET = CountNoise(law="discrete-gaussian", scale=5.0 * ROW_NORM_SQUARED)
@@ -48,10 +47,6 @@ def octave_counts(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 def finest_counts(values: npt.NDArray[np.float64], low: float, high: float) -> npt.NDArray[np.int64]:
     return counted(finest_bins(values, low, high), FINEST)
-
-
-def length_counts(lines: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    return counted(length_bins(lines), LENGTH_BINS)
 
 
 LAWS = ["discrete-gaussian", "discrete-laplace"]
@@ -251,9 +246,9 @@ class TestDecoding:
         assert fine_bounds(bins, -most, most, rows=160.0, reach=5.0) == (-most, most)
 
     def test_more_rows_reach_farther(self) -> None:
-        reaches = [reach_for(20.0, rows, clipped=False) for rows in (100.0, 1e3, 1e4, 1e6)]
+        reaches = [reach_for(20.0, rows) for rows in (100.0, 1e3, 1e4, 1e6)]
         assert reaches == sorted(reaches)
-        assert reaches[1] < reach_for(20.0, 1e3, clipped=True) < reaches[2]
+        assert reaches[0] < reaches[-1]
         assert min(reaches) >= LEAST_REACH
         assert max(reaches) <= GREATEST_REACH
 
@@ -261,34 +256,6 @@ class TestDecoding:
         loud = CountNoise(law="discrete-gaussian", scale=10.0 * ROW_NORM_SQUARED)
         assert rows_needed(loud, 3) == pytest.approx(2 * rows_needed(QUIET, 3), rel=1e-6)
         assert rows_needed(QUIET, 30) > rows_needed(QUIET, 3)
-
-
-class TestRadius:
-    def test_lengths_are_counted_on_the_lattice(self) -> None:
-        full = math.isqrt(ROW_NORM_SQUARED)
-        counts = length_counts(np.array([[float(full), 0.0, 10.0]]))
-        assert counts[-1] == 1
-        assert counts[0] == 2
-        assert counts.sum() == 3
-
-    def test_many_rows_clip_few_and_few_rows_clip_more(self) -> None:
-        lengths = np.zeros(LENGTH_BINS)
-        lengths[20:40] = 1.0 / 20
-        radii = [
-            chosen_radius(lengths * rows, max_norm_squared=10.0, width=10, noise_norm=20.0, rows=rows)
-            for rows in (300.0, 3e3, 1e6)
-        ]
-        assert radii == sorted(radii)
-        assert radii[-1] ** 2 == pytest.approx(10.0 * 40 / LENGTH_BINS, rel=0.03)
-        assert radii[0] < radii[-1]
-
-    @pytest.mark.parametrize("noise", [20.0, 2e3, 2e5])
-    def test_rows_are_never_clipped_to_nothing(self, noise: float) -> None:
-        """However much noise: beside it stands what the clip leaves, so that shorter rows gain nothing."""
-        lengths = np.zeros(LENGTH_BINS)
-        lengths[20:40] = 50.0
-        radius = chosen_radius(lengths, max_norm_squared=10.0, width=10, noise_norm=noise, rows=1_000.0)
-        assert radius**2 >= 10.0 * 20 / LENGTH_BINS
 
 
 class TestPrices:

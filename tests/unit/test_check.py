@@ -19,7 +19,7 @@ TABLE = {
 
 def test_counts_are_those_of_publish() -> None:
     told: list[dg.CuratorReport] = []
-    dg.publish(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, report=told.append, progress=False)
+    dg.publish(TABLE, SCHEMA, epsilon=1.0, delta=1e-6, report=told.append, progress=False, adaptive=False)
     found = dg.check(TABLE, SCHEMA, progress=False)
     assert dict(found.counts) == {"all": told[0].counts}
     assert found.counts["all"].cells_clamped == 1
@@ -55,13 +55,15 @@ def test_the_price_is_told_and_not_charged(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
         dg.check(TABLE, SCHEMA, epsilon=5.0, delta=1e-6, ledger=ledger, progress=False)
     assert ledger.path.read_bytes() == before
-    release = dg.publish(TABLE, SCHEMA, epsilon=0.5, delta=1e-6, ledger=ledger, progress=False)
+    release = dg.publish(
+        TABLE, SCHEMA, epsilon=0.5, delta=1e-6, ledger=ledger, progress=False, adaptive=False
+    )
     assert found.price.mechanism == release.mechanism.name
 
 
 def test_it_refuses_what_publish_refuses() -> None:
     with pytest.raises(SchemaError, match="has no bounds"):
-        dg.check(TABLE, dg.Schema(dg.numeric("x")), epsilon=1.0, delta=1e-6, progress=False)
+        dg.check(TABLE, dg.Schema(dg.numeric("x")), epsilon=1.0, delta=1e-6, adaptive=False, progress=False)
     with pytest.raises(OptionsError):
         dg.check(TABLE, SCHEMA, epsilon=1.0, delta=0.0, mechanism="gaussian", progress=False)
     with pytest.raises(SchemaError, match="Rows"):

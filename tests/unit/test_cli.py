@@ -57,7 +57,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(table, folder / "people.parquet")
     insurance.schema().to_file(folder / "people.toml")
     ledger = Ledger.create(folder / "people.ledger", name="people", epsilon=3.0, delta=1e-5)
-    release = dpgram.publish(table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger)
+    release = dpgram.publish(
+        table, insurance.schema(), epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False
+    )
     release.save(folder / "people.json")
     return folder
 
@@ -187,23 +189,42 @@ class TestCurator:
         over = run(*call, "--ledger", ledger.path, "-o", tmp_path / "b.json")
         assert over.code == 2
         assert "Nothing was spent" in over.err
-        assert len(ledger.history()) == 1
+        assert len(ledger.history()) == len(release.receipts) == 2
 
-    @pytest.mark.parametrize("charged", [True, False])
-    def test_an_interrupt_after_the_charge_is_told_with_its_entry(
-        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charged: bool
+    @pytest.mark.parametrize(
+        ("where", "options", "charged"),
+        [
+            ("dpgram.engines.local.add_up", (), ""),
+            ("dpgram.publishing.publisher.adapt", (), ""),
+            ("dpgram.publishing.measurements.gram.lower_triangle", (), "entries 1 and 2 of the ledger were"),
+            ("dpgram.publishing._adaptive.standardising", (), "entry 1 of the ledger was"),
+            (
+                "dpgram.publishing.measurements.gram.published_matrix",
+                ("--no-adaptive",),
+                "entry 1 of the ledger was",
+            ),
+        ],
+    )
+    def test_an_interrupt_after_a_charge_is_told_with_its_entries(
+        self,
+        run: Any,
+        made: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        where: str,
+        options: tuple[str, ...],
+        charged: str,
     ) -> None:
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
-        drawn, read = "dpgram.publishing.measurements.gram.published_matrix", "dpgram.engines.local.add_up"
-        monkeypatch.setattr(drawn if charged else read, interrupt)
-        call = publishing(made, "--ledger", ledger.path)
-        result = run(*call, "-o", tmp_path / "a.json")
+        monkeypatch.setattr(where, interrupt)
+        result = run(*publishing(made, "--ledger", ledger.path), *options, "-o", tmp_path / "a.json")
         assert result.code == 130
-        assert len(ledger.history()) == charged
-        assert ("entry 1 of the ledger was charged" in result.err) == charged
+        assert len(ledger.history()) == {"": 0, "entry": 1, "entries": 2}[charged.partition(" ")[0]]
+        assert ("charged before the interrupt" in result.err) == bool(charged)
+        assert charged in result.err
         assert not (tmp_path / "a.json").exists()
 
     @pytest.mark.filterwarnings("ignore:a publication with these options was interrupted")
@@ -222,7 +243,9 @@ class TestCurator:
         assert not (tmp_path / "a.json").exists()
         assert run(*call).code == 0
         release = dpgram.load(tmp_path / "a.json")
-        assert [entry.receipt_id for entry in ledger.history()] == [release.receipt.receipt_id]
+        assert [entry.receipt_id for entry in ledger.history()] == [
+            each.receipt_id for each in release.receipts
+        ]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.ledger"]
 
     def test_flags_make_the_mechanism(self, run: Any, made: Path, tmp_path: Path) -> None:
@@ -405,7 +428,7 @@ class TestLedger:
         assert rows.code == 2
         assert "Publish with --unit id, or create a ledger without a unit. Nothing was spent" in rows.err
         assert run(*publish, "--unit", "id", "-o", tmp_path / "persons.json").code == 0
-        assert len(run("ledger", "show", path, "--json").json["history"]) == 1
+        assert len(run("ledger", "show", path, "--json").json["history"]) == 2
 
     def test_history_and_verification(self, run: Any, made: Path) -> None:
         shown = run("ledger", "show", made / "people.ledger", "--json").json
@@ -490,7 +513,7 @@ class TestErrors:
         name = "a\x1b]0;owned\x07\x9b2J"
         schema = dpgram.Schema(dpgram.numeric(name, 0, 1), dpgram.numeric("b", 0, 1))
         rows = {name: [0.1, 0.9] * 500, "b": [0.3, 0.4] * 500}
-        dpgram.publish(rows, schema, epsilon=5.0, delta=0.0).save(tmp_path / "x.json")
+        dpgram.publish(rows, schema, epsilon=5.0, delta=0.0, adaptive=False).save(tmp_path / "x.json")
         extra = ["b"] if command == "regress" else []
         for arguments in ([], ["--json"]):
             result = run(command, tmp_path / "x.json", *extra, *arguments)

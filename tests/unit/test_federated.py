@@ -192,7 +192,9 @@ class TestRefusals:
         first, *_ = saved(tmp_path)
         ledger = Ledger.create(tmp_path / "some.ledger", name="some", epsilon=1, delta=1e-5)
         with pytest.raises(DpgramError, match="counted twice"):
-            publish(Partials(files=[first, first]), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger)
+            publish(
+                Partials(files=[first, first]), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger, adaptive=False
+            )
         assert ledger.history() == ()
 
 
@@ -241,7 +243,10 @@ class TestCommands:
         files = [f"{number}.partial" for number in range(3)]
         ask = ["--schema", "joint.toml", "--epsilon", "1", "--delta", "1e-6", "--no-ledger"]
         ask += ["-o", "joint.dpgram.json"]
-        assert run(["publish", "--partials", *files, *ask, "--passphrase-file", "secret"]) == 0
+        joint = ["publish", "--partials", *files, *ask, "--passphrase-file", "secret"]
+        assert run(joint) == 2
+        assert "adaptive" in capsys.readouterr().err
+        assert run([*joint, "--no-adaptive"]) == 0
         assert Path("joint.dpgram.json").exists()
         assert "900" in capsys.readouterr().out  # the curator's count of rows read
 

@@ -449,7 +449,16 @@ class TestLossyTypesAreRefusedByType:
         ledger = Ledger.create(tmp_path / "l.ledger", name="l", epsilon=1.0, delta=1e-5, unit="id")
         table = {"id": np.array([1, 2], np.longdouble), "x": [0.1, 0.2], "y": [0.1, 0.2]}
         with pytest.raises(SourceError, match="last digits"):
-            publish(table, SCHEMA, epsilon=0.5, delta=1e-6, unit="id", ledger=ledger, progress=False)
+            publish(
+                table,
+                SCHEMA,
+                epsilon=0.5,
+                delta=1e-6,
+                unit="id",
+                ledger=ledger,
+                progress=False,
+                adaptive=False,
+            )
         assert ledger.entries == 0
 
 
@@ -539,6 +548,7 @@ def test_publish_reads_ids_of_every_kind() -> None:
         delta=1e-6,
         unit="id",
         progress=False,
+        adaptive=False,
     )
     assert release.count() == pytest.approx(40, abs=10)
 

@@ -58,10 +58,11 @@ class TestLearningLevels:
             schema,
             epsilon=5.0,
             delta=1e-5,
-            levels_budget=0.5,
+            levels_budget=0.4,
             unit=unit,
             entropy=SeededEntropy(1),
             progress=False,
+            adaptive=False,
         )
         assert release.schema.column("c").levels == ("plain",)
 
@@ -115,7 +116,7 @@ class TestNoUsableRow:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             if engine == "publish":
-                publish(data, self.SCHEMA, epsilon=1.0, delta=1e-6, progress=False)
+                publish(data, self.SCHEMA, epsilon=1.0, delta=1e-6, progress=False, adaptive=False)
             elif engine == "local":
                 assert gram(data, self.SCHEMA).rows == 0
             else:

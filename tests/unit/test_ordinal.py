@@ -151,6 +151,7 @@ class TestAnalysis:
             unit="id",
             entropy=SeededEntropy(1),
             progress=False,
+            adaptive=False,
         )
         days = release.schema.column("days")
         assert isinstance(days, Numeric)

@@ -26,6 +26,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines import _spill as spill
 from dpgram.engines import local
@@ -39,9 +40,11 @@ from dpgram.rows.rules import RowRules
 from dpgram.rows.units import id_hashes, rows_that_count, unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, product
 from dpgram.schema.columns import Categorical
-from dpgram.sums.counts import BinsStatistic, LengthsStatistic, OctavesStatistic, RowsStatistic
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.counts import BinsStatistic, OctavesStatistic, RowsStatistic
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.grams import GramStatistic
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 from dpgram.sums.levels import LevelsStatistic
 
 from . import slow_encoder
@@ -458,6 +461,9 @@ class TestGroupsBlocksWeights:
         assert exact.counts.rows_without_weight == sum(not math.isfinite(w) for w in given_weights)
 
 
+TURNED = Coordinates.nearest(np.array([[1.0, 0.0], [-0.4, 1.5]]))
+
+
 @pytest.mark.parametrize("unit", [None, "id"])
 def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
     """Under replace-one a release states the rows, or units, that its first sum has seen."""
@@ -471,14 +477,18 @@ def test_every_sum_has_seen_all_rows_and_units(unit: str | None) -> None:
         unit_rule=rule,
         weight=SurveyWeight(column="w", at_most=4.0),
     )
-    encoder = Encoder(Schema(numeric("x", 0, 5)))
+    encoder = Encoder(Schema(numeric("x", 0, 5)), clip=1.0, coordinates=TURNED)
     statistics = (
         LevelsStatistic(("s",)),
         RowsStatistic(("x",)),
         OctavesStatistic(("x",)),
         BinsStatistic(("x",), ((0.0, 5.0),)),
+        HistogramsStatistic((HistogramColumn(name="x", bounds=(0.0, 5.0)),)),
+        ClipStatistic(encoder),
+        ClipStatistic(encoder, reach=True),
+        GramStatistic(encoder),
     )
-    for statistic in (*statistics, LengthsStatistic(encoder), GramStatistic(encoder)):
+    for statistic in statistics:
         (found,) = add_up(table, Pass(rules=rules, statistics=(statistic,)))
         assert found.counts.rows_read == 5, statistic
         assert found.counts.units_read == (0 if unit is None else 3), statistic
@@ -497,11 +507,11 @@ def test_a_weighted_row_adds_at_most_one_row_to_one_cell(at_most: float) -> None
         RowsStatistic(("x",)),
         OctavesStatistic(("x",)),
         BinsStatistic(("x",), ((0.0, 1.0),)),
+        ClipStatistic(Encoder(Schema(numeric("x", 0, 1)), clip=1.0, coordinates=TURNED)),
     )
-    encoder = Encoder(Schema(numeric("x", 0, 1)))
     for weight in weights:
         row = pa.table({"x": [0.3], "s": ["a"], "w": pa.array([weight], pa.float64())})
-        levels, *others = add_up(row, Pass(rules=rules, statistics=(*statistics, LengthsStatistic(encoder))))
+        levels, *others = add_up(row, Pass(rules=rules, statistics=statistics))
         (text,) = levels.found
         for cells in ([text.get("a", 0)], *(each.cells.ravel().tolist() for each in others)):
             assert sum(cell != 0 for cell in cells) <= 1

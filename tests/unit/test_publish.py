@@ -80,7 +80,9 @@ def ledger(tmp_path: Path) -> Ledger:
 class TestRelease:
     @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
     def test_gaussian(self, relation: Any) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="gaussian", adjacency=relation)
+        release = publish(
+            table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="gaussian", adjacency=relation, adaptive=False
+        )
         told = release.guarantee
         assert (told.epsilon, told.delta, told.numerical_delta) == (1.0, 1e-6, 0.0)
         assert told.mu is not None
@@ -95,7 +97,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
     def test_pure(self, relation: Any) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=0.0, adjacency=relation)
+        release = publish(table(), SCHEMA, epsilon=1.0, delta=0.0, adjacency=relation, adaptive=False)
         assert release.mechanism.name == "matrix-laplace"
         assert (release.guarantee.epsilon, release.guarantee.delta) == (1.0, 0.0)
         assert release.guarantee.mu is None
@@ -103,13 +105,13 @@ class TestRelease:
 
     @pytest.mark.parametrize("mechanism", ["eigenvectors", "deflation"])
     def test_a_pure_guarantee_holds_without_exception(self, mechanism: str) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=0.0, mechanism=mechanism)
+        release = publish(table(), SCHEMA, epsilon=1.0, delta=0.0, mechanism=mechanism, adaptive=False)
         assert release.guarantee.numerical_delta == 0
         assert "without exception" in release.guarantee.statement
         assert "numerical δ" not in str(release)
 
     def test_what_floating_point_cost_an_earlier_release_is_said(self) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6)
+        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False)
         earlier = replace(release, guarantee=replace(release.guarantee, numerical_delta=1e-12))
         assert "numerical δ" in str(earlier)
 
@@ -126,6 +128,7 @@ class TestRelease:
                 delta=1e-6,
                 mechanism="gaussian",
                 entropy=SeededEntropy(seed),
+                adaptive=False,
             )
             deviation = (release.lattice_matrix.astype(float) - exact)[rows, columns]
             sd = np.where(rows == columns, release.noise.diagonal_sd, release.noise.offdiagonal_sd)
@@ -135,40 +138,43 @@ class TestRelease:
 
     def test_next_to_no_noise_gives_the_table_back(self) -> None:
         with pytest.warns(DpgramWarning, match="epsilon"):
-            release = publish(table(4000), SCHEMA, epsilon=1e6, delta=0.0)
+            release = publish(table(4000), SCHEMA, epsilon=1e6, delta=0.0, adaptive=False)
         assert release.count() == pytest.approx(4000, rel=1e-3)
         assert release.mean()["age"] == pytest.approx(np.mean(table(4000)["age"].to_numpy()), rel=1e-3)
 
     def test_fresh_noise_every_time(self) -> None:
-        first, second = (publish(table(), SCHEMA, epsilon=1.0, delta=1e-6) for _ in range(2))
+        first, second = (publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False) for _ in range(2))
         assert first.published.cells != second.published.cells
 
     def test_seeded_noise_is_marked(self) -> None:
         first, second = (
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(1)) for _ in range(2)
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, entropy=SeededEntropy(1), adaptive=False)
+            for _ in range(2)
         )
         assert first == second
         assert first.entropy == "seeded"
 
     def test_public_rows_are_those_read_before_any_was_dropped(self) -> None:
         data = pa.concat_tables([table(50), one_row(age=None), one_row(smoker="sometimes")])
-        release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6, adjacency="replace-one")
+        release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6, adjacency="replace-one", adaptive=False)
         assert release.public_rows == 52
-        assert publish(data, SCHEMA, epsilon=1.0, delta=1e-6).public_rows is None
+        assert publish(data, SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False).public_rows is None
 
     def test_clip_is_the_radius(self) -> None:
-        assert publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, clip=1.5).radius == 1.5
-        unclipped = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6)
+        assert publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, clip=1.5, adaptive=False).radius == 1.5
+        unclipped = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False)
         assert unclipped.radius == pytest.approx(math.sqrt(SCHEMA.max_norm_squared))
 
     def test_strict_is_recorded(self) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, strict=True, missing="midpoint")
+        release = publish(
+            table(), SCHEMA, epsilon=1.0, delta=1e-6, strict=True, missing="midpoint", adaptive=False
+        )
         assert release.policy.strict
         assert release.policy.missing == "midpoint"
 
     def test_an_empty_table_is_published_like_any_other(self) -> None:
         with pytest.warns(DpgramWarning, match="no row"):
-            release = publish(table(0), SCHEMA, epsilon=1.0, delta=1e-6)
+            release = publish(table(0), SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False)
         assert Release.from_json(release.to_json()) == release
 
 
@@ -197,7 +203,13 @@ class TestOrder:
 
     def test_order(self, steps: list[str], ledger: Ledger) -> None:
         publish(
-            table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, report=lambda _: steps.append("report")
+            table(),
+            SCHEMA,
+            epsilon=1.0,
+            delta=1e-6,
+            ledger=ledger,
+            report=lambda _: steps.append("report"),
+            adaptive=False,
         )
         assert steps == ["choose", "check", "aggregate", "report", "charge", "draw"]
 
@@ -205,7 +217,7 @@ class TestOrder:
         self, steps: list[str], ledger: Ledger
     ) -> None:
         with pytest.raises(BudgetExceeded):
-            publish(table(), SCHEMA, epsilon=4.0, delta=1e-5, ledger=ledger)
+            publish(table(), SCHEMA, epsilon=4.0, delta=1e-5, ledger=ledger, adaptive=False)
         assert steps == ["choose", "check"]
 
     def test_a_refused_charge_draws_nothing(
@@ -218,7 +230,7 @@ class TestOrder:
             ledger.charge(event, adjacency="add-remove", unit=None)
 
         with pytest.raises(BudgetExceeded):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, report=race)
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, report=race, adaptive=False)
         assert "draw" not in steps
         assert [entry.event for entry in ledger.history()] == [event]
 
@@ -228,7 +240,7 @@ class TestOrder:
 
         monkeypatch.setattr(CalibratedGaussian, "draw", broken)
         with pytest.raises(RuntimeError, match="no entropy"):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger)
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False)
         assert len(ledger.history()) == 1
 
     def test_agree_reads_and_spends_nothing(self, steps: list[str], ledger: Ledger) -> None:
@@ -333,29 +345,31 @@ class TestUserErrors:
 
         monkeypatch.setattr(SystemEntropy, "discrete_gaussian", missing)
         with pytest.raises(ImportError, match="no sampler"):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger)
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False)
         assert ledger.history() == ()
 
     def test_ledger_of_a_strange_type(self) -> None:
         with pytest.raises(LedgerError, match="path"):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=5)  # type: ignore[arg-type]
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=5, adaptive=False)  # type: ignore[arg-type]
 
     def test_ledger_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(LedgerError):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=tmp_path / "none.ledger")
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=tmp_path / "none.ledger", adaptive=False)
         assert list(tmp_path.iterdir()) == []
 
     def test_strict_names_column_and_row_but_no_value(self) -> None:
         data = pa.concat_tables([table(), one_row(charges=123_456.789)])
         with pytest.raises(DataError) as caught:
-            publish(data, SCHEMA, epsilon=1.0, delta=1e-6, strict=True)
+            publish(data, SCHEMA, epsilon=1.0, delta=1e-6, strict=True, adaptive=False)
         assert "charges" in str(caught.value)
         assert "123" not in str(caught.value)
 
 
 class TestLedger:
     def test_receipt_and_charge_agree(self, ledger: Ledger) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger.path, note="first")
+        release = publish(
+            table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger.path, note="first", adaptive=False
+        )
         (entry,) = ledger.history()
         assert release.receipt is not None
         assert release.receipt.event == entry.event == GaussianEvent(mu=release.guarantee.mu or 0.0)
@@ -366,14 +380,14 @@ class TestLedger:
     def test_a_whole_budget_can_be_spent_at_once(self, tmp_path: Path) -> None:
         for number, delta in enumerate((1e-6, 0.0)):
             book = Ledger.create(tmp_path / f"{number}.ledger", name="x", epsilon=1.0, delta=delta)
-            publish(table(), SCHEMA, epsilon=1.0, delta=delta, ledger=book)
+            publish(table(), SCHEMA, epsilon=1.0, delta=delta, ledger=book, adaptive=False)
             with pytest.raises(BudgetExceeded):
-                publish(table(), SCHEMA, epsilon=0.01, delta=delta, ledger=book)
+                publish(table(), SCHEMA, epsilon=0.01, delta=delta, ledger=book, adaptive=False)
 
     def test_nine_gaussian_releases_fit_where_not_one_pure_one_does(self, ledger: Ledger) -> None:
         """privacy-math section 11: nine (1, 1e-6) releases within (3, 1e-5), in the ledger's μ²."""
         for _ in range(9):
-            release = publish(table(5), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger)
+            release = publish(table(5), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, adaptive=False)
             assert release.mechanism.name == "gaussian"
             assert "equal price" in release.mechanism.choice
         assert len(ledger.history()) == 9
@@ -381,13 +395,13 @@ class TestLedger:
     def test_three_pure_releases_fit_into_a_pure_budget_of_three(self, tmp_path: Path) -> None:
         book = Ledger.create(tmp_path / "pure.ledger", name="x", epsilon=3.0, delta=0.0)
         for _ in range(3):
-            release = publish(table(5), SCHEMA, epsilon=1.0, delta=1e-6, ledger=book)
+            release = publish(table(5), SCHEMA, epsilon=1.0, delta=1e-6, ledger=book, adaptive=False)
             assert release.mechanism.name == "matrix-laplace"
             assert release.guarantee.delta == 0.0
             assert release.receipt is not None
             assert release.receipt.event == PureEvent(epsilon=1.0)
         with pytest.raises(BudgetExceeded):
-            publish(table(5), SCHEMA, epsilon=0.01, delta=0.0, ledger=book)
+            publish(table(5), SCHEMA, epsilon=0.01, delta=0.0, ledger=book, adaptive=False)
 
 
 class TestAuto:
@@ -433,11 +447,11 @@ class TestAuto:
         assert "not proven" in chosen.reason
 
     def test_reason_is_public_and_in_the_release(self) -> None:
-        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6)
+        release = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False)
         assert release.mechanism.name == "matrix-laplace"
         assert release.guarantee.delta == 0.0
         assert "less noise than gaussian" in release.mechanism.choice
-        asked = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="matrix-laplace")
+        asked = publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="matrix-laplace", adaptive=False)
         assert asked.mechanism.choice == "asked for by name"
         assert asked.guarantee.delta == 0.0
 
@@ -493,6 +507,7 @@ class TestNothingButTheCellsDependsOnTheData:
                 adjacency=relation,
                 missing=missing,
                 ledger=book,
+                adaptive=False,
             )
 
         want = public_part(released(base))
@@ -522,15 +537,17 @@ class TestNothingButTheCellsDependsOnTheData:
         data = pa.concat_tables([table(0), *(one_row(**row) for row in rows)])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DpgramWarning)
-            release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6)
-            assert public_part(release) == public_part(publish(table(3), SCHEMA, epsilon=1.0, delta=1e-6))
+            release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False)
+            assert public_part(release) == public_part(
+                publish(table(3), SCHEMA, epsilon=1.0, delta=1e-6, adaptive=False)
+            )
 
 
 class TestReport:
     def test_counts_go_to_the_curator_only(self) -> None:
         data = pa.concat_tables([table(50), one_row(age=None), one_row(age=200.0), one_row(smoker="x")])
         reports: list[CuratorReport] = []
-        release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6, report=reports.append)
+        release = publish(data, SCHEMA, epsilon=1.0, delta=1e-6, report=reports.append, adaptive=False)
         (report,) = reports
         assert report.counts.rows_read == 53
         assert report.counts.rows_used == 51

@@ -71,6 +71,7 @@ def test_from_rows_to_a_regression(
         delta=1e-6,
         mechanism=PARAMETERS.get(name, name),
         entropy=SeededEntropy(3),
+        adaptive=False,
     )
     assert release.mechanism.name == name
     assert release.guarantee.epsilon == 2.0
@@ -105,7 +106,7 @@ def test_parameters_that_do_not_fit_are_refused(
     asked: Any, table: dict[str, np.ndarray], schema: dg.Schema
 ) -> None:
     with pytest.raises(MechanismError) as caught:
-        publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked)
+        publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked, adaptive=False)
     assert caught.value.limit
 
 
@@ -141,13 +142,15 @@ def test_numbers_of_numpy_are_plain_ones(
 ) -> None:
     assert all(type(value) in (int, float) for value in asked.parameters.values())
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, delta_reserved=5e-6)
-    assert dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked, ledger=ledger)
+    assert dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked, ledger=ledger, adaptive=False)
 
 
 def test_a_name_stands_for_the_defaults(table: dict[str, np.ndarray], schema: dg.Schema) -> None:
     asked: list[Any] = ["sketch", dg.mechanisms.Sketch(), dg.mechanisms.Sketch(degrees=400)]
     named, plain, other = (
-        publish(table, schema, epsilon=2.0, delta=1e-6, mechanism=one, entropy=SeededEntropy(3))
+        publish(
+            table, schema, epsilon=2.0, delta=1e-6, mechanism=one, entropy=SeededEntropy(3), adaptive=False
+        )
         for one in asked
     )
     assert named == plain
@@ -158,7 +161,13 @@ def test_a_name_stands_for_the_defaults(table: dict[str, np.ndarray], schema: dg
 def test_a_ridge_is_in_encoded_units(table: dict[str, np.ndarray], schema: dg.Schema) -> None:
     """Whatever the row radius is: here 2, the length of a row of four cells of size 1."""
     release = publish(
-        table, schema, epsilon=2.0, delta=1e-6, mechanism=InverseNoise(ridge=2000.0), entropy=SeededEntropy(3)
+        table,
+        schema,
+        epsilon=2.0,
+        delta=1e-6,
+        mechanism=InverseNoise(ridge=2000.0),
+        entropy=SeededEntropy(3),
+        adaptive=False,
     )
     assert release.radius == 2.0
     assert release.mechanism.parameters["ridge"] == 2000.0 * ROW_NORM_SQUARED / 4.0
@@ -170,7 +179,7 @@ def test_what_nobody_could_load_is_not_published(table: dict[str, np.ndarray], s
     del listed["laplace"]
     try:
         with pytest.raises(MechanismError, match="unknown mechanism"):
-            publish(table, schema, epsilon=1.0, delta=0.0, mechanism=Laplace())
+            publish(table, schema, epsilon=1.0, delta=0.0, mechanism=Laplace(), adaptive=False)
     finally:  # in its old place too: pages list mechanisms in this order
         listed.clear()
         listed.update(before)
@@ -187,7 +196,15 @@ def test_draws_in_floats_have_a_public_limit_of_rows(
     monkeypatch.setattr(MECHANISMS[name], "rows_at_most", ROWS - 1)
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, delta_reserved=5e-6)
     with pytest.raises(MechanismError, match="fewer rows"):
-        publish(table, schema, epsilon=0.1, delta=1e-6, mechanism=PARAMETERS.get(name, name), ledger=ledger)
+        publish(
+            table,
+            schema,
+            epsilon=0.1,
+            delta=1e-6,
+            mechanism=PARAMETERS.get(name, name),
+            ledger=ledger,
+            adaptive=False,
+        )
     assert not ledger.history()
 
 
@@ -203,6 +220,7 @@ def test_inverse_wishart_takes_its_degrees_from_public_rows(
         adjacency="replace-one",
         rows=ROWS,
         entropy=SeededEntropy(1),
+        adaptive=False,
     )
     assert release.mechanism.parameters["degrees"] == ROWS + schema.width
 
@@ -215,7 +233,7 @@ def test_a_ledger_without_a_reserve_takes_what_is_pure(
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-6)
     delta = 0.0 if fits else 1e-8
     with nullcontext() if fits else pytest.raises(BudgetExceeded, match="reserve"):
-        publish(table, schema, epsilon=0.1, delta=delta, mechanism=name, ledger=ledger)
+        publish(table, schema, epsilon=0.1, delta=delta, mechanism=name, ledger=ledger, adaptive=False)
     assert len(ledger.history()) == fits
 
 
@@ -238,6 +256,7 @@ def test_a_promise_smaller_than_its_noise_is_refused(name: str, relation: Adjace
         adjacency=relation,
         rows=300,
         entropy=SeededEntropy(3),
+        adaptive=False,
     )
     assert dg.Release.from_json(release.to_json()) == release
     for stated in (7.9, 0.1):
@@ -266,7 +285,7 @@ def test_a_receipt_for_less_than_the_release_is_refused(
 ) -> None:
     reserve = {"currency": "rho"} if name == "eigenvectors-zcdp" else {"delta_reserved": 5e-6}
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, **reserve)
-    release = publish(table, schema, epsilon=0.5, delta=1e-6, mechanism=name, ledger=ledger)
+    release = publish(table, schema, epsilon=0.5, delta=1e-6, mechanism=name, ledger=ledger, adaptive=False)
     content = content_of(release)
     event = content["receipt"]["event"]
     assert dg.Release.from_json(sealed(content)) == release
@@ -292,5 +311,6 @@ def test_the_limit_of_rows_holds_for_a_choice_left_open_too(
             bounds_budget=0.3,
             mechanism=dg.mechanisms.Auto(semidefinite=True),
             ledger=ledger,
+            adaptive=False,
         )
     assert not ledger.history()

@@ -237,6 +237,8 @@ class TestTampering:
             "survey_weight": {"column": "age", "at_most": 2.0},
             "learnt": {},
             "measurements": [],
+            # Turned by nothing at all: the same columns in the same units.
+            "coordinates": {"shift": 0, "cells": [int(i == j) for i in range(15) for j in range(i + 1)]},
             "first_receipt": DOCUMENT["receipt"],
             "about": {"title": "another"},
         }

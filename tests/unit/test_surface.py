@@ -52,23 +52,54 @@ class TestAdaptive:
     OPEN = dg.Schema(dg.numeric("x"), dg.categorical("g"))
 
     def test_true_gives_a_share_to_what_is_open_only(self) -> None:
-        assert requested(SCHEMA, adaptive=True, **ASKED).split.total == 0.0
-        split = requested(self.OPEN, adaptive=True, **ASKED).split
-        assert (split.bounds, split.levels, split.radius) == (0.2, 0.1, 0.0)
+        closed, opened = (requested(schema, **ASKED).split for schema in (SCHEMA, self.OPEN))
+        assert (closed.bounds, closed.levels) == (0.0, 0.0)
+        assert (opened.bounds, opened.levels) == (0.1, 0.1)
+        for split in (closed, opened):
+            assert (split.histograms, split.first, split.clip) == (0.1, 0.25, 0.03)
+            assert split.loss_at_most == 0.5
+
+    def test_mechanisms_that_keep_to_one_matrix_learn_what_is_open_alone(self) -> None:
+        for mechanism, rows in (("wishart", dg.Rows()), ("gaussian", dg.Rows(radius=1.0))):
+            closed = requested(SCHEMA, mechanism=mechanism, rows=rows, **ASKED)
+            assert not closed.split
+            split = requested(dg.Schema(dg.numeric("x")), mechanism=mechanism, rows=rows, **ASKED).split
+            assert (split.bounds, split.total) == (0.1, 0.1)
+            # Shares that nobody needs take nothing from those that are.
+            most = dg.Adaptive(bounds=0.79, histograms=0.0)
+            request = requested(
+                dg.Schema(dg.numeric("x")), mechanism=mechanism, rows=rows, adaptive=most, **ASKED
+            )
+            assert request.split.total == 0.79
 
     def test_false_refuses_what_is_open_and_names_the_remedy(self) -> None:
         with pytest.raises(SchemaError, match="adaptive=True"):
-            requested(self.OPEN, **ASKED)
+            requested(self.OPEN, adaptive=False, **ASKED)
 
     @pytest.mark.parametrize("shares", [{"bounds": 0.0}, {"levels": 0.0}])
     def test_no_share_is_not_learning(self, shares: dict[str, float]) -> None:
         with pytest.raises(SchemaError, match="has no"):
             requested(self.OPEN, adaptive=dg.Adaptive(**shares), **ASKED)
 
+    @pytest.mark.parametrize("part", ["bounds", "levels", "histograms", "first", "clip"])
     @pytest.mark.parametrize("share", [-0.1, 1.0, 1e-12, True, "0.2", float("nan")])
-    def test_a_share_is_a_part_of_one(self, share: object) -> None:
+    def test_a_share_is_a_part_of_one(self, share: object, part: str) -> None:
         with pytest.raises(GuaranteeError, match="share of the budget"):
-            requested(SCHEMA, adaptive=dg.Adaptive(radius=share), **ASKED)  # type: ignore[arg-type]
+            requested(SCHEMA, adaptive=dg.Adaptive(**{part: share}), **ASKED)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("part", [-0.1, 0.0, 1.1, float("nan")])
+    def test_what_may_be_lost_is_a_part_of_all_rows(self, part: float) -> None:
+        with pytest.raises(GuaranteeError, match="loss_at_most"):
+            requested(SCHEMA, adaptive=dg.Adaptive(loss_at_most=part), **ASKED)
+
+    def test_a_fifth_is_left_for_the_matrix(self) -> None:
+        with pytest.raises(GuaranteeError, match="too little"):
+            requested(SCHEMA, adaptive=dg.Adaptive(histograms=0.3, first=0.4, clip=0.2), **ASKED)
+
+    @pytest.mark.parametrize("shares", [{"clip": 0.0}, {"first": 0.0}])
+    def test_columns_are_scaled_by_histograms(self, shares: dict[str, float]) -> None:
+        with pytest.raises(GuaranteeError, match="histograms"):
+            requested(SCHEMA, adaptive=dg.Adaptive(histograms=0.0, **shares), **ASKED)
 
     def test_anything_else_is_refused(self) -> None:
         with pytest.raises(GuaranteeError, match="True, False or Adaptive"):

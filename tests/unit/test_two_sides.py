@@ -89,7 +89,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for source in GOLDEN.glob("*.dpgram.json"):
         (place / source.name.replace("-v1", "")).write_bytes(source.read_bytes())
     (large,) = publish_with(
-        insurance.table(20_000), insurance.schema(), epsilon=5.0, delta=1e-6, entropy=SeededEntropy(3)
+        insurance.table(20_000),
+        insurance.schema(),
+        epsilon=5.0,
+        delta=1e-6,
+        entropy=SeededEntropy(3),
+        adaptive=False,
     )
     large.save(place / "large.dpgram.json")
     for source in (GOLDEN / "first_ledger").iterdir():

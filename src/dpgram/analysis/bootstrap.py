@@ -67,7 +67,7 @@ def bootstrap(
     solution = unshrunken(moments, design)
     generator = simulation(seed)
     truth = _Truth.of(moments, design, solution)
-    known = design.coefficients(design.from_encoded(truth.function, moments))
+    known = design.coefficients(design.from_measured(truth.function, moments))
     replicates = np.empty((draws, width))
     ratios = np.empty_like(replicates)
     for i in range(draws):

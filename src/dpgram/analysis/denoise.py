@@ -47,7 +47,8 @@ def second_moments(moments: Moments) -> Matrix:
     """Ĝ in encoded units."""
     span = _possible_span(moments)
     block = _denoised_on(moments, span.T @ _consistent_gram(moments) @ span)
-    return _symmetric(span @ block @ span.T)
+    found = span @ block @ span.T
+    return _symmetric(found if moments.lift is None else moments.lift.T @ found @ moments.lift)
 
 
 def central_moments(moments: Moments) -> Matrix:
@@ -78,7 +79,7 @@ def _consistent_gram(moments: Moments) -> Matrix:
     if sampled is None:
         return moments.consistent_gram
     unit = moments.noise.parts[0].unit
-    return moments.project(moments.project(sampled.denoised(moments.gram / unit) * unit).T)
+    return moments.within(moments.within(sampled.denoised(moments.gram / unit) * unit).T)
 
 
 def _sampled_directions(noise: EncodedNoise) -> EigenvectorSampling | None:

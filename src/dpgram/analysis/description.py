@@ -3,16 +3,15 @@
 With f a column as a function of the row, c the constant one and n = cᵀGc: the mean fᵀGc/n moves with the
 noise by rᵀNc/n, r = f − mean·c, and its sampling error is deviation/√n. The variance rᵀGr/(n − 1) moves by
 rᵀNr/n; of its sampling error second moments do not tell, so the interval of a deviation is for the table. The
-number of rows, and of rows with a level, are numbers of the table too: their only error is the noise.
-
-Where a number comes from is decided in `_row_count`, `_level_count` and `_centred`.
+number of rows, and of rows with a level, are numbers of the table too: their only error is the noise. Where a
+release has histograms, counts and means are those of them (histograms.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, final
 
@@ -22,10 +21,12 @@ from scipy.special import ndtri
 
 from dpgram.analysis.estimand import MOVED_CAUTION, Kind, difference_cautions
 from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
+from dpgram.analysis.histograms import Histogram, histogram_count, histograms
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
 from dpgram.errors import AnalysisError
+from dpgram.schema.encodings import EncodedColumn
 
 if TYPE_CHECKING:
     from dpgram.analysis._frames import Frame
@@ -171,13 +172,24 @@ def describe(
     found = _centred(moments, constant, places)
     scale = release.count_scale
     moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
+    counted = histograms(release)
     columns = tuple(
-        _column(moments, constant, place, found, k, quantile, kind, scale) for k, place in enumerate(places)
+        _counted_column(
+            _column(moments, constant, place, found, k, quantile, kind, scale),
+            moments.schema.encoded[place],
+            counted,
+            quantile,
+            kind,
+        )
+        for k, place in enumerate(places)
     )
+    rows = _row_count(moments, constant)
+    if counted:
+        rows = histogram_count(release)
     return Description(
         level=level,
         kind=kind,
-        rows=_told(*_row_count(moments, constant), quantile, 0.0, math.inf, scale),
+        rows=_told(*rows, quantile, 0.0, math.inf, scale),
         columns=columns,
         cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
     )
@@ -262,6 +274,31 @@ def _column(
         mean=_told(mean, unit * math.sqrt(error), quantile, least, most),
         deviation=_deviation(float(found.squares[k]), float(found.square_noise[k]), rows, quantile, unit),
         count=count,
+    )
+
+
+def _counted_column(
+    told: ColumnDescription,
+    column: EncodedColumn,
+    counted: Mapping[str, Histogram],
+    quantile: float,
+    kind: Kind,
+) -> ColumnDescription:
+    """Where there is a histogram, mean and count are those of it: a clip of rows does not touch them."""
+    histogram = counted.get(column.source)
+    if histogram is None:
+        return told
+    if histogram.numbers:
+        mean = histogram.mean(kind)
+        ends = float(histogram.values[0]), float(histogram.values[-1])
+        return replace(told, mean=_told(mean.estimate, mean.std_error, quantile, *ends))
+    level = "true" if column.level is None else column.level
+    share = histogram.share(level, kind)
+    rows = float(histogram.counts[list(histogram.values).index(level)])
+    return replace(
+        told,
+        mean=_told(share.estimate, share.std_error, quantile, 0.0, 1.0),
+        count=_told(rows, histogram.noise_sd, quantile, 0.0, math.inf),
     )
 
 

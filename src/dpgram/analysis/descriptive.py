@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.histograms import histograms, of_the_same_rows
+from dpgram.document.measurements import histogram_rows
 from dpgram.document.original_units import change_of_units, in_original_units, original_columns, symmetric
 from dpgram.errors import AnalysisError
 
@@ -23,7 +25,13 @@ Matrix = npt.NDArray[np.float64]
 
 
 def count(release: Document) -> float:
-    """The noisy number of rows: vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means."""
+    """The noisy number of rows: from histograms of them where there are some, which a clip does not touch.
+
+    Otherwise vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means.
+    """
+    measured = of_the_same_rows(release)
+    if measured is not None:
+        return histogram_rows(measured) * release.count_scale
     rows = _moments(release).rows
     if rows is None:
         raise AnalysisError(
@@ -34,10 +42,26 @@ def count(release: Document) -> float:
 
 
 def mean(release: Document) -> dict[str, float]:
-    """G₀ⱼ / G₀₀ in original units, for every column but the constant; products and powers as they are."""
+    """In original units, for every column but the constant: from histograms of the same rows, or G₀ⱼ / G₀₀.
+
+    Columns that are computed from others have no histogram of their own; products and powers are as they are.
+    """
     gram = in_original_units(release.schema, _gram_with_rows(release))
     names = [column.name for column in original_columns(release.schema)[1:]]
-    return dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+    found = dict(zip(names, (gram[0, 1:] / gram[0, 0]).tolist(), strict=True))
+    own = {} if of_the_same_rows(release) is None else histograms(release)
+    for name, histogram in own.items():
+        column = release.schema.column(name)
+        if histogram.numbers:
+            found[name] = histogram.mean().estimate
+        elif column.group_levels:
+            found |= {
+                encoded: histogram.share(str(level)).estimate
+                for encoded, level in zip(column.encoded_names, histogram.values, strict=True)
+            }
+        else:
+            found[name] = histogram.share("true").estimate
+    return found
 
 
 def covariance(release: Document) -> Matrix:
@@ -120,7 +144,7 @@ def _gram_with_rows(release: Document) -> Matrix:
         raise AnalysisError(
             "this release has no constant column, so it has no means", remedy="Publish with constant=True"
         )
-    gram = _moments(release).consistent_gram
+    gram = _moments(release).encoded_gram
     if gram[0, 0] <= 0:
         raise AnalysisError(
             "the noise is larger than the whole table: the noisy number of rows is not positive",

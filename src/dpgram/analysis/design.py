@@ -100,9 +100,9 @@ class Design:
         """β in original units."""
         return np.asarray(self.to_original @ beta + self.offset)
 
-    def from_encoded(self, function: Matrix, moments: Moments) -> Matrix:
-        """The β of the function a ↦ function·a (of each, in columns), which must lie in the terms' span."""
-        vectors, wanted = moments.project(self.vectors), moments.project(function)
+    def from_measured(self, function: Matrix, moments: Moments) -> Matrix:
+        """The β of a function where the matrix was measured (of each, in columns), in the terms' span."""
+        vectors, wanted = moments.project(self.vectors), moments.within(function)
         return np.asarray(np.linalg.lstsq(vectors, wanted, rcond=None)[0])
 
     def __repr__(self) -> str:

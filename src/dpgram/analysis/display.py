@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from dpgram.analysis import descriptive
+from dpgram.analysis.clip import clip_counts
+from dpgram.analysis.histograms import of_the_same_rows
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.document.statement import in_words, rounded_up
 from dpgram.document.terminal import printable
@@ -149,7 +151,8 @@ def _noise(release: Document) -> str:
     if isinstance(release.noise, SampledLaw):
         return "drawn around the exact matrix, so its size depends on the direction"
     diagonal, off = release.noise.diagonal_sd * unit, release.noise.offdiagonal_sd * unit
-    return f"standard deviation {diagonal:.4g} on the diagonal and {off:.4g} off it, in encoded units"
+    units = "encoded units" if release.coordinates is None else "its own coordinates"
+    return f"standard deviation {diagonal:.4g} on the diagonal and {off:.4g} off it, in {units}"
 
 
 def _rows(release: Document) -> str:
@@ -159,7 +162,8 @@ def _rows(release: Document) -> str:
         return "no constant column, so no count" + public
     units = release.unit_rule is not None and release.unit_rule.counts == "units"
     what = f" {release.unit!r}" if units else ""
-    weighted = " in weight" if _clipped(release) or release.survey_weight is not None else ""
+    clipped = _clipped(release) and of_the_same_rows(release) is None
+    weighted = " in weight" if clipped or release.survey_weight is not None else ""
     try:
         count = descriptive.count(release)
     except DpgramError as refusal:  # of a forged file; whatever else it says is shown
@@ -168,6 +172,10 @@ def _rows(release: Document) -> str:
 
 
 def _radius(release: Document) -> str:
+    if release.coordinates is not None:
+        counted = clip_counts(release)
+        lost = "" if counted is None else f" (about {counted.lost:.2%} of all weight, by noisy counts)"
+        return f"{release.radius:.4g} in its own coordinates: longer rows count less{lost}"
     allowed = math.sqrt(release.schema.max_norm_squared)
     if _clipped(release):
         return f"{release.radius:.4g}, below the {allowed:.4g} the schema allows: long rows count less"
@@ -175,7 +183,7 @@ def _radius(release: Document) -> str:
 
 
 def _clipped(release: Document) -> bool:
-    return release.radius**2 < release.schema.max_norm_squared * (1 - 1e-9)
+    return release.coordinates is not None or release.radius**2 < release.schema.max_norm_squared * (1 - 1e-9)
 
 
 def _policy(release: Document) -> str:

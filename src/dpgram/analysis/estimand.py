@@ -94,9 +94,24 @@ class _Change:
     """Nothing for what the curator asked for by name."""
 
 
+def _bounded_influence(moments: Moments) -> _Change:
+    """Rows clipped by their length in the coordinates of an adaptive release."""
+    lost = "" if moments.clip is None else f" (about {moments.clip.lost:.2%} of all weight)"
+    if moments.least_squares:
+        return _Change(f"long rows scaled down, so few{lost} that it is that of least squares")
+    return _Change(
+        f"bounded-influence regression, rows far from the others counting less{lost}",
+        "rows far from the others count less, so that the regression is one of bounded influence: it equals "
+        "least squares where errors are symmetric given the features, and differs where they are skewed. For "
+        "least squares itself publish with adaptive=False",
+    )
+
+
 def _changes(moments: Moments) -> Iterator[_Change]:
     radius, rule, unit = moments.radius, moments.unit_rule, moments.unit
-    if moments.clipped:
+    if moments.lift is not None and moments.clipped:
+        yield _bounded_influence(moments)
+    elif moments.clipped:
         longest = moments.schema.max_norm_squared**0.5
         yield _Change(
             f"rows longer than {radius:g} scaled down to it, so that they count less",

@@ -278,7 +278,8 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
             refusal = refusal or NO_DEGREES
             degrees = None
         else:
-            covariance = covariance + max(solution.residual_sum, 0.0) / degrees * solution.resolvent
+            sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees
+            covariance = covariance + sampling * solution.resolvent
     combine = partial(_combined, moments, solution, jacobian, covariance)
     own = combine(np.eye(len(design.terms)))
     cautions = [*noise_cautions(moments, solution, refused=refusal is not None)]

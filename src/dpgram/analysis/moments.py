@@ -1,10 +1,12 @@
-"""What an analyst knows: G̃ = G + N in encoded units, the law of N, and the linear facts every table obeys.
+"""What an analyst knows: G̃ = G + N where it was measured, the law of N, and the linear facts tables obey.
 
-In encoded units the noise is the same in every direction, so estimation happens there and only results are
-moved to original units. One fact is worth using: the levels of a categorical column add up to the constant
-column in every row, so G·u = 0 for u = e_constant/w₀ − Σ e_level/w. With P the projection onto the complement
-of all such u, P G P = G while P N P has less noise: that is the least-squares estimate under this constraint,
-and it keeps the shape of the noise (orthogonally invariant laws stay what they are on the range of P).
+The matrix is that of the rows u = T v: of the encoded columns v themselves or, in an adaptive release, of
+published coordinates. There the noise is the same in every direction, so estimation happens there and only
+results are moved to original units. A function f·v of the encoded row is (Lᵀf)·u with L = T⁻¹. One fact is
+worth using: the levels of a categorical column add up to the constant column in every row, so G·u = 0 for
+u = e_constant/w₀ − Σ e_level/w. With P the projection onto the complement of all such u, P G P = G while
+P N P has less noise: that is the least-squares estimate under this constraint, and it keeps the shape of the
+noise (orthogonally invariant laws stay what they are on the range of P).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.analysis.clip import ClipCounts, clip_counts
 from dpgram.document.measurements import learnt_bounds, unresolved
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.errors import AnalysisError
@@ -37,6 +40,8 @@ CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
 SMALLEST, LARGEST = 1e-35, 1e35
 """Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
+LOST_WEIGHT = 0.5
+"""Part of all weight, times √n, below which what a clip changes is less than the standard error."""
 CLEAREST = 1e15
 """Largest cell, in deviations of its noise: beyond it a float of that size cannot hold the noise."""
 
@@ -152,7 +157,7 @@ class EncodedNoise:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Moments:
-    """One noisy Gram matrix in encoded units, with the public facts needed to use it.
+    """One noisy Gram matrix in the coordinates where it was measured, with the public facts needed to use it.
 
     Without slots, so that what every analysis starts from is computed once.
     """
@@ -161,6 +166,10 @@ class Moments:
     schema: Schema
     noise: EncodedNoise
     radius: float
+    lift: Matrix | None = None
+    """Lᵀ: from functions of the encoded row to functions of u; none where these are the same."""
+    clip: ClipCounts | None = None
+    """What the clip took from rows in coordinates of their own, where that was counted."""
     complete_groups: bool = True
     """Whether in every row the levels of each categorical column add up to one."""
     public_rows: int | None = None
@@ -188,7 +197,7 @@ class Moments:
         if isinstance(source, Moments):
             return source
         refuse_beyond_floats(source.schema)
-        unit, gram, law = cell_unit(source.radius), source.matrix(), source.noise
+        unit, gram, law = cell_unit(source.radius), source.measured_matrix, source.noise
         size = float(np.abs(gram).max())
         _refuse_beyond_floats(unit, size)
         # A law that depends on the matrix is looked at from the published one, always with the same seed.
@@ -202,6 +211,8 @@ class Moments:
             schema=source.schema,
             noise=noise,
             radius=source.radius,
+            lift=None if source.coordinates is None else source.coordinates.inverse.T,
+            clip=clip_counts(source),
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,
@@ -214,8 +225,27 @@ class Moments:
 
     @property
     def clipped(self) -> bool:
-        """Whether the radius is below the largest norm the schema allows, so that long rows count less."""
+        """Whether rows may have been scaled down, so that long ones count less."""
+        if self.lift is not None:
+            return self.clip is None or self.clip.lost > 0.0
         return self.radius**2 < self.schema.max_norm_squared * (1.0 - CLIP_SLACK)
+
+    @cached_property
+    def sampling_factor(self) -> float:
+        """What s²A must be multiplied with for the sampling error of rows that were clipped (clip.py)."""
+        if self.lift is None or self.clip is None:
+            return 1.0
+        width = self.schema.width - self.known_null_space.shape[1]
+        return self.clip.sampling_factor(self.radius, width, constant=self.schema.constant)
+
+    @cached_property
+    def least_squares(self) -> bool:
+        """Whether so little weight was clipped that the regression is that of the rows as they came."""
+        if not self.clipped:
+            return True
+        if self.lift is None or self.clip is None or not self.rows or self.rows <= 0.0:
+            return False
+        return (self.clip.lost + 2.0 * self.clip.lost_sd) * math.sqrt(self.rows) <= LOST_WEIGHT
 
     @cached_property
     def weights(self) -> Vector:
@@ -224,7 +254,10 @@ class Moments:
 
     @cached_property
     def known_null_space(self) -> Matrix:
-        """Orthonormal columns u with G·u = 0 in every table: a group's levels add up to the constant."""
+        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant.
+
+        Proof: proofs/adaptive.md#adaptive-null.
+        """
         schema, width = self.schema, self.schema.width
         groups = [schema.indices(column.name) for column in schema.columns if column.group_levels]
         if not self.complete_groups or not groups:
@@ -236,7 +269,10 @@ class Moments:
             ones[0, :] = -1.0 / self.weights[0]
         else:  # no constant: two groups agree with each other
             ones = ones[:, 1:] - ones[:, :1]
-        return np.asarray(np.linalg.qr(ones)[0])
+        return np.asarray(np.linalg.qr(self._lifted(ones))[0])
+
+    def _lifted(self, functions: Matrix) -> Matrix:
+        return functions if self.lift is None else self.lift @ functions
 
     @cached_property
     def consistent_gram(self) -> Matrix:
@@ -260,16 +296,37 @@ class Moments:
         gram = gram - (gram @ null) @ null.T
         return np.asarray((gram + gram.T) / 2.0)
 
+    @cached_property
+    def encoded_gram(self) -> Matrix:
+        """The consistent Gram matrix as that of the encoded columns; its noise is not the same everywhere."""
+        if self.lift is None:
+            return self.consistent_gram
+        back = self.lift.T @ self.consistent_gram @ self.lift
+        return np.asarray((back + back.T) / 2.0)
+
     def project(self, vectors: Matrix) -> Matrix:
-        """P v for each column v.
+        """P Lᵀv for each function v of the encoded row: as functions where the matrix was measured.
+
+        Proof: proofs/adaptive.md#adaptive-submodel.
 
         >>> import numpy as np
         >>> from dpgram.analysis import Moments
         >>> Moments.of(release).project(np.eye(5))[2].round(2) + 0.0
         array([ 0.33,  0.  ,  0.67, -0.33,  0.  ])
         """
+        return self.within(self._lifted(vectors))
+
+    def within(self, functions: Matrix) -> Matrix:
+        """P f for functions of u: without what every table has as zero.
+
+        >>> from dpgram.analysis import Moments
+        >>> import numpy as np
+        >>> moments = Moments.of(release)
+        >>> bool(np.allclose(moments.known_null_space.T @ moments.within(np.eye(5)), 0.0))
+        True
+        """
         null = self.known_null_space
-        return np.asarray(vectors - null @ (null.T @ vectors))
+        return np.asarray(functions - null @ (null.T @ functions))
 
     def form(self, left: Matrix, right: Matrix) -> Matrix:
         """FᵀGH for functions F and H of the encoded row, one in each column: their sums of products.
@@ -284,7 +341,7 @@ class Moments:
         return np.asarray(left.T @ self.consistent_gram @ right)
 
     def constant_vector(self) -> Vector | None:
-        """v with v·a = 1 for every row a; nothing when no column of the schema says so.
+        """f with f·v = 1 for every encoded row v; nothing when no column of the schema says so.
 
         >>> from dpgram.analysis import Moments
         >>> Moments.of(release).constant_vector()
@@ -308,7 +365,8 @@ class Moments:
         constant = self.constant_vector()
         if constant is None:
             return None if self.public_rows is None else float(self.public_rows)
-        return float(constant @ self.consistent_gram @ constant)
+        held = self.project(constant)
+        return float(held @ self.consistent_gram @ held)
 
 
 def _refuse_beyond_floats(*sizes: float) -> None:

@@ -1,9 +1,12 @@
 """The normal equations A θ = b of one design in coordinates where the noise is isotropic, intercept set free.
 
 Orthonormal coordinates V of the span of the terms keep the noise what it is: VᵀN V has the law of N on fewer
-columns. An intercept is not shrunk but eliminated: with u the constant function, the functions f with
-fᵀG̃u = 0 have noisy mean zero, and an orthonormal basis of these is again isotropic. A function with a large
-mean of its columns borrows more noise from the constant column, and this geometry charges it for that.
+columns. What the coordinates already tell of the target, its part VVᵀt, is taken off it: nothing where the
+matrix is that of the encoded columns, and in an adaptive release the fit of the first matrix, so that the
+solution is a correction to it and shrinking that to zero returns the first fit. An intercept is not shrunk
+but eliminated: with u the constant function, the functions f with fᵀG̃u = 0 have noisy mean zero, and an
+orthonormal basis of these is again isotropic. A function with a large mean of its columns borrows more noise
+from the constant column, and this geometry charges it for that.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ class Problem:
     basis: Matrix
     """Columns: the functions that the entries of θ multiply."""
     free: Vector
-    """The part of the solution that was eliminated: the intercept's."""
+    """The part of the solution that is not fitted: the intercept's, and what the coordinates tell already."""
     centred: bool
 
     def function(self, theta: Vector) -> Vector:
@@ -54,16 +57,17 @@ def isotropic(moments: Moments, design: Design, policy: Policy = "subtract-mean"
     gram = _selected_gram(moments, design, policy)
     span = orthonormal(moments.project(design.vectors))
     target = moments.project(design.target_vector)
+    nothing = np.zeros(len(target))
     if not design.intercept:
-        return _problem(moments, gram, span, target, np.zeros(len(target)), centred=False)
+        return _problem(moments, gram, span, target, nothing, centred=False, pilot=True)
     constant = moments.project(design.vectors[:, 0])
     count = float(constant @ gram @ constant)
     if count <= COUNT_TO_NOISE * moments.noise.diagonal_sd * float(constant @ constant):
-        return _problem(moments, gram, span, target, np.zeros(len(target)), centred=False)
+        return _problem(moments, gram, span, target, nothing, centred=False, pilot=True)
     direction = span.T @ (gram @ constant)
     mean = float(target @ gram @ constant) / count
     basis = span @ complement_of(direction)
-    return _problem(moments, gram, basis, target - mean * constant, mean * constant, centred=True)
+    return _problem(moments, gram, basis, target - mean * constant, mean * constant, centred=True, pilot=True)
 
 
 def by_column(moments: Moments, design: Design, policy: Policy) -> Problem:
@@ -92,7 +96,10 @@ def too_noisy() -> AnalysisError:
 
 
 def orthonormal(vectors: Matrix) -> Matrix:
-    """An orthonormal basis of the span of the columns."""
+    """An orthonormal basis of the span of the columns: the noise is isotropic in it.
+
+    Proof: proofs/adaptive.md#adaptive-submodel.
+    """
     if vectors.shape[1] == 0:
         return vectors
     basis, triangle = np.linalg.qr(vectors)
@@ -127,8 +134,18 @@ def _selected_gram(moments: Moments, design: Design, policy: Policy) -> Matrix:
 
 
 def _problem(
-    moments: Moments, gram: Matrix, basis: Matrix, target: Vector, free: Vector, *, centred: bool
+    moments: Moments,
+    gram: Matrix,
+    basis: Matrix,
+    target: Vector,
+    free: Vector,
+    *,
+    centred: bool,
+    pilot: bool = False,
 ) -> Problem:
+    if pilot and moments.lift is not None:
+        known = basis @ (basis.T @ target)
+        target, free = target - known, free + known
     toward = gram @ target
     return Problem(
         gram_xx=_symmetric(basis.T @ gram @ basis),

@@ -195,7 +195,7 @@ def union(releases: Sequence[Document | Moments]) -> Moments:
     >>> round(both.rows), regress(both, "charges", ["age"]).names
     (40015, ('(intercept)', 'age'))
     """
-    every = [_with_added_noise(one) for one in _same_schema(releases)]
+    every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     public = [one.public_rows for one in every if one.public_rows is not None]
     return replace(
         every[0],
@@ -212,13 +212,13 @@ def average(releases: Sequence[Document | Moments]) -> Moments:
     """Σ w_kG̃_k with w_k ∝ 1/σ_k²: for releases of the same table only.
 
     >>> from dpgram.analysis import average
-    >>> first = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian")
-    >>> second = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian")
+    >>> first = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian", adaptive=False)
+    >>> second = dg.publish(table, schema, epsilon=1, delta=1e-6, mechanism="gaussian", adaptive=False)
     >>> both = average([first, second])
     >>> round(both.noise.diagonal_sd / average([first]).noise.diagonal_sd, 2)
     0.71
     """
-    every = [_with_added_noise(one) for one in _same_schema(releases)]
+    every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     if len({one.radius for one in every}) > 1:
         raise AnalysisError(
             "the releases were clipped to different radii, so their matrices differ in more than noise"
@@ -267,6 +267,19 @@ def _same_schema(releases: Sequence[Document | Moments]) -> list[Moments]:
             "the releases have different schemas",
             remedy="Only matrices of the same columns and bounds can be combined",
         )
+    return every
+
+
+def _same_coordinates(every: list[Moments]) -> list[Moments]:
+    """Matrices of other coordinates are not to be added; groups of one call share theirs."""
+    first = every[0].lift
+    for one in every:
+        alike = one.lift is first if one.lift is None or first is None else np.array_equal(one.lift, first)
+        if not alike:
+            raise AnalysisError(
+                "the releases were measured in different coordinates, so their matrices cannot be added",
+                remedy="Pool their coefficients with pool(), or ask for releases with adaptive=False",
+            )
     return every
 
 

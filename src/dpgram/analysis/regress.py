@@ -101,7 +101,7 @@ def regress(
     fitted = METHODS[method](moments, design, _Options(alpha=alpha, l1_ratio=l1_ratio, repair=repair))
     values = fitted.coefficients
     if values is None:
-        values = design.coefficients(design.from_encoded(fitted.function, moments))
+        values = design.coefficients(design.from_measured(fitted.function, moments))
     return Regression(
         design=design,
         moments=moments,
@@ -169,7 +169,9 @@ def _ridge(moments: Moments, design: Design, options: _Options) -> _Fitted:
     problem = by_column(moments, design, repair)
     width = len(problem.gram_xx)
     penalty = moments.noise.expected_norm(width) if options.alpha is None else options.alpha
-    penalised = problem.gram_xx + penalty * np.eye(width)
+    # A penalty from the noise follows its shape; one that was given is the same for every encoded column.
+    shape = np.eye(width) if options.alpha is not None else problem.basis.T @ problem.basis
+    penalised = problem.gram_xx + penalty * (np.eye(width) if moments.lift is None else shape)
     theta = _least_squares(penalised, problem.gram_xy)
     return _Fitted(function=problem.function(theta), penalty=penalty, repair=repair)
 
@@ -216,10 +218,10 @@ class _ToCoefficients:
 
     @classmethod
     def of(cls, moments: Moments, design: Design, problem: Problem) -> _ToCoefficients:
-        matrix = design.to_original @ design.from_encoded(problem.basis, moments)
+        matrix = design.to_original @ design.from_measured(problem.basis, moments)
         largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
         matrix = np.where(np.abs(matrix) > ROUNDING * largest, matrix, 0.0)
-        free = design.to_original @ design.from_encoded(problem.free, moments) + design.offset
+        free = design.to_original @ design.from_measured(problem.free, moments) + design.offset
         if design.intercept:
             free[1:] = 0.0  # what was eliminated is the intercept's alone
         return cls(matrix, free)

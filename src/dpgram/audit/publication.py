@@ -46,6 +46,8 @@ Published: TypeAlias = Release | Drawn | Mapping[str, Release] | Sequence[Releas
 SourceKind: TypeAlias = Literal["table", "csv", "parquet"]
 OTHERS: Final = 3
 """Rows that both tables have, of one person each."""
+PLAIN: Final[dict[str, Any]] = {"adaptive": False}
+"""Integers of two runs can be compared where both were measured in the same coordinates."""
 _NOT_PRICED: Final = frozenset({"engine", "progress", "report"})
 _CHUNK: Final = 50
 """Whole releases take a thousand times as long as a draw: smaller chunks, so that less is lost."""
@@ -63,13 +65,13 @@ class Pipeline:
     epsilon: float
     delta: float
     options: Options = field(default_factory=Options)
-    """Rows, adjacency, mechanism, engine and so on, as `publish` takes them."""
+    """Rows, adjacency, mechanism, engine and so on, as `publish` takes them; one plain matrix is audited."""
     publisher: Publisher = publish_with
 
     def terms(self) -> tuple[ReleaseTerms, ...]:
         """What `publish` would promise: one for each block."""
         asked: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _NOT_PRICED}
-        return terms_of(self.schema, epsilon=self.epsilon, delta=self.delta, **asked)
+        return terms_of(self.schema, epsilon=self.epsilon, delta=self.delta, **PLAIN | asked)
 
     @property
     def rows(self) -> Rows:
@@ -98,7 +100,7 @@ class Pipeline:
 
     def publish(self, data: object, entropy: Entropy) -> Published:
         options: dict[str, Any] = {"progress": False, "entropy": entropy, "engine": LocalEngine(threads=1)}
-        options |= self.options
+        options |= PLAIN | self.options
         found: Published = self.publisher(
             data, self.schema, epsilon=self.epsilon, delta=self.delta, **options
         )

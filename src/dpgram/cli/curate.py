@@ -29,7 +29,7 @@ from dpgram.cli.databases import Query, asked_table
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
 from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Unit, UnitRows, Weight
-from dpgram.errors import DpgramError, ReleaseError, require_publish
+from dpgram.errors import DpgramError, OptionsError, ReleaseError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.publishing import Adaptive, Check, ColumnCheck, CuratorReport
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dpgram.rows.encoder import PolicyCounts
     from dpgram.schema import Schema
 
-LEARNING: Final = "Learning what the schema leaves open"
+LEARNING: Final = "What is measured before the matrix"
 MUCH_IS_LOST: Final = 3
 """Exit code of `check` where over 5% of a column's cells, or 20% of the rows, cannot be used."""
 
@@ -53,7 +53,10 @@ Mechanism = Annotated[str, typer.Option(help="auto, or the name of a mechanism."
 Adapt = Annotated[
     bool,
     typer.Option(
-        "--adaptive", help="Learn bounds and levels that the schema leaves open.", rich_help_panel=LEARNING
+        "--adaptive/--no-adaptive",
+        help="Measure histograms and a rough matrix first, for better answers; learn what the schema leaves "
+        "open. Without: one matrix of the columns as declared, and no row is clipped.",
+        rich_help_panel=LEARNING,
     ),
 ]
 Engine = Annotated[
@@ -152,7 +155,7 @@ def check(
     strict: Strict = False,
     radius: Radius = None,
     expected: ExpectedRows = None,
-    adaptive: Adapt = False,
+    adaptive: Adapt = True,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Mechanism = "auto",
     engine: Engine = "auto",
@@ -286,7 +289,7 @@ def publish(
     strict: Strict = False,
     radius: Radius = None,
     expected: ExpectedRows = None,
-    adaptive: Adapt = False,
+    adaptive: Adapt = True,
     bounds_share: Annotated[
         float | None,
         typer.Option(help="Share of the budget for learning bounds.", rich_help_panel=LEARNING),
@@ -295,11 +298,13 @@ def publish(
         float | None,
         typer.Option(help="Share of the budget for learning levels.", rich_help_panel=LEARNING),
     ] = None,
-    radius_share: Annotated[
+    histograms_share: Annotated[
         float | None,
-        typer.Option(
-            help="Share of the budget for choosing a row radius, such as 0.03.", rich_help_panel=LEARNING
-        ),
+        typer.Option(help="Share of the budget for a histogram of every column.", rich_help_panel=LEARNING),
+    ] = None,
+    first_share: Annotated[
+        float | None,
+        typer.Option(help="Share of the budget for a first, rough matrix.", rich_help_panel=LEARNING),
     ] = None,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Mechanism = "auto",
@@ -346,6 +351,8 @@ def publish(
           --ledger insurance.ledger -o insurance.dpgram.json
       dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 --delta 0 --no-ledger \\
           -o pure.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml --epsilon 1 --delta 1e-6 --no-adaptive \\
+          --ledger insurance.ledger -o plain.dpgram.json
     """
     from dpgram.engines.find import find_engine
     from dpgram.privacy.ledger import Ledger
@@ -389,7 +396,13 @@ def publish(
             radius=radius,
             expected=expected,
         ),
-        adaptive=_adaptive(bounds_share, levels_share, radius_share, everything=adaptive),
+        adaptive=_adaptive(
+            adaptive,
+            bounds=bounds_share,
+            levels=levels_share,
+            histograms=histograms_share,
+            first=first_share,
+        ),
         mechanism=asked_mechanism(mechanism, ridge=ridge, rank=rank, degrees=degrees, psd=psd),
         adjacency=adjacency,
         note=note,
@@ -452,7 +465,7 @@ def _refuse_unclear_payment(ledger: Path | None, *, no_ledger: bool) -> None:
 
 @contextmanager
 def telling_of_a_charge(path: Path | None) -> Iterator[None]:
-    """Interrupted after the charge: say which entry was charged; the same command goes on from it."""
+    """Interrupted after a charge: say which entries were charged; the same command goes on from them."""
     from dpgram.privacy.ledger import Ledger
 
     before = 0 if path is None or not path.exists() else Ledger.open(path).entries
@@ -466,28 +479,26 @@ def telling_of_a_charge(path: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         charged = () if path is None or not path.exists() else Ledger.open(path).history()[before:]
         if charged:
+            numbers = " and ".join(str(entry.number) for entry in charged)
+            were = "entries {} of the ledger were" if len(charged) > 1 else "entry {} of the ledger was"
             say(
-                f"dpgram: entry {charged[-1].number} of the ledger was charged before the interrupt. "
+                f"dpgram: {were.format(numbers)} charged before the interrupt. "
                 "Run the same command again: it continues from there and charges nothing twice",
                 err=True,
             )
         raise
 
 
-def _adaptive(
-    bounds: float | None, levels: float | None, radius: float | None, *, everything: bool
-) -> bool | Adaptive:
-    """What is learnt: by default shares with --adaptive, else what has a share of its own."""
+def _adaptive(asked: bool, **shares: float | None) -> bool | Adaptive:
+    """The usual shares, but for those that were given."""
     from dpgram.publishing import Adaptive
 
-    if bounds is None and levels is None and radius is None:
-        return everything
-    usual = Adaptive() if everything else Adaptive(bounds=0.0, levels=0.0)
-    return Adaptive(
-        bounds=usual.bounds if bounds is None else bounds,
-        levels=usual.levels if levels is None else levels,
-        radius=usual.radius if radius is None else radius,
-    )
+    given = {name: share for name, share in shares.items() if share is not None}
+    if given and not asked:
+        raise OptionsError(
+            "shares of the budget are for an adaptive release", got="--no-adaptive", remedy="Leave one out"
+        )
+    return Adaptive(**given) if given else asked
 
 
 def _outputs(output: Path, schema: Schema, by: str | None) -> list[Path]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dpgram import _when_used
 
 if TYPE_CHECKING:
+    from dpgram.document.coordinates import Coordinates
     from dpgram.document.document import Document
     from dpgram.document.fields import (
         Block,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
+    "Coordinates",
     "Document",
     "Group",
     "Measurements",
@@ -48,6 +50,7 @@ __all__ = [
 __getattr__, __dir__ = _when_used(
     __name__,
     {
+        "dpgram.document.coordinates": "Coordinates",
         "dpgram.document.document": "Document",
         "dpgram.document.fields": (
             "Block Group Measurements MechanismUsed Policy PublishedMatrix StatedGuarantee "

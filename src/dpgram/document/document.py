@@ -23,6 +23,7 @@ from dpgram.document._checks import (
     paid_for,
     well_formed,
 )
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     About,
     AdjacencyName,
@@ -38,7 +39,7 @@ from dpgram.document.fields import (
     UnitRule,
 )
 from dpgram.document.measurements import consistent, of_first_edition
-from dpgram.document.original_units import in_original_units
+from dpgram.document.original_units import in_original_units, symmetric
 from dpgram.document.signature import Signature
 from dpgram.errors import DpgramError, ReleaseError
 from dpgram.lattice import LATTICE_BITS, cell_unit
@@ -57,6 +58,7 @@ OPTIONAL_FIELDS: Final = frozenset(
         "survey_weight",
         "learnt",
         "measurements",
+        "coordinates",
         "first_receipt",
         "about",
         "signature",
@@ -73,7 +75,8 @@ _DAMAGED: Final = "Ask the curator for the original file"
 class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One private second-moment matrix and the public facts around it.
 
-    In encoded units the matrix is cells · 2^exponent · (radius / 2^15)².
+    cells · 2^exponent · (radius / 2^15)² is the matrix M of the rows u: those of the encoded columns v or, in
+    coordinates of its own, of u = T v. Then T⁻¹ M T⁻ᵀ is the matrix in encoded units.
     """
 
     format: Literal["dpgram-release"] = FORMAT
@@ -99,7 +102,9 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     learnt: Learnt | None = None
     """Only in files of the first edition: `measured` has it in the form of today."""
     measurements: Measurements | None = None
-    """What was measured before the matrix, in order, inside the same guarantee."""
+    """What was measured beside the matrix, in order, inside the same guarantee."""
+    coordinates: Coordinates | None = None
+    """u = T v, of which the matrix was made; none: it is that of the encoded columns v."""
     first_receipt: Receipt | None = None
     """Where the charge was in two parts: that of the measurements which could have stopped it."""
     about: About | None = None
@@ -179,6 +184,17 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         matrix.flags.writeable = False
         return matrix
 
+    @property
+    def measured_matrix(self) -> Matrix:
+        """The noisy matrix where it was measured: there its noise has the stated law."""
+        return self._lattice() * cell_unit(self.radius)
+
+    def _lattice(self) -> Matrix:
+        lattice: Matrix = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent)
+        if isinstance(self.noise, NoisyInverse):
+            lattice = gram_of_inverse(lattice, self.noise.ridge, self.noise.sigma)
+        return lattice
+
     def matrix(self, units: Units = "encoded") -> Matrix:
         """The noisy matrix. Encoded: every column within ±weight. Original: the columns as declared.
 
@@ -190,10 +206,10 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         >>> round(float(release.matrix("original")[0, 0]))  # the noisy number of rows
         20024
         """
-        lattice: Matrix = np.ldexp(self.lattice_matrix.astype(np.float64), self.published.exponent)
-        if isinstance(self.noise, NoisyInverse):
-            lattice = gram_of_inverse(lattice, self.noise.ridge, self.noise.sigma)
-        encoded = lattice * cell_unit(self.radius)
+        encoded = self.measured_matrix
+        if self.coordinates is not None:
+            back = self.coordinates.inverse
+            encoded = symmetric(back @ encoded @ back.T)
         if units == "encoded":
             return encoded
         if units == "original":

@@ -6,6 +6,9 @@ from typing import Annotated, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct
 
+from dpgram.document.coordinates import Coordinates
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
+
 AdjacencyName: TypeAlias = Literal["add-remove", "replace-one"]
 MissingPolicy: TypeAlias = Literal["drop", "midpoint"]
 Text: TypeAlias = Annotated[str, Meta(max_length=4000)]
@@ -157,24 +160,29 @@ class LearntRadius(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Measured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """One measurement before the matrix: noisy counts, of which 2^30 are one row, and their noise."""
+    """One measurement beside the matrix, inside the same guarantee."""
 
-    law: Literal["discrete-gaussian", "discrete-laplace"]
-    scale: Positive
-    """Of the noise on every cell, in lattice units."""
     share: Annotated[float, Meta(gt=0, lt=1)]
     """Of the event's currency: μ² with Gaussian noise, else ε."""
 
 
+class MeasuredCounts(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """Noisy counts, of which 2^30 are one row, and their noise."""
+
+    law: Literal["discrete-gaussian", "discrete-laplace"]
+    scale: Positive
+    """Of the noise on every cell, in lattice units."""
+
+
 @final
-class MeasuredRows(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rows"):
+class MeasuredRows(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="rows"):
     """The noisy number of rows, where that is not public."""
 
     cell: Cell
 
 
 @final
-class MeasuredLevels(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="levels"):
+class MeasuredLevels(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="levels"):
     """Levels whose noisy counts reached a threshold; `delta` pays for a level of one row alone."""
 
     delta: Annotated[float, Meta(gt=0, lt=1)]
@@ -192,7 +200,7 @@ class ColumnOctaves(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 @final
-class MeasuredOctaves(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="octaves"):
+class MeasuredOctaves(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="octaves"):
     """Noisy counts of signed powers of two, from which coarse bounds follow."""
 
     columns: tuple[ColumnOctaves, ...]
@@ -207,23 +215,101 @@ class ColumnBins(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @final
-class MeasuredBins(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bins"):
+class MeasuredBins(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bins"):
     """Noisy counts of equal bins, from which bounds follow."""
 
     columns: tuple[ColumnBins, ...]
 
 
 @final
-class MeasuredLengths(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lengths"):
+class MeasuredLengths(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="lengths"):
     """Noisy counts of squared row lengths in equal bins, from which the radius was chosen."""
 
     cells: tuple[Cell, ...]
 
 
+@final
+class NumberHistogram(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="numbers", tag_field="of"
+):
+    """Noisy counts at 17 equal nodes from `low` to `high`, the bounds of a column.
+
+    A value between two nodes counts at both, in proportion to how near it is. `lost` counts the rows whose
+    value is missing, unreadable, below the bounds and above them.
+    """
+
+    column: Annotated[str, Meta(max_length=4000)]
+    low: float
+    high: float
+    counts: Annotated[tuple[Cell, ...], Meta(min_length=17, max_length=17)]
+    lost: Annotated[tuple[Cell, ...], Meta(min_length=4, max_length=4)]
+
+
+@final
+class LevelHistogram(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="levels", tag_field="of"
+):
+    """A column of levels, or of false and true; `lost` counts missing values and those of no known level."""
+
+    column: Annotated[str, Meta(max_length=4000)]
+    counts: Annotated[tuple[Cell, ...], Meta(min_length=1)]
+    lost: Annotated[tuple[Cell, ...], Meta(min_length=2, max_length=2)]
+
+
+@final
+class MeasuredHistograms(
+    MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="histograms"
+):
+    """A noisy histogram of every column that is read: what analysts see of it, and how it is scaled."""
+
+    columns: tuple[NumberHistogram | LevelHistogram, ...]
+
+
+@final
+class MeasuredMatrix(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="gram"):
+    """A first noisy matrix, of all groups together, from which the coordinates of the last one follow."""
+
+    coordinates: Coordinates
+    radius: Annotated[float, Meta(gt=1e-50, lt=1e50)]
+    noise: SymmetricGaussian | MatrixLaplace
+    cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
+    """Lower triangle by rows, in lattice units."""
+
+
+@final
+class MeasuredReach(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="reach"):
+    """Noisy counts of row lengths in the coordinates of the first matrix, before the clip at its radius R.
+
+    Quarter octaves of |u|/R from 2^−1.5 to 4, what is shorter and what is longer: how far rows reach decides
+    the last radius.
+    """
+
+    cells: Annotated[tuple[Cell, ...], Meta(min_length=16, max_length=16)]
+
+
+@final
+class MeasuredClip(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="clip"):
+    """Noisy counts of row lengths in the coordinates of the matrix, before the clip at its radius R.
+
+    48 equal bins of |u|²/R² up to 1, then 16 of 1 − R²/|u|²: what the clip left rows of, and what it took.
+    """
+
+    cells: Annotated[tuple[Cell, ...], Meta(min_length=64, max_length=64)]
+
+
 Measurements: TypeAlias = tuple[
-    MeasuredRows | MeasuredLevels | MeasuredOctaves | MeasuredBins | MeasuredLengths, ...
+    MeasuredRows
+    | MeasuredLevels
+    | MeasuredOctaves
+    | MeasuredBins
+    | MeasuredLengths
+    | MeasuredHistograms
+    | MeasuredMatrix
+    | MeasuredReach
+    | MeasuredClip,
+    ...,
 ]
-"""Everything that was measured before the matrix, in order."""
+"""Everything that was measured beside the matrix, in order."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What was measured before the matrix of a release: noisy counts, what follows from them, what they cost.
+"""What was measured beside the matrix of a release: noisy counts, what follows from them, what they cost.
 
 μ² = μ_Gram² + Σ μᵢ² (or ε, in the same way) over all measurements: proofs/bounds.md.
 """
@@ -17,18 +17,27 @@ from dpgram.document.fields import (
     ColumnBins,
     ColumnOctaves,
     Learnt,
+    LevelHistogram,
     Measured,
     MeasuredBins,
+    MeasuredClip,
+    MeasuredCounts,
+    MeasuredHistograms,
     MeasuredLengths,
     MeasuredLevels,
+    MeasuredMatrix,
     MeasuredOctaves,
+    MeasuredReach,
     MeasuredRows,
     Measurements,
+    NumberHistogram,
 )
 from dpgram.document.octaves import OCTAVES, OctaveRun
 from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.count_noise import CountNoise, price_of_counts, projected_counts
 from dpgram.schema.columns import Column
+from dpgram.schema.encodings import BooleanEncoding, LevelsEncoding, NumberEncoding
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -42,10 +51,14 @@ FIRST_EDITION_COUNT_SHARE: Final = 0.05
 """The share of what was learnt that paid for the number of rows in releases of the first edition."""
 
 
-def histogram_count(measured: Measured) -> int:
+def histogram_count(measured: MeasuredCounts) -> int:
     """How many histograms were drawn: each may change by one row."""
     match measured:
-        case MeasuredLevels(columns=columns) | MeasuredOctaves(columns=columns):
+        case (
+            MeasuredLevels(columns=columns)
+            | MeasuredOctaves(columns=columns)
+            | MeasuredHistograms(columns=columns)
+        ):
             return len(columns)
         case MeasuredBins(columns=columns):
             return sum(len(each.looks) for each in columns)
@@ -55,11 +68,24 @@ def histogram_count(measured: Measured) -> int:
 
 def measured_price(release: Document, units_changed: int) -> Fraction:
     """μ² or ε of everything but the matrix."""
-    prices = [
-        price_of_counts(each.law, each.scale, histograms=histogram_count(each), units_changed=units_changed)
-        for each in release.measured
-    ]
-    return sum(prices, Fraction(0))
+    return sum((_price(each, units_changed) for each in release.measured), Fraction(0))
+
+
+def _price(measured: Measured, units_changed: int) -> Fraction:
+    match measured:
+        case MeasuredMatrix(noise=SymmetricGaussian(sigma=sigma)):
+            return units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
+        case MeasuredMatrix(noise=MatrixLaplace(theta=theta)):
+            return units_changed * ROW_NORM_SQUARED * Fraction(theta)
+        case MeasuredCounts():
+            return price_of_counts(
+                measured.law,
+                measured.scale,
+                histograms=histogram_count(measured),
+                units_changed=units_changed,
+            )
+        case _:
+            raise TypeError(type(measured).__name__)
 
 
 def measured_delta(release: Document) -> float:
@@ -70,7 +96,17 @@ def measured_delta(release: Document) -> float:
 def known_rows(release: Document) -> float:
     """The number of rows that is public, or the noisy one that was measured; 1 at least."""
     noisy = [int(each.cell) for each in release.measured if isinstance(each, MeasuredRows)]
+    histograms = [each for each in release.measured if isinstance(each, MeasuredHistograms)]
+    if histograms and not noisy and release.public_rows is None:
+        return max(histogram_rows(histograms[0]), 1.0)
     return max(noisy[0] / ROW_NORM_SQUARED if noisy else float(release.public_rows or 0), 1.0)
+
+
+def histogram_rows(measured: MeasuredHistograms) -> float:
+    """The noisy number of rows: every row is in one cell of each histogram. Fewer cells tell it better."""
+    every = [(*each.counts, *each.lost) for each in measured.columns]
+    totals = [sum(int(cell) for cell in cells) / ROW_NORM_SQUARED for cells in every]
+    return float(np.average(totals, weights=[1.0 / len(cells) for cells in every]))
 
 
 def learnt_bounds(release: Document) -> tuple[str, ...]:
@@ -135,11 +171,19 @@ def consistent(release: Document) -> bool:
     """Whether the measurements are of known kinds in their order, and say what the schema says."""
     measured = release.measured
     order = [_ORDER.index(type(each)) for each in measured]
-    if order != sorted(set(order)) or len({each.law for each in measured}) > 1:
+    if order != sorted(set(order)):
         return False
-    if measured and _in_mu(release) != (measured[0].law == "discrete-gaussian"):
+    in_mu = {_gaussian(each) for each in measured}
+    if len(in_mu) > 1 or (in_mu and _in_mu(release) not in in_mu):
         return False
-    if (MeasuredOctaves in map(type, measured)) != (MeasuredBins in map(type, measured)):
+    if _in_coordinates(release) and release.coordinates is None:
+        return False
+    if release.coordinates is not None and release.coordinates.width != release.schema.width:
+        return False
+    kinds = {type(each) for each in measured}
+    if MeasuredOctaves in kinds and not kinds & {MeasuredBins, MeasuredHistograms}:
+        return False
+    if MeasuredBins in kinds and (MeasuredOctaves not in kinds or MeasuredHistograms in kinds):
         return False
     return all(_agrees(each, release) for each in measured)
 
@@ -152,7 +196,28 @@ def _in_mu(release: Document) -> bool:
     return kind is not None and kind.gaussian
 
 
-_ORDER: Final = (MeasuredRows, MeasuredLevels, MeasuredOctaves, MeasuredBins, MeasuredLengths)
+def _gaussian(measured: Measured) -> bool:
+    if isinstance(measured, MeasuredMatrix):
+        return isinstance(measured.noise, SymmetricGaussian)
+    return isinstance(measured, MeasuredCounts) and measured.law == "discrete-gaussian"
+
+
+def _in_coordinates(release: Document) -> bool:
+    """Whether something was measured that only makes sense for a matrix in coordinates of its own."""
+    return any(isinstance(each, MeasuredMatrix | MeasuredReach | MeasuredClip) for each in release.measured)
+
+
+_ORDER: Final = (
+    MeasuredRows,
+    MeasuredLevels,
+    MeasuredOctaves,
+    MeasuredBins,
+    MeasuredLengths,
+    MeasuredHistograms,
+    MeasuredMatrix,
+    MeasuredReach,
+    MeasuredClip,
+)
 
 
 def _agrees(measured: Measured, release: Document) -> bool:
@@ -167,6 +232,13 @@ def _agrees(measured: Measured, release: Document) -> bool:
             return all(map(_bounds_agree, octaves.columns, measured.columns, [release] * len(names)))
         case MeasuredLengths(cells=cells):
             return len(cells) == LENGTH_BINS
+        case MeasuredHistograms(columns=columns):
+            names = [each.column for each in columns]
+            return len(set(names)) == len(names) and all(_histogram_agrees(each, release) for each in columns)
+        case MeasuredMatrix(cells=cells, coordinates=coordinates, noise=noise):
+            width = release.schema.width
+            sized = len(cells) == width * (width + 1) // 2 and coordinates.width == width
+            return sized and getattr(noise, "width", width) == width
         case _:
             return True
 
@@ -191,6 +263,29 @@ def _levels_agree(levels: LearntLevels, release: Document) -> bool:
     if column is None:
         return release.block is not None
     return column.may_have_learnt_levels(levels.levels)
+
+
+def _histogram_agrees(histogram: NumberHistogram | LevelHistogram, release: Document) -> bool:
+    column = _declared(histogram.column, release)
+    if column is None:
+        return release.block is not None
+    if isinstance(histogram, LevelHistogram):
+        return len(histogram.counts) == level_count(column)
+    return (histogram.low, histogram.high) == number_bounds(column)
+
+
+def number_bounds(column: Column) -> tuple[float, float] | None:
+    """Between which numbers the histogram of this column begins; nothing where it has levels."""
+    encoding = column.encoding
+    return (encoding.low, encoding.high) if isinstance(encoding, NumberEncoding) else None
+
+
+def level_count(column: Column) -> int:
+    """How many levels its histogram has; false and true are two."""
+    encoding = column.encoding
+    if isinstance(encoding, LevelsEncoding):
+        return len(encoding.levels)
+    return 2 if isinstance(encoding, BooleanEncoding) else 0
 
 
 def _declared(name: str, release: Document) -> Column | None:

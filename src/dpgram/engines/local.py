@@ -6,9 +6,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from numbers import Integral
-from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 import numpy as np
@@ -17,9 +16,10 @@ import numpy.typing as npt
 from dpgram.engines.passes import BATCH_CHUNKS, Pass, Sums, gram_pass, merge, sums_or_raise
 from dpgram.engines.threads import Progress, Run
 from dpgram.errors import DpgramError
-from dpgram.rows.encoder import EncodedChunk, Encoder, Missing
+from dpgram.rows.encoder import CHUNK_ROWS, EncodedChunk, Encoder, Missing
 from dpgram.schema import Schema
-from dpgram.sums.exact_gram import ExactGram, GramSum
+from dpgram.sums.exact_gram import ExactGram
+from dpgram.sums.histograms import HistogramsStatistic
 
 if TYPE_CHECKING:
     from dpgram.engines._spill import Spill
@@ -60,15 +60,16 @@ def add_up(data: object, work: Pass, *, threads: int | None = None, progress: Pr
     workers = _workers(threads)
     if work.by_unit:
         return sums_or_raise(_by_unit(work.open(data), work, workers, progress), work)
-    if (encoder := work.plain_encoder) is None:
-        source = work.open(data)
-        run: Run[Sums] = Run(feeds=source.feeds(workers), start=lambda: _Adding(work), total=source.rows)
-        return sums_or_raise(merge(run.finish(progress)), work)
-    if _is_plain_array(data, encoder.schema):
-        plain = _over_array(np.asarray(data), encoder, workers)
+    array = work.rules.plain and _is_plain_array(data, work.rules.schema)
+    (first, *others) = work.statistics
+    if work.plain_encoder is not None:
+        run = _over_array(np.asarray(data), work, workers) if array else _over_source(work, data, workers)
+    elif array and isinstance(first, HistogramsStatistic) and not others and not work.strict:
+        run = _counted_array(np.asarray(data), first, work, workers)
     else:
-        plain = _over_source(work.open(data), encoder, workers)
-    return sums_or_raise((reduce(or_, plain.finish(progress)),), work)
+        source = work.open(data)
+        run = Run(feeds=source.feeds(workers), start=lambda: _Adding(work), total=source.rows)
+    return sums_or_raise(merge(run.finish(progress)), work)
 
 
 @final
@@ -143,27 +144,37 @@ def _is_plain_array(data: object, schema: Schema) -> bool:
     )
 
 
-def _over_array(rows: npt.NDArray[np.float64], encoder: Encoder, workers: int) -> Run[ExactGram]:
-    pieces = _Pieces(rows, encoder.chunk_rows * BATCH_CHUNKS)
+def _over_array(rows: npt.NDArray[np.float64], work: Pass, workers: int) -> Run[Sums]:
+    encoder = work.plain_encoder
+    pieces = _Pieces(rows, (CHUNK_ROWS if encoder is None else encoder.chunk_rows) * BATCH_CHUNKS)
     return Run(
         feeds=[pieces] * workers,
         start=partial(
             _Summing,
-            encoder,
+            work,
             lambda encoder, first_row, piece: encoder.encode_array(piece, first_row=first_row),
         ),
         total=len(rows),
     )
 
 
-def _over_source(source: Source, encoder: Encoder, workers: int) -> Run[ExactGram]:
+def _over_source(work: Pass, data: object, workers: int) -> Run[Sums]:
+    source = work.open(data)
     return Run(
         feeds=source.feeds(workers),
         start=partial(
-            _Summing, encoder, lambda encoder, first_row, piece: encoder.encode(piece, first_row=first_row)
+            _Summing, work, lambda encoder, first_row, piece: encoder.encode(piece, first_row=first_row)
         ),
         total=source.rows,
     )
+
+
+def _counted_array(
+    rows: npt.NDArray[np.float64], statistic: HistogramsStatistic, work: Pass, workers: int
+) -> Run[Sums]:
+    """Histograms straight from the caller's memory."""
+    pieces = _Pieces(rows, CHUNK_ROWS * BATCH_CHUNKS)
+    return Run(feeds=[pieces] * workers, start=partial(_Counting, statistic, work), total=len(rows))
 
 
 @final
@@ -202,21 +213,39 @@ class _Numbers:
 
 @final
 class _Summing:
-    """Encodes pieces and adds them up."""
+    """Encodes pieces and adds them up: every row counts alike, in one matrix."""
 
     def __init__(
-        self, encoder: Encoder, encode: Callable[[BatchEncoder, int, Any], Iterator[EncodedChunk]]
+        self, work: Pass, encode: Callable[[BatchEncoder, int, Any], Iterator[EncodedChunk]]
     ) -> None:
-        self._encode, self._encoder = encode, encoder.batch_encoder()
-        self._total = GramSum(encoder.schema.width)
+        encoder = work.plain_encoder
+        if encoder is None:
+            raise TypeError("rows that count differently are added up in another way")
+        self._encode, self._encoder, self._total = encode, encoder.batch_encoder(), work.plain_sums()
 
     def add(self, first_row: int, piece: Any) -> int:
         for chunk in self._encode(self._encoder, first_row, piece):
             self._total.add(chunk)
         return len(piece)
 
-    def result(self) -> ExactGram:
+    def result(self) -> Sums:
         return self._total.result()
+
+
+@final
+class _Counting:
+    """Counts the rows of an array in histograms."""
+
+    def __init__(self, statistic: HistogramsStatistic, work: Pass) -> None:
+        self._accumulator = statistic.accumulator(work.rules)
+
+    def add(self, first_row: int, piece: Any) -> int:
+        del first_row
+        self._accumulator.add_array(piece)
+        return len(piece)
+
+    def result(self) -> Sums:
+        return self._accumulator.result()
 
 
 @final

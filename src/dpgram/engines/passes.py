@@ -15,12 +15,17 @@ from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final
 
+import numpy as np
+
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.errors import DataError, DpgramError, DpgramWarning, MissingExtra, SchemaError, SourceError
-from dpgram.rows.encoder import CHUNK_ROWS, Encoder
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.rows.encoder import CHUNK_ROWS, EncodedChunk, Encoder, PolicyCounts
 from dpgram.rows.rules import RowRules
 from dpgram.sums.base import Accumulator, Statistic, Sum
-from dpgram.sums.exact_gram import ExactGram, GramSum
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.counts import ExactCounts
+from dpgram.sums.exact_gram import GramSum
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
@@ -100,10 +105,22 @@ class Pass:
 
     @property
     def plain_encoder(self) -> Encoder | None:
-        """The encoder of a single matrix in which every row counts alike: there is a shorter way for it."""
+        """The encoder of a single matrix in which every row counts alike: there is a shorter way for it.
+
+        Lengths of the same rows may be counted beside it.
+        """
         (first, *others) = self.statistics
-        short = isinstance(first, GramStatistic) and not others and self.rules.plain
-        return first.encoder if short and isinstance(first, GramStatistic) else None
+        if not isinstance(first, GramStatistic) or not self.rules.plain:
+            return None
+        beside = [one for one in others if isinstance(one, ClipStatistic) and one.encoder == first.encoder]
+        return first.encoder if len(beside) == len(others) else None
+
+    def plain_sums(self) -> PlainSums:
+        """Adds up what `plain_encoder` encodes; for one thread."""
+        (first, *others) = self.statistics
+        if not isinstance(first, GramStatistic):
+            raise TypeError(type(first).__name__)
+        return PlainSums(first.encoder, tuple(one for one in others if isinstance(one, ClipStatistic)))
 
     @property
     def by_unit(self) -> bool:
@@ -175,7 +192,11 @@ class Pass:
         """The sums of one part of the table, where rows count one by one."""
         try:
             if (encoder := self.plain_encoder) is not None:
-                return (gram_of(encoder, batches),)
+                own, plain = encoder.batch_encoder(), self.plain_sums()
+                for first_row, batch in batches:
+                    for chunk in own.encode(batch, first_row=first_row):
+                        plain.add(chunk)
+                return plain.result()
             reader, adder = self.reader(), self.adder()
             for first_row, batch in batches:
                 adder.add(reader.read(batch, first_row=first_row))
@@ -238,6 +259,28 @@ class Pass:
 
 
 @final
+class PlainSums:
+    """A single matrix of rows that count alike, and the lengths of the same rows, each encoded once."""
+
+    def __init__(self, encoder: Encoder, lengths: tuple[ClipStatistic, ...] = ()) -> None:
+        self._gram, self._lengths = GramSum(encoder.schema.width), lengths
+        self._cells = [np.zeros(one.shape, np.int64) for one in lengths]
+        self._counts = PolicyCounts()
+
+    def add(self, chunk: EncodedChunk) -> None:
+        self._gram.add(chunk)
+        if self._lengths:
+            read = chunk.counts.rows_read
+            self._counts += PolicyCounts(rows_read=read, rows_used=read)
+        for one, cells in zip(self._lengths, self._cells, strict=True):
+            cells[0] += np.bincount(one.bins(chunk), minlength=cells.shape[1]) * ROW_NORM_SQUARED
+
+    def result(self) -> Sums:
+        counted = [ExactCounts(cells.copy(), self._counts) for cells in self._cells]
+        return (self._gram.result(), *counted)
+
+
+@final
 class Adder:
     """Rows → sums. Where there are units, each `add` must bring all rows of every unit in it."""
 
@@ -277,15 +320,6 @@ def gram_pass(
         weight=weight,
     )
     return Pass(rules=rules, statistics=tuple(map(GramStatistic, blocks or (whole,))))
-
-
-def gram_of(encoder: Encoder, batches: Iterable[Numbered]) -> ExactGram:
-    """The Gram matrix of one part of a table: batches, each with the number of its first row."""
-    own, total = encoder.batch_encoder(), GramSum(encoder.schema.width)
-    for first_row, batch in batches:
-        for chunk in own.encode(batch, first_row=first_row):
-            total.add(chunk)
-    return total.result()
 
 
 def numbered(batches: Iterable[Any], first_row: int = 0) -> Iterator[Numbered]:

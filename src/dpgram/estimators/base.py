@@ -170,7 +170,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
     mechanism: MechanismLike = "auto"
     radius: float | None = None
     missing: MissingPolicy = "drop"
-    bounds_share: float | None = None
+    adaptive: bool | Adaptive = True
 
     @final
     def _checked_schema(self) -> Schema:
@@ -198,22 +198,11 @@ class PublishingEstimator(PrivateEstimator, ABC):
             remedy="Take them from a codebook or common sense: bounds looked up in the data leak it",
         )
 
-    @property
-    def _adaptive(self) -> bool | Adaptive:
-        return False if self.bounds_share is None else Adaptive(bounds=self.bounds_share, levels=0.0)
-
     @final
     def _published(
         self, table: Table, *, mechanism: MechanismLike | None = None, radius: float | None = None
     ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
-        if table.schema.unbounded and self.bounds_share is None:
-            raise SchemaError(
-                "learning bounds must be paid for",
-                got="bounds_share=None",
-                limit="a share of the budget between 0 and 1",
-                remedy="Give bounds_share=0.1, say, or public bounds",
-            )
         (release,) = publish_with(
             table.data,
             table.schema,
@@ -222,7 +211,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
             delta=self.delta,
             ledger=self.ledger,
             rows=Rows(radius=self.radius if radius is None else radius, missing=self.missing),
-            adaptive=self._adaptive,
+            adaptive=self.adaptive,
             mechanism=self.mechanism if mechanism is None else mechanism,
             adjacency=self.adjacency,
             progress=False,

@@ -152,8 +152,8 @@ class PrivateLinearRegression(ReleaseRegressor):
     each feature; or give a `schema` that names `target` among its columns. `method` is "auto" (shrunk by what
     the noise demands; the one to use for prediction) or "ols". Values outside the bounds are clamped; rows
     with a missing value are dropped (`missing="midpoint"`: put in the middle). Without an intercept the fit
-    passes through the middle of the bounds. `bounds="learn"`, `target_bounds="learn"` or columns the schema
-    leaves open are learnt privately out of the share `bounds_share` of the budget. `entropy` is for
+    passes through the middle of the bounds. `adaptive` is that of `publish`: with it, `bounds="learn"`,
+    `target_bounds="learn"` or columns the schema leaves open are learnt privately as well. `entropy` is for
     experiments only: noise is fresh at each fit.
     """
 

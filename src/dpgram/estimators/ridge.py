@@ -39,10 +39,11 @@ JOINT: Final = "joint-gaussian"
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRidge(RegressionEstimator):
-    """(ε, δ)-private ridge regression of one target, by a release that serves this target alone.
+    """(ε, δ)-private ridge regression of one target.
 
     `alpha=None` shrinks each direction by what the noise demands; a number is scikit-learn's penalty with
-    every column scaled to [-1, 1]. `mechanism` is "joint-gaussian", any mechanism of `publish`, or "auto":
+    every column scaled to [-1, 1]. `mechanism` is "joint-gaussian", a release that serves this target alone,
+    any mechanism of `publish`, or "auto": an adaptive release or, with `adaptive=False` or a `radius`,
     "matrix-laplace" where it is forecast to have less noise (small tables; then the guarantee is pure) or
     where delta is 0, else "joint-gaussian". With a ledger in μ² or ρ "auto" takes the Gaussian, which is
     cheaper there. `radius` is a public bound on the length of the scaled features, the constant included.
@@ -65,8 +66,8 @@ class PrivateRidge(RegressionEstimator):
         table = self._table(X, y)
         self._count_fit()
         self.sums_, self.release_ = None, None
-        if table.schema.unbounded:
-            return self._take(self._from_learnt(table), table)
+        if table.schema.unbounded or self._adapts:
+            return self._take(self._from_any_target(table), table)
         row_bounds = TargetBounds.of(table.schema, str(table.target), self.radius)
         asked = Guarantee.checked(self.epsilon, self.delta)
         chosen = self._chosen(asked, row_bounds)
@@ -74,6 +75,11 @@ class PrivateRidge(RegressionEstimator):
             self.mechanism_ = JOINT
             return self._take(self._from_joint(table, row_bounds, asked), table)
         return self._take(self._from_release(table, row_bounds, chosen), table)
+
+    @property
+    def _adapts(self) -> bool:
+        """Whether a release for any target, measured in better coordinates, is left to be chosen."""
+        return self.adaptive is not False and self.radius is None and self.mechanism in (Auto.name, Auto())
 
     def _chosen(self, asked: Guarantee, row_bounds: TargetBounds) -> MechanismLike:
         """By public facts alone."""
@@ -157,8 +163,8 @@ class PrivateRidge(RegressionEstimator):
         self.mechanism_ = self.release_.mechanism.name
         return self._regressed(self.release_, target)
 
-    def _from_learnt(self, table: Table) -> Regression:
-        """Bounds learnt on the way: the bounds of a row are not known beforehand, so no joint release."""
+    def _from_any_target(self, table: Table) -> Regression:
+        """An adaptive release. The bounds of its rows are not known beforehand, so it cannot be joint."""
         if self.mechanism == JOINT:
             raise MechanismError(
                 "the joint release needs bounds that are known beforehand",
@@ -224,6 +230,6 @@ def _noise_aware_regression(moments: Moments, target: str, sums: NoisySums, *, i
         penalty=0.0,
         repair="subtract-mean",
         effective_parameters=fit.effective_parameters + float(problem.centred),
-        values=design.coefficients(design.from_encoded(function, moments)),
+        values=design.coefficients(design.from_measured(function, moments)),
         function=function,
     )

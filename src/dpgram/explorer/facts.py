@@ -44,6 +44,8 @@ def page_facts(release: Document) -> dict[str, object]:
         "declared": _declared(moments),
         "cell_unit": cell_unit(release.radius),
         "gram": moments.gram[np.tril_indices(len(moments.gram))].tolist() if inverse else None,
+        "lift": None if moments.lift is None else moments.lift.ravel().tolist(),
+        "sampling_factor": moments.sampling_factor,
         "complete_groups": moments.complete_groups,
         "public_rows": moments.public_rows,
         "noise": _noise(moments.noise, release.schema.width),

@@ -113,7 +113,9 @@
       refusal = refusal ?? NO_DEGREES;
       degrees = null;
     }
-    const covariance = solution.covariance(degrees === null ? 0 : Math.max(solution.residualSum, 0) / degrees);
+    const covariance = solution.covariance(
+      degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees,
+    );
     const quantile = upperQuantile(0.5 * (1 - level), degrees);
     const usual = upperQuantile(0.025, degrees);
     const toward = times(functionals, covariance);

@@ -1,4 +1,4 @@
-// What the page knows: G̃ = G + N in encoded units, the size of N, and the linear facts every table obeys.
+// What the page knows: G̃ = G + N where it was measured, the size of N, and the linear facts every table obeys.
 // The same steps as analysis/moments.py; constants and the law of the noise come with the page's data.
 (function (dpgram) {
   "use strict";
@@ -14,7 +14,8 @@
 
   function momentsOf(facts) {
     const gram = publishedGram(facts);
-    const nullSpace = knownNullSpace(facts);
+    const lift = liftOf(facts);
+    const nullSpace = knownNullSpace(facts, lift);
     const moments = {
       facts,
       columns: facts.columns,
@@ -24,7 +25,10 @@
       width: facts.columns.length,
       hasConstant: facts.constant,
       nullSpace,
-      project: (vector) => projected(vector, nullSpace),
+      lifted: facts.lift !== null,
+      samplingFactor: facts.sampling_factor,
+      // A function of the encoded row, as a function where the matrix was measured.
+      project: (vector) => projected(lift(vector), nullSpace),
     };
     moments.gram = consistentGram(gram, nullSpace, facts.noise.mean_diagonal);
     moments.constantVector = constantVector(facts);
@@ -50,6 +54,14 @@
     return result;
   }
 
+  // Lᵀ: an adaptive release measures u = T v, and f·v is (Lᵀf)·u with L = T⁻¹.
+  function liftOf(facts) {
+    if (facts.lift === null) return (vector) => vector;
+    const width = facts.columns.length;
+    const lift = { rows: width, columns: width, cells: Float64Array.from(facts.lift) };
+    return (vector) => apply(lift, vector);
+  }
+
   function noiseOf(law) {
     const diagonal = law.diagonal_sd ** 2;
     const off = law.offdiagonal_sd ** 2;
@@ -72,7 +84,7 @@
   }
 
   // Orthonormal u with G·u = 0 in every table: the levels of a group add up to the constant.
-  function knownNullSpace(facts) {
+  function knownNullSpace(facts, lift) {
     const width = facts.columns.length;
     const groups = facts.complete_groups ? facts.declared.filter((column) => column.group) : [];
     let ones = groups.map((group) => {
@@ -83,7 +95,7 @@
     });
     // Without a constant two groups agree with each other.
     if (!facts.constant && ones.length) ones = ones.slice(1).map((vector) => addScaled(vector, -1, ones[0]));
-    return orthonormal(fromRows(ones, width)).basis;
+    return orthonormal(fromRows(ones.map(lift), width)).basis;
   }
 
   function projected(vector, nullSpace) {
@@ -132,7 +144,8 @@
   function rowsOf(moments) {
     const constant = moments.constantVector;
     if (constant === null) return moments.facts.public_rows;
-    return dot(constant, apply(moments.gram, constant));
+    const held = moments.project(constant);
+    return dot(held, apply(moments.gram, held));
   }
 
   dpgram.moments = { momentsOf, Refusal, TOO_NOISY };

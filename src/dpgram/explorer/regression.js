@@ -4,7 +4,7 @@
   "use strict";
 
   const {
-    fromRows, dot, norm, addScaled, times, apply, combine, transpose, form, eigen, spectral, orthonormal,
+    fromRows, dot, norm, addScaled, times, timesTransposed, apply, combine, transpose, form, eigen, spectral, orthonormal,
     reflection, tail, leastSquares,
   } = dpgram.algebra;
   const { Refusal, TOO_NOISY } = dpgram.moments;
@@ -42,6 +42,12 @@
   function ridge(moments, design, alpha) {
     const problem = design.once("by column", () => byColumn(moments, design));
     const penalty = alpha === null ? moments.noise.expectedNorm(problem.xx.rows) : alpha;
+    if (alpha === null && moments.lifted) {
+      // A penalty from the noise follows its shape.
+      const shape = timesTransposed(problem.basis, problem.basis);
+      const penalised = { ...problem.xx, cells: problem.xx.cells.map((x, i) => x + penalty * shape.cells[i]) };
+      return { function: problem.solution(leastSquares(eigen(penalised), problem.xy)), penalty };
+    }
     return { function: problem.solution(leastSquares(problem.spectrum(), problem.xy, penalty)), penalty };
   }
 
@@ -72,9 +78,13 @@
   function isotropic(moments, design) {
     const { gram, noise, constants } = moments;
     const { basis, block, targetFunction: target } = design;
-    const whole = () => problemOf(block, apply(basis, apply(gram, target)), target, gram, {
-      centred: false, solution: (theta) => combine(basis, theta),
-    });
+    const whole = () => {
+      const known = moments.lifted ? combine(basis, apply(basis, target)) : new Float64Array(target.length);
+      const left = addScaled(Float64Array.from(target), -1, known);
+      return problemOf(block, apply(basis, apply(gram, left)), left, gram, {
+        centred: false, solution: (theta) => addScaled(combine(basis, theta), 1, known),
+      });
+    };
     if (!design.intercept) return whole();
     const constant = moments.project(design.vectors[0]);
     const toward = apply(gram, constant);
@@ -84,10 +94,20 @@
     const centred = addScaled(Float64Array.from(target), -mean, constant);
     // The functions with noisy mean zero are those orthogonal to B G u.
     const turn = reflection(apply(basis, toward));
+    const free = new Float64Array(target.length);
+    addScaled(free, mean, constant);
+    if (moments.lifted) {
+      // What the coordinates already tell of the target is not fitted again: see analysis/normal_equations.py.
+      const known = turn.vector(apply(basis, centred));
+      known[0] = 0;
+      const told = combine(basis, turn.vector(known));
+      addScaled(centred, -1, told);
+      addScaled(free, 1, told);
+    }
     const xy = turn.vector(apply(basis, apply(gram, centred))).subarray(1);
     return problemOf(tail(turn.form(block)), xy, centred, gram, {
       centred: true,
-      solution: (theta) => addScaled(combine(basis, turn.vector([0, ...theta])), mean, constant),
+      solution: (theta) => addScaled(combine(basis, turn.vector([0, ...theta])), 1, free),
     });
   }
 
@@ -113,15 +133,16 @@
     const basis = fromRows(axes, gram.rows);
     return problemOf(form(basis, gram), apply(basis, apply(gram, target)), target, gram, {
       centred,
+      basis,
       solution: (theta) => addScaled(combine(basis, theta), mean, constant),
     });
   }
 
   // `solution` turns θ into a function of the row; the eigenvalues of A are computed when first needed.
-  function problemOf(xx, xy, target, gram, { centred, solution }) {
+  function problemOf(xx, xy, target, gram, { centred, basis = null, solution }) {
     let spectrum = null;
     return {
-      xx, xy, centred, solution,
+      xx, xy, centred, basis, solution,
       yy: dot(target, apply(gram, target)),
       targetNorm: norm(target),
       spectrum: () => (spectrum ??= eigen(xx)),

@@ -235,8 +235,8 @@ class Job:
         ... )
         >>> job.run().state, job.run().state
         ('published', 'finished')
-        >>> len(ledger.history())
-        1
+        >>> len(ledger.history())  # an adaptive release is charged in two parts
+        2
         """
         require_publish()
         say = announce or _silent

@@ -107,6 +107,8 @@ class Mechanism(ABC):
     """Whether it may serve several groups at the price of one where a unit has rows in several of them."""
     in_blocks: ClassVar[bool] = False
     """Whether blocks of columns can share a budget under it; `publishing.terms` has the split for each."""
+    adaptive: ClassVar[bool] = False
+    """Whether a rough matrix may be measured first with a part of its budget; the others keep to one."""
     public_radius: ClassVar[bool] = False
     """Whether a parameter is measured against the row radius, which then cannot be learnt."""
     rows_at_most: ClassVar[int | None] = None

@@ -24,7 +24,7 @@ from dpgram.mechanisms.base import (
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.count_noise import scale_of_counts
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
-from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
+from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_gaussian_sigma
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
@@ -45,6 +45,7 @@ class Gaussian(Mechanism):
     gaussian: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
+    adaptive: ClassVar[bool] = True
     quick: ClassVar[bool] = True
 
     def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedGaussian:
@@ -58,9 +59,9 @@ class Gaussian(Mechanism):
     def of_mu_squared(self, mu_squared: float, facts: PublicFacts) -> CalibratedGaussian:
         """One row moves the matrix by no more than it moves one histogram."""
         units_changed = facts.adjacency.units_changed
-        return CalibratedGaussian(
-            sigma=scale_of_counts("discrete-gaussian", mu_squared, histograms=1, units_changed=units_changed)
-        )
+        scale = scale_of_counts("discrete-gaussian", mu_squared, histograms=1, units_changed=units_changed)
+        # Less, off the diagonal too, is not covered by the proof of its privacy.
+        return CalibratedGaussian(sigma=max(scale, math.sqrt(2.0) * DISCRETE_SIGMA_AT_LEAST))
 
     @classmethod
     def keeps_promise(cls, stated: StatedNoise) -> bool:

@@ -43,6 +43,7 @@ class MatrixLaplace(Mechanism):
     pure: ClassVar[bool] = True
     joint_groups: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
+    adaptive: ClassVar[bool] = True
     quick: ClassVar[bool] = True
 
     def calibrated(self, guarantee: Guarantee, facts: PublicFacts) -> CalibratedMatrixLaplace:

@@ -81,7 +81,7 @@ def _legend(plan: Plan) -> str:
 
 def _advice(plan: Plan) -> str:
     best = plan.recommended
-    lines = [_recommendation(plan, best)]
+    lines = [_recommendation(plan, best), *_adaptive(plan)]
     if best is not None and best.without_interval:
         names = ", ".join(best.without_interval[:5])
         more = len(best.without_interval) - 5
@@ -92,6 +92,26 @@ def _advice(plan: Plan) -> str:
     if plan.advice is not None:
         lines.append(_least_epsilon(plan.advice))
     return "\n".join(textwrap.fill(line, WIDTH) for line in lines)
+
+
+def _adaptive(plan: Plan) -> list[str]:
+    """The default first: what is measured before the matrix, and what that should gain."""
+    found = plan.adaptive
+    if found is None:
+        return []
+    if not found.told:
+        told = f"n·μ/d^1.5 is {found.signal:.2g}, below 1"
+        return [f"An adaptive release, the default, would measure the columns as declared: {told}."]
+    text = (
+        f"An adaptive release, the default: standard errors about {found.se_ratio:.3g} times those of least "
+        "squares, whatever the spread and correlation."
+    )
+    plain = plan.recommended
+    if plain is None:
+        return [f"{text} One plain matrix, as in the table, would not do."]
+    if plain.se_ratio < 0.97 * found.se_ratio:
+        return [f"{text} One plain matrix (adaptive=False) should do better here, if the assumption holds."]
+    return [f"{text} One plain matrix: {plain.se_ratio:.3g} times, if the assumption holds."]
 
 
 def _recommendation(plan: Plan, best: Forecast | None) -> str:

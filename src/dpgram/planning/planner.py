@@ -23,11 +23,13 @@ from dpgram.planning._payer import Payer
 from dpgram.planning._regression import AssumedRegression
 from dpgram.planning._text import header, plan_text, table_rows
 from dpgram.planning.forecast import Forecast, Setting, forecast, tick_count
+from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive
 from dpgram.publishing.request import LedgerLike, check_request, check_rows, open_ledger
-from dpgram.publishing.split import Adaptive
+from dpgram.publishing.split import Adaptive, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import Rows
 from dpgram.schema import KINDS, Schema
@@ -72,6 +74,8 @@ class Plan:
     features: int
     assumption: str
     bounds_share: float
+    adaptive: ExpectedAdaptive | None
+    """What the adaptive release should give; nothing where one plain matrix was asked about."""
     bounds_unknown: tuple[str, ...]
     """Numeric columns without bounds: these will have to be learnt."""
     forecasts: tuple[Forecast, ...]
@@ -117,8 +121,8 @@ class Plan:
         >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
         >>> print(forecast.table())
         mechanism       noise  SE ×  worst  rows    2ε  ½ col.  bounds  verdict
-        matrix-laplace   2.45  1.14   1.23  1869  1.04    1.05    1.21     good
-        gaussian         4.22  1.37   1.58  5568  1.12     1.2    1.44   usable
+        matrix-laplace   2.45  1.14   1.23  1869  1.04    1.05    1.17     good
+        gaussian         4.22  1.37   1.58  5568  1.12     1.2     1.4   usable
         """
         rows = table_rows(self)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -161,6 +165,7 @@ class Plan:
             "target": self.target,
             "assumption": self.assumption,
             "bounds_share": self.bounds_share,
+            "adaptive": None if self.adaptive is None else asdict(self.adaptive),
             "bounds_unknown": list(self.bounds_unknown),
             "works": self.works,
             "recommended": None if self.recommended is None else self.recommended.mechanism,
@@ -305,6 +310,7 @@ def plan(
         features=len(regression.names),
         assumption=str(assume) if isinstance(assume, Assumption) else "second moments of a similar table",
         bounds_share=bounds_share,
+        adaptive=_adaptive_forecast(bounded, asked, adaptive, rows, adjacency_named(adjacency)),
         bounds_unknown=unknown,
         forecasts=tuple(found),
         left_out=left_out,
@@ -472,6 +478,15 @@ def _whole(what: str, value: object) -> int:
             remedy="Give a public guess, as Rows(expected=10_000)",
         )
     return int(value)
+
+
+def _adaptive_forecast(
+    schema: Schema, asked: Guarantee, adaptive: bool | Adaptive, rows: Rows, adjacency: Adjacency
+) -> ExpectedAdaptive | None:
+    split = budget_split(schema, adaptive)
+    if not split.histograms or rows.radius is not None or rows.expected is None:
+        return None
+    return expected_adaptive(schema, asked, split, rows=float(rows.expected), adjacency=adjacency)
 
 
 def _bounds_share(adaptive: bool | Adaptive) -> float:

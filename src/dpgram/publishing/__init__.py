@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dpgram.publishing.causes import Cause
     from dpgram.publishing.column_checks import ColumnCheck
     from dpgram.publishing.dry_run import Check, check
+    from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive
     from dpgram.publishing.publisher import (
         CuratorReport,
         interrupted,
@@ -30,10 +31,12 @@ __all__ = [
     "Check",
     "ColumnCheck",
     "CuratorReport",
+    "ExpectedAdaptive",
     "LedgerLike",
     "Options",
     "ReleaseTerms",
     "check",
+    "expected_adaptive",
     "interrupted",
     "publish",
     "publish_each",
@@ -50,6 +53,7 @@ _fetch, __dir__ = _when_used(
         "dpgram.publishing.causes": "Cause",
         "dpgram.publishing.column_checks": "ColumnCheck",
         "dpgram.publishing.dry_run": "Check check",
+        "dpgram.publishing.expected": "ExpectedAdaptive expected_adaptive",
         "dpgram.publishing.publisher": "CuratorReport interrupted publish publish_each publish_with "
         "published",
         "dpgram.publishing.request": "LedgerLike Options requested",
@@ -61,6 +65,7 @@ _fetch, __dir__ = _when_used(
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__ and name != "Adaptive":  # which is also what a plan takes, and that reads no data
+    # What a plan takes and gives, which reads no data.
+    if name in __all__ and name not in ("Adaptive", "ExpectedAdaptive", "expected_adaptive"):
         require_publish()
     return _fetch(name)

@@ -39,7 +39,7 @@ _FULLEST: Final = 0.25
 LEAST_REACH: Final = 1.5
 GREATEST_REACH: Final = 5.0
 _UNCLIPPED: Final = 2.0
-"""Noise counts this much more against clamping where no private clip keeps long rows from adding to it."""
+"""Noise counts this much more against clamping, because no clip keeps long rows from adding to it."""
 
 
 def rows_needed(noise: CountNoise, columns: int) -> float:
@@ -112,15 +112,14 @@ def fine_bounds(bins: Floats, low: float, high: float, *, rows: float, reach: fl
     return first, last
 
 
-def reach_for(noise_norm: float, rows: float, *, clipped: bool) -> float:
+def reach_for(noise_norm: float, rows: float) -> float:
     """c with 2c·λ‖N‖/n = √2·e^{−√2·c}, between 1.5 and 5: where wider bounds cost what they save.
 
-    `noise_norm` is the operator norm of the noise for rows of length 1, in rows; λ is 1 where rows are
-    clipped privately as well, otherwise 2. Columns scaled to ±c deviations have noise ∝ c² relative to their
-    variance; clamping at c deviations removes E(|z| − c)₊², for which double exponential tails stand in:
-    heavier than normal ones, as real columns mostly are.
+    `noise_norm` is the operator norm of the noise for rows of length 1, in rows, and λ = 2. Columns scaled to
+    ±c deviations have noise ∝ c² relative to their variance; clamping at c deviations removes E(|z| − c)₊²,
+    for which double exponential tails stand in: heavier than normal ones, as real columns mostly are.
     """
-    relative = (1.0 if clipped else _UNCLIPPED) * noise_norm / max(rows, 1.0)
+    relative = _UNCLIPPED * noise_norm / max(rows, 1.0)
     low, high = LEAST_REACH, GREATEST_REACH
     while high - low > 1e-6:
         middle = 0.5 * (low + high)

@@ -1,6 +1,6 @@
-"""Bounds, levels and a row radius where they are not public: learnt privately before the matrix in one event.
+"""Bounds and levels where they are not public, for mechanisms that keep to one matrix in encoded columns.
 
-μ² = Σ μᵢ² (or ε = Σ εᵢ) over rows, levels, octaves, bins, lengths and the matrix, each a share of the event's
+μ² = Σ μᵢ² (or ε = Σ εᵢ) over rows, levels, octaves, bins and the matrix, each a share of the event's
 currency that is fixed before a row is read; learnt levels add a share of δ. Each part sees only what the
 parts before it published. What could stop the publication (rows, levels, octaves) is charged first, the rest
 only if it goes on. proofs/bounds.md
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 from dpgram.document.fields import (
     ColumnOctaves,
     MeasuredBins,
-    MeasuredLengths,
     MeasuredLevels,
     MeasuredOctaves,
     MeasuredRows,
@@ -47,21 +46,20 @@ from dpgram.privacy.accountant import (
     composed,
     describe,
 )
-from dpgram.privacy.count_noise import CountLaw, CountNoise, in_rows, price_of_counts, scale_of_counts
+from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts, scale_of_counts
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.privacy.sampling.entropy import LARGEST_SCALE
 from dpgram.publishing._blocks import gaussian_shares, pure_shares
 from dpgram.publishing._bounds import fine_bounds, reach_for, rows_needed
-from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
+from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import Request
 from dpgram.publishing.split import PartShares
 from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
-from dpgram.sums.row_lengths import chosen_radius
 from dpgram.sums.zoom import zoom_steps
 
 if TYPE_CHECKING:
@@ -92,7 +90,6 @@ class LearningCalibration:
     octaves: CountNoise | None
     bins: CountNoise | None
     levels: CountNoise | None
-    lengths: CountNoise | None
     level_delta: float
     matrix_price: float
     """μ² or ε for the matrix, or for all blocks of it."""
@@ -144,17 +141,16 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
     if family == "gaussian":
         whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
     shares = split.parts(private_rows=request.adjacency.name == "add-remove")
-    columns, blocks = len(schema.unbounded), request.blocks
+    columns = len(schema.unbounded)
     histograms = {
         "count": 1,
         "levels": len(schema.without_levels),
         "octaves": columns,
         "bins": columns * zoom_steps(law),
-        "lengths": blocks,
     }
     units_changed = request.adjacency.units_changed
     noises = {
-        part: _noise(law, getattr(shares, part) * whole, count, units_changed)
+        part: count_noise(law, getattr(shares, part) * whole, count, units_changed)
         for part, count in histograms.items()
     }
 
@@ -167,7 +163,7 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         return sum(found, Fraction(0))
 
     matrix_price = (1.0 - split.total) * whole * _SLACK
-    first, later = price("count", "levels", "octaves"), price("bins", "lengths")
+    first, later = price("count", "levels", "octaves"), price("bins")
     if first + later + Fraction(matrix_price) > Fraction(whole):
         raise MechanismError(
             "the parts of this event cost more than the whole", remedy="This is a bug: please report it"
@@ -204,17 +200,15 @@ def _family(request: Request, currency: Currency | None) -> tuple[Family, Mechan
     return ("pure" if asked.pure else "approximate"), asked
 
 
-def _noise(law: CountLaw, price: float, histograms: int, units_changed: int) -> CountNoise | None:
+def count_noise(law: CountLaw, price: float, histograms: int, units_changed: int) -> CountNoise | None:
+    """Noise on so many histograms at this price; none where there is nothing to count or to pay with."""
     if price == 0.0 or histograms == 0:
         return None
     scale = scale_of_counts(law, price, histograms=histograms, units_changed=units_changed)
     if not 0.0 < scale <= LARGEST_SCALE:
         raise _too_little(price)
-    if law == "discrete-gaussian" and scale < DISCRETE_SIGMA_AT_LEAST:
-        raise GuaranteeError(
-            "integer noise this small is not covered by the proof of its privacy",
-            remedy="Ask for a smaller epsilon or delta",
-        )
+    if law == "discrete-gaussian":
+        scale = max(scale, DISCRETE_SIGMA_AT_LEAST)  # less is not covered by the proof of its privacy
     return CountNoise(law=law, scale=scale)
 
 
@@ -278,19 +272,19 @@ def _approximate(
     return chosen.mechanism, chosen.reason
 
 
-def refuse_few_rows(calibration: LearningCalibration, rows: float, *, paid: Event | None) -> None:
+def refuse_few_rows(request: Request, octaves: CountNoise | None, rows: float, *, paid: Event | None) -> None:
     """Stop where noise would hide the columns, from a public number of rows or one that was paid for."""
-    if calibration.octaves is None:
+    if octaves is None:
         return
-    schema, unit = calibration.request.rules.schema, calibration.request.rules.unit
+    schema, unit = request.rules.schema, request.rules.unit
     columns, people = len(schema.unbounded), "rows" if unit is None else f"values of {unit!r}"
-    needed = math.ceil(rows_needed(calibration.octaves, columns))
+    needed = math.ceil(rows_needed(octaves, columns))
     if rows >= needed:
         return
     remedy = (
         "Give public bounds for some or all columns, a larger epsilon, or a larger share, Adaptive(bounds=…)"
     )
-    fewer = _columns_within(calibration.octaves, columns, rows)
+    fewer = _columns_within(octaves, columns, rows)
     remedy += f": so many {people} are enough for {fewer} open columns" if fewer else ""
     if paid is not None:
         remedy += ". Where the number of rows is public, Rows(expected=…) makes such a refusal free"
@@ -350,7 +344,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         measured += answer.published
         public_rows = answer.public_rows
         rows = _rows(measured, public_rows)
-        refuse_few_rows(calibration, rows, paid=calibration.charges[0])
+        refuse_few_rows(request, calibration.octaves, rows, paid=calibration.charges[0])
     schema = _with_levels(rules.schema, measured)
     if calibration.bins is not None:
         bounds = _coarse_bounds(calibration, measured)
@@ -365,29 +359,11 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
         answer = yield _stage(schema, calibration, (bins,), charges.pop(0), inspect)
         measured += answer.published
         schema = _with_bounds(calibration, schema, measured, max(rows, 1.0))
-    clips: tuple[float | None, ...] = (request.radius,) * request.blocks
-    lengths: tuple[Any, ...] = ()
-    if calibration.lengths is not None:
-        encoders = request.encoders(schema, [None] * len(clips))
-        measurements = tuple(
-            Lengths(
-                noise=calibration.lengths,
-                share=calibration.shares.lengths / len(clips),
-                units_changed=calibration.units_changed,
-                encoder=one,
-            )
-            for one in encoders
-        )
-        answer = yield _stage(schema, calibration, measurements, charges.pop(0) if charges else None, inspect)
-        lengths = answer.published
-        rows = rows or float(answer.public_rows or 0)
-        clips = tuple(
-            _radius(calibration, one, found, rows) for one, found in zip(encoders, lengths, strict=True)
-        )
+    blocks = request.blocks
     return LearntFacts(
         schema=schema,
-        clips=clips,
-        measured=tuple((*measured, *lengths[place : place + 1]) for place in range(len(clips))),
+        clips=(request.radius,) * blocks,
+        measured=(tuple(measured),) * blocks,
         charge=charges.pop(0) if charges else None,
     )
 
@@ -467,33 +443,13 @@ def _with_bounds(
     """Location ± reach·scale of each column, from the bins counted last."""
     coarse = _coarse_bounds(calibration, measured)
     (bins,) = (each for each in measured if isinstance(each, MeasuredBins))
-    # A private clip bounds the noise whatever the bounds are. Then columns are scaled to a deviation of
-    # about 1, as much as the constant has, and centred; otherwise to [-1, 1], within the coarse bounds.
-    clipped = calibration.lengths is not None
-    reach = reach_for(calibration.norm_of(schema.width), rows, clipped=clipped)
+    reach = reach_for(calibration.norm_of(schema.width), rows)
     found = {}
     for each in bins.columns:
         counts, last = latest(each.looks)[0], each.looks[-1]
         low, high = fine_bounds(counts, last.low, last.high, rows=rows, reach=reach)
-        if not clipped:
-            low, high = max(low, coarse[each.column][0]), min(high, coarse[each.column][1])
-        found[each.column] = (low, high)
-    return schema.with_bounds(found, weight=reach if clipped else 1.0)
-
-
-def _radius(
-    calibration: LearningCalibration, encoder: Encoder, lengths: MeasuredLengths, rows: float
-) -> float:
-    import numpy as np
-
-    width = encoder.schema.width
-    return chosen_radius(
-        in_rows(np.array([int(cell) for cell in lengths.cells], dtype=object)),
-        max_norm_squared=encoder.schema.max_norm_squared,
-        width=width,
-        noise_norm=calibration.norm_of(width),
-        rows=rows,
-    )
+        found[each.column] = (max(low, coarse[each.column][0]), min(high, coarse[each.column][1]))
+    return schema.with_bounds(found)
 
 
 def learnt_terms(calibration: LearningCalibration, learnt: LearntFacts) -> tuple[ReleaseTerms, ...]:

@@ -15,8 +15,10 @@ from typing import Final, final
 from dpgram.errors import OptionsError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism
 
-LEARNING: Final = ("learnt bounds", "learnt levels", "a learnt radius")
+LEARNING: Final = ("learnt bounds", "learnt levels")
 """What is learnt privately before the matrix."""
+ADAPTIVE: Final = "adaptive=True"
+"""Histograms and a first matrix before the last one."""
 
 
 @final
@@ -45,14 +47,14 @@ def _clashes() -> Iterator[Clash]:
         yield Clash(
             "strict",
             learnt,
-            "strict mode is a promise that the data keeps to public bounds, levels and radius",
-            "Leave strict out, or give public bounds, levels and radius",
+            "strict mode is a promise that the data keeps to public bounds and levels",
+            "Leave strict out, or give public bounds and levels",
         )
         yield Clash(
             "partial sums",
             learnt,
             "each site reads its rows once, and what is learnt needs several passes",
-            "Give public bounds, levels and radius",
+            "Give public bounds and levels",
         )
         yield Clash(
             "a stream",
@@ -60,6 +62,18 @@ def _clashes() -> Iterator[Clash]:
             "a stream can be read only once, and what is learnt needs several passes",
             "Give a table, a file or a data set",
         )
+    yield Clash(
+        "partial sums",
+        ADAPTIVE,
+        "each site reads its rows once, and an adaptive release reads them several times",
+        "Publish with adaptive=False (--no-adaptive)",
+    )
+    yield Clash(
+        "a stream",
+        ADAPTIVE,
+        "a stream can be read only once, and an adaptive release reads it several times",
+        "Give a table, a file or a data set, or publish with adaptive=False (--no-adaptive)",
+    )
     yield Clash(
         "partial sums",
         "blocks",
@@ -119,13 +133,6 @@ def _of_semidefinite(kinds: list[type[Mechanism]]) -> Iterator[Clash]:
 def _of_mechanism(kind: type[Mechanism]) -> Iterator[Clash]:
     """Proofs: proofs/units.md#units-mechanisms, proofs/sketch.md#sketch-several."""
     own, name = mechanism_option(kind), kind.name
-    if kind.public_radius:
-        yield Clash(
-            own,
-            "a learnt radius",
-            f"a parameter of {name} is measured against the row radius, which is not known beforehand",
-            "Give a public radius, or none",
-        )
     if not kind.pure:
         yield Clash(
             own,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
 from dpgram.privacy.accountant import composed, describe
+from dpgram.publishing._adaptive import adaptive_family, calibrate_adaptive
 from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.causes import Cause
 from dpgram.publishing.column_checks import ColumnCheck
@@ -160,7 +161,12 @@ def _row_warnings(counts: Mapping[str, PolicyCounts]) -> Iterator[str]:
 def _price(request: Request, ledger: LedgerLike | None) -> Price:
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
-    if request.split:
+    family = adaptive_family(request, currency)
+    if family is not None:
+        adaptive = calibrate_adaptive(request, family)
+        mechanism = "gaussian" if family == "gaussian" else "matrix-laplace"
+        reason, event = "histograms and a first matrix come before the last one", adaptive.price
+    elif request.split:
         calibration = calibrate_learning(request, currency)
         mechanism, reason = calibration.mechanism.name, "what is learnt comes first"
         event = calibration.price

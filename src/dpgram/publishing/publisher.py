@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, final
 from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
+from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramError, MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
+from dpgram.publishing._adaptive import AdaptiveCalibration, adapt, adaptive_family, calibrate_adaptive
 from dpgram.publishing._journal import interrupted_before
 from dpgram.publishing._learning import (
     LearningCalibration,
@@ -50,7 +53,7 @@ from dpgram.schema.columns import Categorical
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
-    from dpgram.engines.passes import Pass, Sums
+    from dpgram.engines.passes import Sums
     from dpgram.engines.threads import Progress
     from dpgram.privacy.ledger import Ledger
 
@@ -80,7 +83,7 @@ def publish(
     delta: float,
     ledger: LedgerLike | None = None,
     rows: Rows = EVERY_ROW,
-    adaptive: bool | Adaptive = False,
+    adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = "auto",
     adjacency: AdjacencyName = "add-remove",
     engine: str | Engine = "auto",
@@ -91,8 +94,10 @@ def publish(
     """One (epsilon, delta)-differentially private release of the Gram matrix of `data` under `schema`.
 
     `ledger` is charged before noise is drawn; without one nothing keeps count of what was spent. `rows` says
-    who is protected and how rows count: see `Rows`. `adaptive=True` learns, with shares of the budget, the
-    bounds and levels that the schema leaves open; `Adaptive` sets the shares (docs/how-to/no-bounds.md).
+    who is protected and how rows count: see `Rows`. `adaptive=True` spends shares of the
+    budget on histograms and a rough matrix, by which the matrix is measured where noise hides least, and on
+    the bounds and levels that the schema leaves open; `Adaptive` sets the shares. `adaptive=False` draws one
+    matrix of the columns as declared (docs/explanation/how-it-works.md, docs/how-to/no-bounds.md).
     `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
     name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
     `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `engine` says where
@@ -228,11 +233,14 @@ def published(
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)
-    if request.split:
+    family = adaptive_family(request, currency)
+    if family is not None:
+        adaptive = calibrate_adaptive(request, family)
+        _refuse_expected(request, adaptive.octaves)
+        program, price = order.adaptive(adaptive), adaptive.price
+    elif request.split:
         calibration = calibrate_learning(request, currency)
-        if request.expected is not None:
-            # Units are never more than rows: too few rows are too few units as well.
-            refuse_few_rows(calibration, float(request.expected), paid=None)
+        _refuse_expected(request, calibration.octaves)
         program, price = order.learning(calibration), calibration.price
     else:
         terms = matrix_terms(request, currency)
@@ -258,6 +266,12 @@ def published(
         progress=progress,
     ) as releases:
         yield releases
+
+
+def _refuse_expected(request: Request, octaves: CountNoise | None) -> None:
+    """Units are never more than rows: too few rows are too few units as well."""
+    if request.expected is not None:
+        refuse_few_rows(request, octaves, float(request.expected), paid=None)
 
 
 def interrupted(request: Request, ledger: Ledger) -> bool:
@@ -309,9 +323,7 @@ class _Order:
 
         def before(work: Pass, sums: Sums) -> None:
             rows = work.rows_read(sums)
-            if self.request.adjacency.name == "replace-one":
-                units = self.request.rules.unit is not None
-                refuse_few_rows(calibration, float(work.units_read(sums) if units else rows), paid=None)
+            self._refuse_public(work, sums, calibration.octaves)
             name = calibration.mechanism.name
             self._refuse_too_many(name, calibration.rows_at_most, rows)
             self._warn_of_delta(work, sums)
@@ -349,6 +361,53 @@ class _Order:
             )
         return releases
 
+    def adaptive(self, calibration: AdaptiveCalibration) -> Program[tuple[Release, ...]]:
+        """Histograms, a rough matrix, and the matrix in coordinates that follow from them."""
+
+        def before(work: Pass, sums: Sums) -> None:
+            self._refuse_public(work, sums, calibration.octaves)
+            self._warn_of_delta(work, sums)
+            if self.report is not None:
+                # Before the charge: a report that fails must not cost a release that was paid for.
+                self.report(
+                    CuratorReport(
+                        counts=PolicyCounts(rows_read=work.rows_read(sums)),
+                        mechanism="gaussian" if calibration.family == "gaussian" else "matrix-laplace",
+                        reason="histograms come first",
+                        price=describe(calibration.price),
+                        seconds=time.perf_counter() - self.started,
+                    )
+                )
+
+        adapted = yield from adapt(calibration, before)
+        terms, clips = adapted.terms, [clip for clip in adapted.clips if clip is not None]
+        rules = replace(self.request.rules, schema=adapted.schema)
+        matrices = tuple(one.measurement for one in terms)
+        seen: list[Sums] = []
+        answer = yield Stage(
+            work=Pass(rules=rules, statistics=tuple(one.statistic for one in (*matrices, *clips))),
+            measurements=(*matrices, *clips),
+            charge=adapted.charge,
+            look=seen.append,
+        )
+        counted = iter(answer.published[len(matrices) :])
+        measured = [
+            found if clip is None else (*found, next(counted))
+            for found, clip in zip(adapted.measured, adapted.clips, strict=True)
+        ]
+        releases = self._releases(terms, answer, measured)
+        for sums in seen:
+            for (one, level), found in zip(self._parts(terms), sums, strict=False):
+                self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
+        return releases
+
+    def _refuse_public(self, work: Pass, sums: Sums, octaves: CountNoise | None) -> None:
+        """Under replace-one the number of rows, or units, is public: too few of them cost nothing."""
+        if self.request.adjacency.name == "replace-one":
+            units = self.request.rules.unit is not None
+            rows = work.units_read(sums) if units else work.rows_read(sums)
+            refuse_few_rows(self.request, octaves, float(rows), paid=None)
+
     def _parts(self, terms: Sequence[ReleaseTerms]) -> list[tuple[ReleaseTerms, str | None]]:
         """Every release: a block, and in it a group."""
         return [(one, level) for one in terms for level in self.request.rules.groups]
@@ -381,6 +440,7 @@ class _Order:
                         block=one.block,
                         survey_weight=rules.weight,
                         measurements=measured[place] or None,
+                        coordinates=one.encoder.coordinates,
                     )
                 )
         return tuple(releases)

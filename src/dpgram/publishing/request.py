@@ -80,7 +80,7 @@ class Request:
             "strict": rules.strict,
             "learnt bounds": split.bounds > 0.0,
             "learnt levels": split.levels > 0.0,
-            "a learnt radius": split.radius > 0.0,
+            "adaptive=True": split.histograms > 0.0,
             "delta=0": self.guarantee.pure,
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
@@ -132,7 +132,14 @@ class Request:
             "by": None if rules.by is None else rules.by.to_dict(),
             "weight": None if rules.weight is None else msgspec.to_builtins(rules.weight),
             "radius": self.radius,
-            "split": [split.bounds, split.levels, split.radius],
+            "split": [
+                split.bounds,
+                split.levels,
+                split.histograms,
+                split.first,
+                split.clip,
+                split.loss_at_most,
+            ],
             "mechanism": {"name": self.mechanism.name, **self.mechanism.parameters},
             "expected": self.expected,
             "note": self.note,
@@ -145,7 +152,7 @@ def requested(
     epsilon: float,
     delta: float,
     rows: Rows = EVERY_ROW,
-    adaptive: bool | Adaptive = False,
+    adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = Auto.name,
     adjacency: AdjacencyName = "add-remove",
     note: str = "",
@@ -162,7 +169,7 @@ def requested(
         adjacency=adjacency_named(adjacency),
         rules=rules,
         radius=rows.radius,
-        split=budget_split(rules.schema, adaptive),
+        split=budget_split(rules.schema, adaptive, one_matrix=_one_matrix(as_mechanism(mechanism), rows)),
         mechanism=as_mechanism(mechanism),
         expected=expected,
         note=note,
@@ -172,6 +179,12 @@ def requested(
     known = rules.schema.with_bounds(dict.fromkeys(rules.schema.unbounded, (-1.0, 1.0)))
     request.encoders(known.with_levels(dict.fromkeys(rules.schema.without_levels, ())))
     return request
+
+
+def _one_matrix(mechanism: Mechanism | Auto, rows: Rows) -> bool:
+    """Sampled matrices, and rows clipped at a public radius, are measured once and as they are."""
+    capable = not mechanism.semidefinite if isinstance(mechanism, Auto) else mechanism.adaptive
+    return not capable or rows.radius is not None
 
 
 def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guarantee, int | None]:

@@ -1,4 +1,4 @@
-"""What `publish` is asked to learn, as shares of the event's currency: bounds, levels, a row radius."""
+"""What `publish` measures before the matrix, as shares of the event's currency."""
 
 from __future__ import annotations
 
@@ -20,50 +20,64 @@ MOST_SHARE: Final = 0.8
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive:
-    """Shares of the budget for what is learnt privately before the matrix; 0: not learnt.
+    """Shares of the budget for what is measured before the matrix, so that the matrix tells more.
 
-    `bounds` and `levels` are spent only on columns whose bounds or levels the schema leaves open. `radius`
-    pays for a row radius chosen privately, which clips the few longest rows and so lowers the noise of all;
-    a share of 0.03 is enough for it.
+    `bounds` and `levels` are spent only on columns whose bounds or levels the schema leaves open.
+    `histograms` pays for a histogram of every column, which analysts see and by which columns are scaled,
+    `first` for a rough matrix, by which the last one is measured in better coordinates, `clip` for counting
+    how long rows are and what their clip takes. What is not needed goes to the matrix. Where the histograms
+    show that more than `loss_at_most` of the values of a column are missing or unreadable, nothing more is
+    spent.
 
-    >>> Adaptive(radius=0.03).bounds
-    0.2
+    >>> Adaptive(first=0.3).levels
+    0.1
     """
 
-    bounds: float = 0.2
+    bounds: float = 0.1
     levels: float = 0.1
-    radius: float = 0.0
+    histograms: float = 0.1
+    first: float = 0.25
+    clip: float = 0.03
+    loss_at_most: float = 0.5
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSplit:
-    """What is to be learnt, as shares of the event's currency; 0 where nothing is."""
+    """What is measured before the matrix, as shares of the event's currency; 0 where nothing is."""
 
     bounds: float = 0.0
     levels: float = 0.0
-    radius: float = 0.0
+    histograms: float = 0.0
+    first: float = 0.0
+    clip: float = 0.0
+    loss_at_most: float = 1.0
 
     @property
     def total(self) -> float:
         """What is not left for the matrix."""
-        return self.bounds + self.levels + self.radius
+        return self.bounds + self.levels + self.histograms + self.first + self.clip
 
     def __bool__(self) -> bool:
         return self.total > 0.0
 
-    def parts(self, *, private_rows: bool) -> PartShares:
-        """What each part gets; where the number of rows is private, 5% of what is learnt first pay for it.
+    @property
+    def learnt_alone(self) -> BudgetSplit:
+        """What a schema leaves open and nothing else: for mechanisms that keep to one matrix."""
+        return BudgetSplit(bounds=self.bounds, levels=self.levels)
 
-        With bounds, whose thresholds need that number most, they come out of the bounds' share alone;
-        otherwise out of every share alike, so that none can be used up.
+    def parts(self, *, private_rows: bool) -> PartShares:
+        """What each part gets where bounds and levels alone are learnt.
+
+        Where the number of rows is private, 5% of what is learnt first pay for it. With bounds, whose
+        thresholds need that number most, they come out of the bounds' share alone; otherwise out of every
+        share alike, so that none can be used up.
         """
-        count = COUNT_SHARE * (self.bounds or self.total) if private_rows else 0.0
+        count = COUNT_SHARE * (self.bounds or self.levels) if private_rows else 0.0
         left = 1.0 - COUNT_SHARE if private_rows else 1.0
-        others = 1.0 if self.bounds else left
         half = 0.5 * left * self.bounds
         return PartShares(
-            count=count, octaves=half, bins=half, levels=others * self.levels, lengths=others * self.radius
+            count=count, octaves=half, bins=half, levels=(1.0 if self.bounds else left) * self.levels
         )
 
 
@@ -76,10 +90,9 @@ class PartShares:
     octaves: float
     bins: float
     levels: float
-    lengths: float
 
     def __post_init__(self) -> None:
-        for name in ("count", "octaves", "bins", "levels", "lengths"):
+        for name in ("count", "octaves", "bins", "levels"):
             share = getattr(self, name)
             if not 0.0 <= share < 1.0:
                 raise GuaranteeError(
@@ -87,22 +100,28 @@ class PartShares:
                 )
 
 
-def budget_split(schema: Schema, adaptive: bool | Adaptive) -> BudgetSplit:
-    """The shares that are needed; refuses a schema that leaves something open without a share to learn it."""
+_NOTHING: Final = Adaptive(bounds=0.0, levels=0.0, histograms=0.0, first=0.0, clip=0.0, loss_at_most=1.0)
+
+
+def budget_split(schema: Schema, adaptive: bool | Adaptive, *, one_matrix: bool = False) -> BudgetSplit:
+    """The shares that are needed; refuses a schema that leaves something open without a share to learn it.
+
+    Where one matrix is measured, as it is, only what the schema leaves open takes a share.
+    """
     if not isinstance(adaptive, bool | Adaptive):
         raise GuaranteeError(
-            "adaptive says what is learnt privately",
+            "adaptive says what is measured before the matrix",
             got=repr(adaptive)[:100],
-            limit="True, False or Adaptive(bounds=…, levels=…, radius=…)",
+            limit="True, False or Adaptive(bounds=…, levels=…, histograms=…, first=…, clip=…)",
         )
-    shares = Adaptive() if adaptive is True else adaptive or Adaptive(bounds=0.0, levels=0.0)
+    shares = adaptive if isinstance(adaptive, Adaptive) else Adaptive() if adaptive else _NOTHING
     bounds, levels = _share("bounds", shares.bounds), _share("levels", shares.levels)
     if schema.unbounded and not bounds:
         name = schema.unbounded[0]
         raise SchemaError(
             f"column {name!r} has no bounds",
             remedy=f"Give public ones, numeric({name!r}, low, high), or a share of the budget to learn them: "
-            "adaptive=True, or Adaptive(bounds=0.2)",
+            "adaptive=True, or Adaptive(bounds=0.1)",
         )
     if schema.without_levels and not levels:
         name = schema.without_levels[0]
@@ -111,11 +130,30 @@ def budget_split(schema: Schema, adaptive: bool | Adaptive) -> BudgetSplit:
             remedy=f"List the possible ones, categorical({name!r}, [...]), or give a share of the budget to "
             "learn the frequent ones: adaptive=True, or Adaptive(levels=0.1)",
         )
+    histograms, first, clip = (
+        _share(name, getattr(shares, name)) for name in ("histograms", "first", "clip")
+    )
+    if not one_matrix and (first or clip or schema.unbounded) and not histograms:
+        raise GuaranteeError(
+            "a first matrix, counts of the clip and learnt bounds need histograms, which say how columns are "
+            "scaled",
+            got="Adaptive(histograms=0)",
+            remedy="Give histograms a share, such as 0.15, or use adaptive=False",
+        )
+    if not 0.0 < shares.loss_at_most <= 1.0:
+        raise GuaranteeError(
+            "loss_at_most is a part of all rows", got=repr(shares.loss_at_most), limit="0 < loss_at_most ≤ 1"
+        )
     asked = BudgetSplit(
         bounds=bounds if schema.unbounded else 0.0,
         levels=levels if schema.without_levels else 0.0,
-        radius=_share("radius", shares.radius),
+        histograms=histograms,
+        first=first,
+        clip=clip,
+        loss_at_most=float(shares.loss_at_most),
     )
+    if one_matrix:
+        asked = asked.learnt_alone
     if asked.total > MOST_SHARE:
         raise GuaranteeError(
             "too little of the budget would be left for the matrix",

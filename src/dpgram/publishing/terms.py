@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Unpack, final
 
 import msgspec
@@ -25,6 +26,7 @@ from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import Currency, Event, GaussianEvent, composed, curve_of, parts_of
 from dpgram.privacy.curves.calibrate import DISCRETE_SLACK
 from dpgram.privacy.curves.rounding import down, up
+from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.publishing._blocks import gaussian_shares, pure_shares
 from dpgram.publishing.measurements.gram import Gram
@@ -224,6 +226,20 @@ def gaussian_block(
         reason=reason,
         rules=request.rules,
     )
+
+
+def own_guarantee(
+    request: Request, family: str, spent: Fraction, level_delta: float
+) -> tuple[Guarantee, GaussianDP | None]:
+    """What one block promises by itself, from the price of everything that it rests on."""
+    delta = request.guarantee.delta
+    if family == "pure":
+        return Guarantee(min(float_up(spent), request.guarantee.epsilon), level_delta), None
+    whole = GaussianDP(root_up(spent))
+    left = (delta - level_delta) * (1.0 - DISCRETE_SLACK)
+    own = curve_of(GaussianEvent(mu=whole.mu)).epsilon(left) + DISCRETE_SLACK
+    # With a δ of its own beside it, the whole has no μ.
+    return Guarantee(min(own, request.guarantee.epsilon), delta), None if level_delta else whole
 
 
 def _pure_blocks(request: Request, encoders: Sequence[Encoder]) -> tuple[ReleaseTerms, ...]:

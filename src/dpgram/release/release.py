@@ -18,7 +18,7 @@ from dpgram.document.document import Document, Matrix, Units
 from dpgram.document.fields import About
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
-from dpgram.errors import ReleaseError
+from dpgram.errors import AnalysisError, ReleaseError
 from dpgram.files import write_whole
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.discriminant import Discriminant, Link
     from dpgram.analysis.effects import Effects
     from dpgram.analysis.estimand import Kind
+    from dpgram.analysis.histograms import Histogram
     from dpgram.analysis.iv import InstrumentalVariables, IVMethod
     from dpgram.analysis.labelled import LabelledMatrix
     from dpgram.analysis.pca import Components
@@ -66,6 +67,27 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         20016
         """
         return descriptive.count(self)
+
+    def histogram(self, column: str) -> Histogram:
+        """The noisy histogram of one column, with its noise: counts, shares, its mean, what was lost.
+
+        Adaptive releases have one of every column that was read from the table: of all rows, those of other
+        groups included, and of one row of each person where persons are protected.
+
+        >>> wide = dg.publish(table, schema, epsilon=1, delta=1e-6)
+        >>> wide.histogram("smoker").values
+        ('no', 'yes')
+        """
+        from dpgram.analysis.histograms import histograms
+
+        found = histograms(self)
+        if column not in found:
+            raise AnalysisError(
+                f"there is no histogram of {column!r}",
+                limit=", ".join(list(found)[:20]) or "none: this release was not adaptive",
+                remedy=None if found else "Ask the curator for an adaptive release",
+            )
+        return found[column]
 
     def mean(self) -> dict[str, float]:
         """The noisy mean of each column, in original units.

@@ -32,14 +32,20 @@ from dpgram.rows.kernel import (
     KIND,
     LATTICE_SCALE,
     LEFT,
+    LOST_ABOVE,
+    LOST_BELOW,
+    LOST_MISSING,
+    LOST_UNREADABLE,
     LOW,
     MISSING,
     MIX_FIRST,
     MIX_SECOND,
+    NODES,
     NUMBER,
     RESULT,
     RIGHT,
     SIZE,
+    STEPS,
     TARGET,
     UNKNOWN,
     Bytes,
@@ -57,6 +63,8 @@ _TILE: Final = (
 )
 _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
+_LATER: Final = False  # lines are not rounded as they are filled
+_CLIPS: Final = True
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -217,6 +225,12 @@ def _scale(a: Floats, factor: Floats) -> None:
 
 
 @compiled
+def _multiply(a: Floats, scale: float) -> None:
+    for i in range(a.shape[0]):
+        a[i] *= scale
+
+
+@compiled
 def _add_rounded_squares(a: Floats, total: Floats) -> None:
     for i in range(a.shape[0]):
         q = np.rint(a[i])
@@ -361,6 +375,15 @@ def _keep(out: Floats, left_out: Bytes, first: int, kept: int) -> int:
 
 
 @compiled
+def _keep_norms(norms: Floats, left_out: Bytes, first: int, kept: int) -> None:
+    end = kept
+    for i in range(left_out.shape[0]):
+        if left_out[i] == 0:
+            norms[end] = norms[first + i]
+            end += 1
+
+
+@compiled
 def _fill(
     raw: Floats,
     start: int,
@@ -478,6 +501,113 @@ def encode_rows(
         whole = kept == first and _count(left_out) == 0
         kept = last if whole else _keep(out, left_out, first, kept)
     return kept
+
+
+@compiled
+def fill_rows(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    whole: bool,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+) -> None:
+    unused = np.empty(_TILE, np.float64)
+    for first in range(0, count, _TILE):
+        last = min(first + _TILE, count)
+        size = last - first
+        absent, norms = missing[first:last], unused[:size]
+        for i in range(size):
+            absent[i] = 0
+        start = first
+        if rows.shape[0]:
+            _transpose(rows[first:last], raw)
+            start = 0
+        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, _LATER, norms)
+        _derive(sources, scales, derived, steps, out, first, last, norms)
+        if whole:
+            for j in range(out.shape[0]):
+                _round(out[j, first:last])
+
+
+@compiled
+def finish_rows(
+    count: int,
+    scale: float,
+    drop: bool,
+    units: Integers,
+    weights: Floats,
+    missing: Bytes,
+    counts: Integers,
+    norms: Floats,
+    out: Floats,
+) -> int:
+    """See `Kernel.finish_rows`. Proof: proofs/adaptive.md#adaptive-rows."""
+    over, nothing = np.empty(_TILE, np.uint8), np.zeros(_TILE, np.uint8)
+    factors, last_norms = np.empty(_TILE, np.float64), np.empty(_TILE, np.float64)
+    kept = 0
+    for first in range(0, count, _TILE):
+        last = min(first + _TILE, count)
+        size = last - first
+        squares, factor, own = norms[first:last], factors[:size], units[first:last]
+        left_out = missing[first:last] if drop else nothing[:size]
+        _set(squares, 0.0)
+        for j in range(out.shape[0]):
+            _add_squares(out[j, first:last], squares)
+        _multiply(squares, scale * scale)
+        for i in range(size):
+            factor[i] = squares[i]
+        _factors(factor, _CLIPS, own, weights[first:last], left_out, counts)
+        _multiply(factor, scale)
+        _round_within(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
+        if kept < first or _count(left_out):
+            _keep_norms(norms, left_out, first, kept)
+            kept = _keep(out, left_out, first, kept)
+        else:
+            kept = last
+    return kept
+
+
+@compiled
+def _count_node(x: float, one: int, low: float, high: float, factor: float, line: Integers) -> None:
+    if low <= x <= high:
+        position = (x * 0.5 - low * 0.5) * factor
+        if not position < STEPS:
+            position = float(STEPS)
+        first = min(int(position), STEPS - 1)
+        beyond = int(np.floor((position - first) * float(one)))
+        line[first] += one - beyond
+        line[first + 1] += beyond
+    elif x - x != 0.0:  # NaN or ±inf
+        line[NODES + (LOST_MISSING if x != x else LOST_UNREADABLE)] += one
+    else:
+        line[NODES + (LOST_BELOW if x < low else LOST_ABOVE)] += one
+
+
+@compiled
+def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
+    """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
+    width = rows.shape[1]
+    factors = np.zeros(width)
+    for j in range(width):
+        if levels[j] == 0:
+            factors[j] = STEPS / (ends[j, 1] * 0.5 - ends[j, 0] * 0.5)
+    for i in range(rows.shape[0]):
+        one = units[i] if units.shape[0] else ROW_NORM_SQUARED
+        for j in range(width):
+            x = rows[i, j]
+            if levels[j] == 0:
+                _count_node(x, one, ends[j, 0], ends[j, 1], factors[j], cells[j])
+            elif 0.0 <= x < levels[j] and np.floor(x) == x:
+                cells[j, int(x)] += one
+            else:
+                cells[j, levels[j] + (LOST_MISSING if x != x else LOST_UNREADABLE)] += one
 
 
 @compiled

@@ -29,14 +29,20 @@ from dpgram.rows.kernel import (
     KIND,
     LATTICE_SCALE,
     LEFT,
+    LOST_ABOVE,
+    LOST_BELOW,
+    LOST_MISSING,
+    LOST_UNREADABLE,
     LOW,
     MISSING,
     MIX_FIRST,
     MIX_SECOND,
+    NODES,
     NUMBER,
     RESULT,
     RIGHT,
     SIZE,
+    STEPS,
     TARGET,
     UNKNOWN,
     Bytes,
@@ -257,6 +263,105 @@ def encode_rows(
     kept = count - int(np.count_nonzero(left_out))
     out[:, :kept] = lines[:, ~left_out]
     return kept
+
+
+def fill_rows(
+    rows: Floats,
+    raw: Floats,
+    count: int,
+    sources: Integers,
+    scales: Floats,
+    derived: Integers,
+    steps: Floats,
+    constant: float,
+    whole: bool,
+    missing: Bytes,
+    counts: Integers,
+    out: Floats,
+) -> None:
+    cells, lines = raw[:, :count], out[:, :count]
+    if len(rows):
+        cells[:] = rows[:count].T
+    absent = missing[:count].view(np.bool_)
+    absent[:] = False
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        for _ in _fill(cells, sources, scales, constant, absent, counts, lines):
+            pass
+        for _ in _derive(sources, scales, derived, steps, lines):
+            pass
+        if whole:
+            np.rint(lines, out=lines)
+
+
+def finish_rows(
+    count: int,
+    scale: float,
+    drop: bool,
+    units: Integers,
+    weights: Floats,
+    missing: Bytes,
+    counts: Integers,
+    norms: Floats,
+    out: Floats,
+) -> int:
+    """See `Kernel.finish_rows`. Proof: proofs/adaptive.md#adaptive-rows."""
+    lines, squares = out[:, :count], norms[:count]
+    squares[:] = _squares(lines) * (scale * scale)
+    left_out = missing[:count].view(np.bool_) if drop else np.zeros(count, np.bool_)
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        factor = _factors(squares, True, units, weights, left_out, counts) * scale  # noqa: FBT003  (as there)
+        limits = ROW_NORM_SQUARED // units if len(units) else np.full(count, ROW_NORM_SQUARED)
+        _round_within(lines, factor, limits.astype(np.float64))
+    if not left_out.any():
+        return count
+    kept = count - int(np.count_nonzero(left_out))
+    out[:, :kept] = lines[:, ~left_out]
+    norms[:kept] = squares[~left_out]
+    return kept
+
+
+def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
+    """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
+    with np.errstate(all="ignore"):  # a warning would tell of one row
+        for first in range(0, len(rows), _PIECE):
+            weights = units[first : first + _PIECE].astype(np.float64)
+            lines = np.ascontiguousarray(rows[first : first + _PIECE].T)
+            for place, x in enumerate(lines):
+                if levels[place]:
+                    _count_levels(x, weights, int(levels[place]), cells[place])
+                else:
+                    _count_nodes(x, weights, ends[place, 0], ends[place, 1], cells[place])
+
+
+def _count_levels(x: Floats, weights: Floats, levels: int, cells: Integers) -> None:
+    known = (x >= 0.0) & (x < levels) & (np.floor(x) == x)
+    lost = levels + np.where(np.isnan(x), LOST_MISSING, LOST_UNREADABLE)
+    found = np.where(known, np.where(known, x, 0.0).astype(np.int64), lost)
+    cells += _counted(found, weights, len(cells))
+
+
+def _count_nodes(x: Floats, weights: Floats, low: float, high: float, cells: Integers) -> None:
+    """Halves of the bounds, so that these may lie at the end of the floats."""
+    inside = (x >= low) & (x <= high)
+    within, own = (x, weights) if inside.all() else (x[inside], weights[inside] if len(weights) else weights)
+    position = (within * 0.5 - low * 0.5) * (STEPS / (high * 0.5 - low * 0.5))
+    position = np.where(position < STEPS, position, float(STEPS))
+    first = np.minimum(position.astype(np.int64), STEPS - 1)
+    one = own if len(own) else float(ROW_NORM_SQUARED)
+    beyond = np.bincount(first, np.floor((position - first) * one), minlength=STEPS).astype(np.int64)
+    cells[:STEPS] += _counted(first, own, STEPS) - beyond
+    cells[1:NODES] += beyond
+    if len(within) < len(x):
+        away, left = x[~inside], weights[~inside] if len(weights) else weights
+        kind = np.where(away < low, LOST_BELOW, np.where(away > high, LOST_ABOVE, LOST_MISSING))
+        kind = np.where(np.isinf(away), LOST_UNREADABLE, kind)
+        cells[NODES:] += _counted(kind, left, len(cells) - NODES)
+
+
+def _counted(places: Integers, weights: Floats, size: int) -> Integers:
+    if len(weights):
+        return np.bincount(places, weights, minlength=size).astype(np.int64)
+    return np.bincount(places, minlength=size) * ROW_NORM_SQUARED
 
 
 def mixed(values: Hashes) -> Hashes:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpgram.document.coordinates import VALUE_BITS
 from dpgram.errors import DataError, DpgramError, SourceError
-from dpgram.lattice import ROW_NORM
+from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import LINE_GROUP, EncodedChunk, Encoder, PolicyCounts
 from dpgram.rows.kernel import Floats, Integers
@@ -38,7 +39,11 @@ class BatchEncoder:
         self._encoder = encoder
         self._declared = schema.columns_read
         self._kinds, self._readings = declared_kinds(schema), declared_readings(schema)
-        self._arrays = _KernelArrays(schema, encoder.radius)
+        self._coordinates = None if encoder.coordinates is None else _LatticeCoordinates(encoder)
+        unit = ROW_NORM / encoder.radius if self._coordinates is None else self._coordinates.unit
+        self._arrays = _KernelArrays(schema, unit)
+        if self._coordinates is not None and self._coordinates.standardises:
+            self._coordinates.fold_into(self._arrays, schema)
         self._clips, self._drops = encoder.clips, encoder.missing == "drop"
         self._no_rows = np.empty((0, len(self._declared)))
         self._raw = np.empty((len(self._declared), encoder.chunk_rows))
@@ -94,9 +99,40 @@ class BatchEncoder:
         self, rows: Floats, size: int, first_row: int, units: Integers, weights: Floats
     ) -> EncodedChunk:
         """Encode `rows`, or the first `size` rows of the raw lines if there are none."""
-        arrays = self._arrays
         counts = np.zeros(4, np.int64)
-        kept = kernel.kernel(size * len(self._out)).encode_rows(
+        loops = kernel.kernel(size * len(self._out))
+        if self._coordinates is None:
+            kept = self._plain(loops, rows, size, units, weights, counts)
+        else:
+            kept = self._in_coordinates(self._coordinates, loops, rows, size, units, weights, counts)
+        clamped, missing, unknown, clipped = counts.tolist()
+        if self._encoder.strict and clamped + missing + unknown:
+            refuse_breaches(rows.T if len(rows) else self._raw[:, :size], self._declared, first_row)
+        return EncodedChunk(
+            lines=self._out[:, :kept],
+            counts=PolicyCounts(
+                rows_read=size,
+                rows_used=kept,
+                rows_dropped=size - kept,
+                cells_clamped=clamped,
+                cells_missing=missing,
+                cells_unknown=unknown,
+                rows_clipped=clipped,
+            ),
+            lengths=None if self._coordinates is None else self._coordinates.norms[:kept] / ROW_NORM_SQUARED,
+        )
+
+    def _plain(
+        self,
+        loops: kernel.Kernel,
+        rows: Floats,
+        size: int,
+        units: Integers,
+        weights: Floats,
+        counts: Integers,
+    ) -> int:
+        arrays = self._arrays
+        return loops.encode_rows(
             rows,
             self._raw,
             size,
@@ -112,21 +148,108 @@ class BatchEncoder:
             counts,
             self._out,
         )
-        clamped, missing, unknown, clipped = counts.tolist()
-        if self._encoder.strict and clamped + missing + unknown:
-            refuse_breaches(rows.T if len(rows) else self._raw[:, :size], self._declared, first_row)
-        return EncodedChunk(
-            lines=self._out[:, :kept],
-            counts=PolicyCounts(
-                rows_read=size,
-                rows_used=kept,
-                rows_dropped=size - kept,
-                cells_clamped=clamped,
-                cells_missing=missing,
-                cells_unknown=unknown,
-                rows_clipped=clipped,
-            ),
+
+    def _in_coordinates(
+        self,
+        coordinates: _LatticeCoordinates,
+        loops: kernel.Kernel,
+        rows: Floats,
+        size: int,
+        units: Integers,
+        weights: Floats,
+        counts: Integers,
+    ) -> int:
+        """Whole numbers times whole numbers: the one matrix product in which a row's bits are its own.
+
+        Proof: proofs/adaptive.md#adaptive-rows.
+        """
+        arrays = self._arrays
+        loops.fill_rows(
+            rows,
+            self._raw,
+            size,
+            arrays.sources,
+            arrays.scales,
+            arrays.derived,
+            arrays.steps,
+            arrays.constant,
+            not coordinates.standardises,
+            coordinates.missing,
+            counts,
+            self._out if coordinates.standardises else coordinates.values,
         )
+        coordinates.apply(size, self._out)
+        return loops.finish_rows(
+            size,
+            coordinates.scale,
+            self._drops,
+            units,
+            weights,
+            coordinates.missing,
+            counts,
+            coordinates.norms,
+            self._out,
+        )
+
+
+@final
+class _LatticeCoordinates:
+    """T on its grid with the working memory of one thread: cells in units of weight/2^20, then u."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        coordinates, width = encoder.coordinates, encoder.schema.width
+        if coordinates is None:
+            raise DpgramError("this encoder has no coordinates of its own")
+        heaviest = max(column.weight for column in encoder.schema.encoded)
+        self.unit = float(1 << VALUE_BITS) / heaviest
+        """Of an encoded cell, in whole numbers."""
+        self.scale = ROW_NORM / (encoder.radius * self.unit) * 2.0**-coordinates.shift
+        self._integers = coordinates.integers
+        alone = not np.tril(self._integers[:, 1:], -2).any()
+        plain = encoder.schema.constant and not encoder.schema.columns_derived
+        self.standardises = alone and plain and encoder.missing == "drop"
+        """Whether nothing but the constant is added to a column, as where columns are only standardised: then
+        the loops that fill a column can do it, without a product and without rounding before it."""
+        self._moved: list[tuple[int, float, float]] = []
+        self.values = np.empty((width, encoder.chunk_rows))
+        self.missing = np.zeros(encoder.chunk_rows, np.uint8)
+        self.norms = np.empty(encoder.chunk_rows)
+
+    def fold_into(self, arrays: _KernelArrays, schema: Schema) -> None:
+        """Have the loops give T_jj·v_j + T_j0·v_0 for numbers; remember what is left to do for the others.
+
+        Proof: proofs/adaptive.md#adaptive-rows.
+        """
+        diagonal, offsets = np.diagonal(self._integers), self._integers[:, 0] * arrays.constant
+        numbers = arrays.sources[kernel.KIND] == kernel.NUMBER
+        arrays.constant *= float(diagonal[0])
+        for position, source in enumerate(schema.columns_read):
+            for line in schema.indices(source.name):
+                if not numbers[position]:
+                    self._moved.append((line, float(diagonal[line]), float(offsets[line])))
+                    continue
+                scales = arrays.scales[position]
+                scales[kernel.LATTICE_SCALE] *= diagonal[line]
+                step = scales[kernel.INVERSE_HALF_WIDTH] * scales[kernel.LATTICE_SCALE]
+                scales[kernel.CENTRE] -= offsets[line] / step
+
+    def apply(self, size: int, out: Floats) -> None:
+        """out = T·values in whole numbers, each of them and every partial sum below 2^53: exact in any order.
+
+        Proof: proofs/adaptive.md#adaptive-rows.
+        """
+        if self.standardises:
+            for line, factor, offset in self._moved:
+                out[line, :size] = out[line, :size] * factor + offset
+            return
+        values, width = self.values[:, :size], len(self._integers)
+        # T is triangular: blocks of lines, each with the columns that it needs.
+        for first in range(0, width, _BLOCK):
+            last = min(first + _BLOCK, width)
+            np.matmul(self._integers[first:last, :last], values[:last], out=out[first:last, :size])
+
+
+_BLOCK: Final = 24
 
 
 Mask = npt.NDArray[np.bool_]
@@ -205,8 +328,7 @@ def _checked_weights(weights: Floats | None, rows: int) -> Floats:
 class _KernelArrays:
     """The schema as the arrays the loops read (their rows and columns are named in `kernel`)."""
 
-    def __init__(self, schema: Schema, radius: float) -> None:
-        unit = ROW_NORM / radius
+    def __init__(self, schema: Schema, unit: float) -> None:
         declared, derived = schema.columns_read, schema.columns_derived
         place = {column.name: position for position, column in enumerate(declared)}
         self.constant = unit if schema.constant else 0.0

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.document.coordinates import Coordinates
 from dpgram.errors import SchemaError
 from dpgram.schema import Schema
 
@@ -84,6 +85,8 @@ class EncodedChunk:
 
     lines: npt.NDArray[np.float64]
     counts: PolicyCounts
+    lengths: npt.NDArray[np.float64] | None = None
+    """|u|²/R² of each row before the clip; only where there are coordinates."""
 
 
 LINE_GROUP: Final = 4
@@ -104,6 +107,8 @@ class Encoder:
     clip: float | None = None
     missing: Missing = "drop"
     strict: bool = False
+    coordinates: Coordinates | None = None
+    """u = T v, of which the lattice rows are made; none: the encoded columns v themselves."""
     radius: float = field(init=False)
     """R: every encoded row has norm at most R, which is 2^15 lattice units."""
 
@@ -126,12 +131,20 @@ class Encoder:
                 f"column {self.schema.without_levels[0]!r} has no levels",
                 remedy=f"List them: categorical({self.schema.without_levels[0]!r}, [...])",
             )
-        object.__setattr__(self, "radius", _radius(self.schema.max_norm_squared, self.clip))
+        largest = math.sqrt(self.schema.max_norm_squared) if self.coordinates is None else math.inf
+        if self.coordinates is not None and (
+            self.clip is None or self.coordinates.width != self.schema.width
+        ):
+            raise SchemaError(
+                "coordinates need a clip radius and one line for each encoded column",
+                remedy="This is a bug: please report it",
+            )
+        object.__setattr__(self, "radius", _radius(largest, self.clip))
 
     @property
     def clips(self) -> bool:
         """Whether the radius is less than what the schema allows."""
-        return self.radius**2 < self.schema.max_norm_squared * (1 - 1e-12)
+        return self.coordinates is not None or self.radius**2 < self.schema.max_norm_squared * (1 - 1e-12)
 
     @property
     def chunk_rows(self) -> int:
@@ -159,8 +172,7 @@ class Encoder:
         return EncodedBatch(rows=np.ascontiguousarray(np.concatenate(rows)), counts=counts)
 
 
-def _radius(max_norm_squared: float, clip: object) -> float:
-    largest = math.sqrt(max_norm_squared)
+def _radius(largest: float, clip: object) -> float:
     if clip is None:
         return largest
     if isinstance(clip, bool) or not isinstance(clip, Real):

@@ -32,6 +32,11 @@ LEFT, RIGHT, DEGREE, RESULT = range(4)
 # Entries of the counts: cells clamped, missing and unknown, and rows clipped.
 CLAMPED, MISSING, UNKNOWN, CLIPPED = range(4)
 
+# Equal steps of a histogram between bounds, with a node at either end of each; then cells for what was lost.
+STEPS: Final = 16
+NODES: Final = STEPS + 1
+LOST_MISSING, LOST_UNREADABLE, LOST_BELOW, LOST_ABOVE = range(4)
+
 # Hashes of ids and rows, fixed for ever (dpgram.rows.units).
 FNV_START: Final = np.uint64(0xCBF29CE484222325)
 FNV_PRIME: Final = np.uint64(0x100000001B3)
@@ -74,10 +79,63 @@ class Kernel(Protocol):
         `counts` is added to.
         """
 
+    def fill_rows(
+        self,
+        rows: Floats,
+        raw: Floats,
+        count: int,
+        sources: Integers,
+        scales: Floats,
+        derived: Integers,
+        steps: Floats,
+        constant: float,
+        whole: bool,
+        missing: Bytes,
+        counts: Integers,
+        out: Floats,
+    ) -> None:
+        """The first half of `encode_rows`: cells in the lines of `out`, neither clipped nor dropped.
+
+        If `whole`, they are rounded to whole numbers. `missing` is set to 1 where a row lacks something, else
+        to 0.
+        """
+
+    def finish_rows(
+        self,
+        count: int,
+        scale: float,
+        drop: bool,
+        units: Integers,
+        weights: Floats,
+        missing: Bytes,
+        counts: Integers,
+        norms: Floats,
+        out: Floats,
+    ) -> int:
+        """The second half, for lines in other coordinates: scale, clip, weigh, round, drop.
+
+        Gives how many rows were kept; `norms` has their squared lengths before anything was clipped.
+        """
+
     def round_lines(self, lines: Floats, factor: Floats, limit: int) -> None:
         """The encoder's rounding for lines that something else has filled, in place: |q|² ≤ limit, exactly.
 
         `factor` is empty, or has a factor for each row, by which it is scaled before.
+        """
+
+    def count_rows(
+        self,
+        rows: Floats,
+        units: Integers,
+        levels: Integers,
+        ends: Floats,
+        cells: Integers,
+    ) -> None:
+        """Add each row's cells to the histogram of their column, 2^30 of each or as many as `units` says.
+
+        Of column j, `levels[j]` is the number of levels, whose numbers its cells are, or 0 for numbers
+        between the bounds in `ends[j]`. Line j of `cells` begins with the levels or nodes; the cells for what
+        was lost follow. proofs/adaptive.md#adaptive-histograms
         """
 
     def text_hashes(self, places: Integers, letters: Bytes) -> Hashes:

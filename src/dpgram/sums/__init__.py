@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         BinsStatistic,
         CountsStatistic,
         ExactCounts,
-        LengthsStatistic,
         OctavesStatistic,
         RowsStatistic,
     )
@@ -35,7 +34,6 @@ __all__ = [
     "ExactMoments",
     "GramStatistic",
     "GramSum",
-    "LengthsStatistic",
     "LevelsStatistic",
     "MomentsStatistic",
     "OctavesStatistic",
@@ -50,9 +48,7 @@ __getattr__, __dir__ = _when_used(
     {
         "dpgram.sums.base": "Accumulator Statistic Sum",
         "dpgram.sums.column_moments": "ColumnMomentsStatistic ExactColumnMoments",
-        "dpgram.sums.counts": (
-            "BinsStatistic CountsStatistic ExactCounts LengthsStatistic OctavesStatistic RowsStatistic"
-        ),
+        "dpgram.sums.counts": ("BinsStatistic CountsStatistic ExactCounts OctavesStatistic RowsStatistic"),
         "dpgram.sums.exact_gram": "ExactGram GramSum",
         "dpgram.sums.grams": "GramStatistic",
         "dpgram.sums.levels": "ExactLevels LevelsStatistic",

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.measurements import LENGTH_BINS
 from dpgram.document.octaves import OCTAVES, octave_places
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.rows.encoder import Encoder, PolicyCounts
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
 from dpgram.sums.grams import uncounted_rows
-from dpgram.sums.row_lengths import length_bins
 from dpgram.sums.zoom import FINEST, finest_bins
 
 if TYPE_CHECKING:
@@ -167,29 +165,3 @@ class BinsStatistic(CountsStatistic):
     def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
         lines = _lines(rows, chosen, self.columns, rules)
         return np.stack([finest_bins(line, *ends) for line, ends in zip(lines, self.bounds, strict=True)])
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class LengthsStatistic(CountsStatistic):
-    """Squared lengths of encoded rows, on the lattice, in equal bins.
-
-    Proof: proofs/bounds.md#bounds-parts.
-    """
-
-    encoder: Encoder
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return 1, LENGTH_BINS
-
-    def places(self, rows: CountedRows, chosen: Integers, rules: RowRules) -> Integers:
-        """The bin of each row's squared length."""
-        encoder, source = self.encoder.batch_encoder(), rules.schema.source_columns
-        columns = [source.index(name) for name in self.encoder.schema.source_columns]
-        numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, columns])
-        found = np.full((1, len(chosen)), -1)
-        (usable,) = np.nonzero(encoder.usable(numbers.T))
-        chunks = [length_bins(chunk.lines) for chunk in encoder.encode_array(numbers[usable])]
-        found[0, usable] = np.concatenate(chunks) if chunks else []
-        return found

@@ -92,7 +92,7 @@ def test_persons_are_noticed(unit_rows: int | None, told: str, caution: str) -> 
     persons = {"person": np.arange(20_000) // 4, **TABLE}
     release = publish(
         pd.DataFrame(persons), insurance_schema(), epsilon=5.0, delta=1e-6, unit="person",
-        unit_rows=unit_rows, entropy=SeededEntropy(5),
+        unit_rows=unit_rows, entropy=SeededEntropy(5), adaptive=False,
     )  # fmt: skip
     fit = release.regress("charges", on=["age"])
     for kind in ("population", "table"):
@@ -106,7 +106,7 @@ def test_survey_weights_are_named() -> None:
     weighted = {"w": np.ones(20_000), **TABLE}
     release = publish(
         pd.DataFrame(weighted), insurance_schema(), epsilon=5.0, delta=1e-6, weight=dg.numeric("w", 0, 1),
-        entropy=SeededEntropy(5),
+        entropy=SeededEntropy(5), adaptive=False,
     )  # fmt: skip
     found = release.regress("charges", on=["age"]).inference("table")
     assert found.meaning.endswith("rows weighted by 'w'")
@@ -125,7 +125,9 @@ def test_intervals_for_the_table_hold_the_clipped_table() -> None:
     table = np.linalg.lstsq(np.column_stack([np.ones(20_000), x]), rows["y"], rcond=None)[0]
     hits = np.zeros((2, 2))
     for seed in range(40):
-        release = publish(rows, schema, epsilon=2.0, delta=1e-6, clip=1.05, entropy=SeededEntropy(seed))
+        release = publish(
+            rows, schema, epsilon=2.0, delta=1e-6, clip=1.05, entropy=SeededEntropy(seed), adaptive=False
+        )
         found = release.regress("y").inference("table")
         ends = found.conf_int()
         hits += [(ends[:, 0] <= truth) & (truth <= ends[:, 1]) for truth in (clipped, table)]
@@ -142,7 +144,13 @@ def learnt() -> Release:
         dg.product("age", "charges"),
     )  # fmt: skip
     return publish(
-        pd.DataFrame(TABLE), schema, epsilon=5.0, delta=1e-6, bounds_budget=0.2, entropy=SeededEntropy(5)
+        pd.DataFrame(TABLE),
+        schema,
+        epsilon=5.0,
+        delta=1e-6,
+        bounds_budget=0.2,
+        entropy=SeededEntropy(5),
+        adaptive=False,
     )
 
 

@@ -14,6 +14,8 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.pooling import average, compare, pool, union
 from dpgram.analysis.regress import regress
 from dpgram.errors import AnalysisError
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.schema import Schema, numeric
 
 SCHEMA = insurance_schema()
@@ -121,3 +123,19 @@ def test_only_one_schema() -> None:
         pool([site(0), other], "charges", ["age"])
     with pytest.raises(AnalysisError, match="no releases"):
         union([])
+
+
+def test_matrices_in_different_coordinates_are_not_added() -> None:
+    table = insurance(4000, 1)
+    half = {name: column[:2000] for name, column in table.items()}
+    asked = {"epsilon": 4.0, "delta": 1e-6, "progress": False}
+    first, second = (
+        publish_with(data, SCHEMA, entropy=SeededEntropy(seed), **asked)[0]
+        for seed, data in enumerate([table, half])
+    )
+    assert first.coordinates != second.coordinates
+    for add in (union, average):
+        with pytest.raises(AnalysisError, match="different coordinates"):
+            add([first, second])
+        assert add([first]).lift is not None
+    assert pool([first, second], "charges", ON).used == 2

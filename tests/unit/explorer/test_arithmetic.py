@@ -131,20 +131,31 @@ CASES: dict[str, dict[str, object]] = {
 @pytest.fixture(scope="module")
 def releases() -> dict[str, Release]:
     table = insurance.table(20_000)
-    made = {name: seeded(table, mixed_schema(), **options) for name, options in CASES.items()}
-    made["no constant"] = seeded(table, mixed_schema(constant=False), **CASES["replace-one"])
+    made = {name: seeded(table, mixed_schema(), adaptive=False, **options) for name, options in CASES.items()}
+    made["no constant"] = seeded(table, mixed_schema(constant=False), adaptive=False, **CASES["replace-one"])
+    made["adaptive"] = seeded(table, mixed_schema(), epsilon=1.0, delta=1e-6, adaptive=True)
+    made["adaptive pure"] = seeded(table, mixed_schema(), epsilon=3.0, delta=0.0, adaptive=True)
     persons = table.append_column("person", [np.arange(20_000) // 3])
-    made["persons"] = seeded(persons, mixed_schema(), **CASES["gaussian"], unit="person")
+    made["persons"] = seeded(persons, mixed_schema(), adaptive=False, **CASES["gaussian"], unit="person")
     learnt = dg.Schema(
         dg.numeric("age", 18, 90), dg.numeric("bmi"), dg.numeric("charges"), dg.product("age", "bmi")
     )
-    made["learnt"] = seeded(table, learnt, epsilon=3.0, delta=1e-6, bounds_budget=0.2, clip="private")
+    made["learnt"] = seeded(table, learnt, epsilon=3.0, delta=1e-6, adaptive=True)
     for name in ("gaussian", "matrix-laplace"):
         made[f"golden {name}"] = dg.load(GOLDEN / f"insurance-{name}-v1.dpgram.json")
     return made
 
 
-EVERY = [*CASES, "no constant", "persons", "learnt", "golden gaussian", "golden matrix-laplace"]
+EVERY = [
+    *CASES,
+    "no constant",
+    "adaptive",
+    "adaptive pure",
+    "persons",
+    "learnt",
+    "golden gaussian",
+    "golden matrix-laplace",
+]
 
 
 def close(found: object, wanted: Sequence[float] | float) -> None:

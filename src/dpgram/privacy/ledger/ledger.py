@@ -231,11 +231,11 @@ class Ledger:
         return replace(self._left(balance), more=_times(whole, balance), like="this one")
 
     def history(self) -> tuple[Entry, ...]:
-        """Every charge, oldest first.
+        """Every charge, oldest first; that of an adaptive release comes in two parts.
 
         >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger, note="first")
         >>> [(entry.number, entry.note) for entry in ledger.history()]
-        [(1, 'first')]
+        [(1, 'first'), (2, 'first')]
         """
         return tuple(
             Entry(
@@ -346,7 +346,7 @@ class Ledger:
 
         >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
         >>> ledger.verify([release])
-        Verification(releases=1, entries=1, unclaimed=())
+        Verification(releases=1, entries=2, unclaimed=())
         """
         return verification(self._terms, self._read()[0], releases)
 

@@ -9,7 +9,7 @@ from dpgram import _when_used
 if TYPE_CHECKING:
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.publishing.measurements.column_moments import ColumnMoments
-    from dpgram.publishing.measurements.counts import Bins, Lengths, Octaves, RowCount
+    from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
     from dpgram.publishing.measurements.gram import Gram
     from dpgram.publishing.measurements.levels import Levels
     from dpgram.publishing.measurements.minimiser import Minimiser
@@ -20,7 +20,6 @@ __all__ = [
     "Bins",
     "ColumnMoments",
     "Gram",
-    "Lengths",
     "Levels",
     "Measurement",
     "Minimiser",
@@ -35,7 +34,7 @@ __getattr__, __dir__ = _when_used(
     {
         "dpgram.publishing.measurements.base": "Measurement",
         "dpgram.publishing.measurements.column_moments": "ColumnMoments",
-        "dpgram.publishing.measurements.counts": "Bins Lengths Octaves RowCount",
+        "dpgram.publishing.measurements.counts": "Bins Octaves RowCount",
         "dpgram.publishing.measurements.gram": "Gram",
         "dpgram.publishing.measurements.levels": "Levels",
         "dpgram.publishing.measurements.minimiser": "Minimiser",

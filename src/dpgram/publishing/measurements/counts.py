@@ -1,4 +1,4 @@
-"""Noisy histograms: the number of rows, powers of two, bins, row lengths. 2^30 lattice units are one row.
+"""Noisy histograms: the number of rows, powers of two, bins. 2^30 lattice units are one row.
 
 A row, or a unit, adds at most 2^30 to one cell of each of m histograms: proofs/bounds.md#bounds-sensitivity.
 """
@@ -14,7 +14,6 @@ from dpgram.document.fields import (
     ColumnOctaves,
     LearntLook,
     MeasuredBins,
-    MeasuredLengths,
     MeasuredOctaves,
     MeasuredRows,
 )
@@ -22,11 +21,9 @@ from dpgram.document.measurements import crowded
 from dpgram.privacy.count_noise import CountNoise, count_event, in_rows
 from dpgram.publishing._bounds import coarse_bounds
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.rows.encoder import Encoder
 from dpgram.sums.counts import (
     BinsStatistic,
     CountsStatistic,
-    LengthsStatistic,
     OctavesStatistic,
     RowsStatistic,
 )
@@ -164,23 +161,4 @@ class Bins(CountMeasurement):
                 for name, seen in zip(self.columns, looks, strict=True)
             ),
             **self._facts(),
-        )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lengths(CountMeasurement):
-    """Squared lengths of encoded rows."""
-
-    kind: ClassVar[str] = "lengths"
-    result: ClassVar[Any] = MeasuredLengths
-    encoder: Encoder
-
-    @property
-    def statistic(self) -> LengthsStatistic:
-        return LengthsStatistic(self.encoder)
-
-    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredLengths:
-        return MeasuredLengths(
-            cells=decimal_cells(self.noise.draw(exact[0].cells[0], entropy)), **self._facts()
         )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from msgspec import Struct
 
-from dpgram.document.fields import PublishedMatrix
+from dpgram.document.fields import MeasuredMatrix, PublishedMatrix
+from dpgram.errors import MechanismError
 from dpgram.mechanisms import CalibratedMechanism, Drawn, PublicFacts
 from dpgram.mechanisms.base import IntegerMatrix
-from dpgram.noise import Law
+from dpgram.noise import Law, MatrixLaplace, SymmetricGaussian
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.grams import GramStatistic
@@ -57,6 +60,49 @@ class Gram(Measurement):
         """A noisy matrix for each group."""
         drawn = [self.mechanism.draw(found.cells, entropy) for found in exact]
         return tuple(MeasuredGram(matrix=published_matrix(one), noise=one.noise) for one in drawn)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstGram(Measurement):
+    """A matrix of all groups together in rough coordinates, from which better ones follow.
+
+    Proofs: that of the mechanism, and proofs/adaptive.md#adaptive-composition.
+    """
+
+    kind: ClassVar[str] = "first-gram"
+    result: ClassVar[Any] = MeasuredMatrix
+    encoder: Encoder
+    mechanism: CalibratedMechanism
+    facts: PublicFacts
+    share: float
+    """Of the event's currency: for the record."""
+
+    @property
+    def statistic(self) -> GramStatistic:
+        return GramStatistic(self.encoder)
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event(self.facts)
+
+    def draw(self, exact: tuple[ExactGram, ...], entropy: Entropy) -> MeasuredMatrix:
+        """Groups add up to the matrix of all rows, to which a unit adds no more than to one of them."""
+        whole = reduce(or_, exact)
+        drawn = self.mechanism.draw(whole.cells, entropy)
+        coordinates, noise = self.encoder.coordinates, drawn.noise
+        if coordinates is None or not isinstance(noise, SymmetricGaussian | MatrixLaplace):
+            raise MechanismError(
+                "a first matrix has coordinates and noise that was added",
+                remedy="This is a bug: please report it",
+            )
+        return MeasuredMatrix(
+            share=self.share,
+            coordinates=coordinates,
+            radius=self.encoder.radius,
+            noise=noise,
+            cells=lower_triangle(drawn.cells),
+        )
 
 
 def published_matrix(drawn: Drawn) -> PublishedMatrix:

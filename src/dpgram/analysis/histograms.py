@@ -1,0 +1,208 @@
+"""What noisy histograms say of columns one by one: counts, shares, means and losses, with their errors.
+
+Counts c_k of every cell have independent noise of one standard deviation s. A share c_k/Σc and a mean
+Σ c_k x_k/Σc of the cells that could be read, with x_k the nodes and the bounds for what lay outside them, are
+ratios; to first order
+
+    Var mean = s²·Σ(x_k − mean)²/n² + (variance of the column)/n,
+
+the noise of the counts and, for the population, the sampling error. A clip of rows does not touch them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dpgram.document.fields import LevelHistogram, MeasuredHistograms, NumberHistogram
+from dpgram.document.measurements import histogram_rows
+from dpgram.errors import AnalysisError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.count_noise import CountNoise
+from dpgram.schema.columns import Column
+
+if TYPE_CHECKING:
+    from dpgram.analysis._frames import Frame
+    from dpgram.document.document import Document
+
+Vector = npt.NDArray[np.float64]
+Kind = Literal["population", "table"]
+LOSSES = ("missing", "unreadable", "below", "above")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A number with the standard error of its noise and, for the population, of sampling."""
+
+    estimate: float
+    std_error: float
+
+    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
+        """The normal interval.
+
+        >>> from dpgram.analysis.histograms import Measured
+        >>> low, high = Measured(estimate=1.0, std_error=0.5).conf_int()
+        >>> round(low, 2), round(high, 2)
+        (0.02, 1.98)
+        """
+        reach = float(-ndtri(0.5 * (1.0 - level))) * self.std_error
+        return self.estimate - reach, self.estimate + reach
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Histogram:
+    """The noisy histogram of one column, in rows; `values` are nodes in original units, or levels."""
+
+    column: str
+    values: tuple[float, ...] | tuple[str, ...]
+    counts: Vector
+    lost: Mapping[str, float]
+    """Rows whose value is missing, unreadable (or of no declared level), below the bounds and above them."""
+    noise_sd: float
+    """The standard deviation of the noise on each of these numbers, in rows."""
+
+    @property
+    def numbers(self) -> bool:
+        """Whether it is a column of numbers."""
+        return not isinstance(self.values[0], str)
+
+    @property
+    def rows(self) -> float:
+        """All rows, as far as this histogram tells."""
+        return float(self.counts.sum()) + sum(self.lost.values())
+
+    def share(self, level: str, kind: Kind = "population") -> Measured:
+        """The part of all rows with a known level that have this one.
+
+        >>> release.histogram("smoker").share("yes").conf_int()  # doctest: +SKIP
+        (0.17, 0.19)
+        """
+        if self.numbers or level not in self.values:
+            raise AnalysisError(
+                f"{self.column!r} has no level {level!r}", limit=", ".join(map(str, self.values[:20]))
+            )
+        total = max(float(self.counts.sum()), 1.0)
+        place = self.values.index(level)
+        part = float(self.counts[place]) / total
+        gradient = -np.full(len(self.counts), part)
+        gradient[place] += 1.0
+        variance = (self.noise_sd * float(np.linalg.norm(gradient)) / total) ** 2
+        if kind == "population":
+            variance += max(part * (1.0 - part), 0.0) / total
+        return Measured(estimate=part, std_error=math.sqrt(variance))
+
+    def mean(self, kind: Kind = "population") -> Measured:
+        """The mean of the values that could be read, those outside the bounds moved to them.
+
+        >>> release.histogram("age").mean().estimate  # doctest: +SKIP
+        49.9
+        """
+        if not self.numbers:
+            raise AnalysisError(f"{self.column!r} has levels and no mean", remedy="Ask for share(level)")
+        cells, places = self._readable()
+        total = max(float(cells.sum()), 1.0)
+        mean = float(cells @ places) / total
+        variance = (self.noise_sd * float(np.linalg.norm(places - mean)) / total) ** 2
+        if kind == "population":
+            variance += self.deviation() ** 2 / total
+        return Measured(estimate=mean, std_error=math.sqrt(variance))
+
+    def deviation(self) -> float:
+        """The standard deviation of the values, as far as nodes tell it."""
+        cells, places = self._readable()
+        total = max(float(cells.sum()), 1.0)
+        mean = float(cells @ places) / total
+        step = float(places[1] - places[0])
+        # A value between two nodes counts at both, which adds a sixth of a step squared on average.
+        return math.sqrt(max(float(cells @ (places - mean) ** 2) / total - step**2 / 6.0, step**2 / 12.0))
+
+    def _readable(self) -> tuple[Vector, Vector]:
+        nodes = np.array(self.values, dtype=np.float64)
+        cells = np.concatenate([self.counts, [self.lost["below"], self.lost["above"]]])
+        return cells, np.concatenate([nodes, [nodes[0], nodes[-1]]])
+
+    def to_frame(self) -> Frame:
+        """A frame with a row for each node or level: of Polars where that is installed, else of pandas."""
+        from dpgram.analysis._frames import frame_of
+
+        return frame_of(
+            {
+                "value": list(self.values),
+                "rows": self.counts,
+                "noise_sd": np.full(len(self.counts), self.noise_sd),
+            }
+        )
+
+    def __str__(self) -> str:
+        top = max(float(self.counts.max()), 1.0)
+        names = [value if isinstance(value, str) else f"{value:g}" for value in self.values]
+        width = max(map(len, names))
+        lines = [f"{self.column}: rows by value, each ± {self.noise_sd:.3g} (noise)"]
+        for name, rows in zip(names, self.counts.tolist(), strict=True):
+            lines.append(f"{name:>{width}}  {rows:>12,.0f}  {'█' * round(30 * max(rows, 0.0) / top)}")
+        lost = ", ".join(f"{name} {rows:,.0f}" for name, rows in self.lost.items())
+        return "\n".join([*lines, f"lost: {lost}"])
+
+
+def of_the_same_rows(release: Document) -> MeasuredHistograms | None:
+    """The histograms, where they are of the rows that are in the matrix, each counted as there.
+
+    Those beside one group are of all groups together; those beside several rows of a unit have one of them.
+    """
+    rule = release.unit_rule
+    if release.group is not None or (rule is not None and rule.counts == "rows" and rule.rows_at_most > 1):
+        return None
+    return next((each for each in release.measured if isinstance(each, MeasuredHistograms)), None)
+
+
+def histograms(release: Document) -> dict[str, Histogram]:
+    """By column; empty where none were measured."""
+    measured = [each for each in release.measured if isinstance(each, MeasuredHistograms)]
+    if not measured:
+        return {}
+    # One row of each unit counts here, however many do in the matrix.
+    scale = 1.0 if release.survey_weight is None else release.survey_weight.at_most
+    deviation = CountNoise(law=measured[0].law, scale=measured[0].scale).deviation * scale
+    declared = {column.name: column for column in release.schema.columns}
+    return {
+        each.column: _histogram(each, declared[each.column], deviation, scale)
+        for each in measured[0].columns
+        if each.column in declared  # another block may have it
+    }
+
+
+def histogram_count(release: Document) -> tuple[float, float]:
+    """The number of rows as all histograms together tell it, and the deviation of its noise, in matrix units.
+
+    Each total has the noise of its cells, and the mean weighs totals by the number of these.
+    """
+    (measured,) = (each for each in release.measured if isinstance(each, MeasuredHistograms))
+    sizes = np.array([len(each.counts) + len(each.lost) for each in measured.columns], dtype=np.float64)
+    deviation = CountNoise(law=measured.law, scale=measured.scale).deviation
+    return histogram_rows(measured), deviation / math.sqrt(float(np.sum(1.0 / sizes)))
+
+
+def _histogram(
+    measured: NumberHistogram | LevelHistogram, column: Column, deviation: float, scale: float
+) -> Histogram:
+    counts = np.array([int(cell) for cell in measured.counts], dtype=np.float64) / ROW_NORM_SQUARED
+    lost = [int(cell) / ROW_NORM_SQUARED * scale for cell in measured.lost]
+    if isinstance(measured, LevelHistogram):
+        values: tuple[float, ...] | tuple[str, ...] = column.group_levels or ("false", "true")
+    else:
+        values = tuple(np.linspace(measured.low, measured.high, len(measured.counts)).tolist())
+    return Histogram(
+        column=measured.column,
+        values=values,
+        counts=counts * scale,
+        lost=dict(zip(LOSSES, lost, strict=False)),
+        noise_sd=deviation,
+    )

@@ -1,0 +1,280 @@
+"""Rows in other coordinates: whole numbers, each row's bits its own, the same by both forms of the kernel."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpgram as dg
+from dpgram.document.coordinates import LARGEST, Coordinates
+from dpgram.document.reach import REACH_BINS
+from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.rows import kernel
+from dpgram.rows.encoder import Encoder
+from dpgram.sums.clip import clip_bins, reach_bins
+
+pytestmark = pytest.mark.usefixtures("kernel_form")
+
+
+def wide_schema(width: int) -> dg.Schema:
+    return dg.Schema(*(dg.numeric(f"x{i}", -3, 5, weight=1.0 + 0.5 * (i % 2)) for i in range(width)))
+
+
+def mixed_schema() -> dg.Schema:
+    return dg.Schema(
+        dg.numeric("a", 0, 10),
+        dg.numeric("b", -1, 1),
+        dg.boolean("c"),
+        dg.categorical("d", ["x", "y", "z"]),
+        dg.product("a", "b"),
+        dg.legendre("a", 2),
+    )
+
+
+def mixed_table(rows: int, seed: int = 0) -> pa.RecordBatch:
+    generator = np.random.default_rng(seed)
+    a = generator.normal(5, 4, rows)
+    a[::97] = np.nan
+    return pa.record_batch(
+        {
+            "a": a,
+            "b": generator.uniform(-1.2, 1.2, rows),
+            "c": generator.random(rows) < 0.3,
+            "d": np.array(["x", "y", "z", "w"])[generator.integers(0, 4, rows)],
+        }
+    )
+
+
+def random_coordinates(width: int, seed: int = 1, size: float = 3.0) -> Coordinates:
+    generator = np.random.default_rng(seed)
+    lower = np.tril(generator.normal(0, size, (width, width)))
+    lower[np.diag_indices(width)] = np.abs(lower[np.diag_indices(width)]) + 0.1
+    return Coordinates.nearest(lower)
+
+
+def encoder(schema: dg.Schema, coordinates: Coordinates, radius: float, missing: str = "drop") -> Encoder:
+    return Encoder(schema, clip=radius, coordinates=coordinates, missing=missing)
+
+
+@pytest.mark.parametrize("missing", ["drop", "midpoint"])
+def test_lattice_rows_are_those_of_exact_arithmetic(missing: str) -> None:
+    """q is the rounding of min(1, R/|u|)·u·2^15/R, u = T·v in rationals, up to the last digit of a float."""
+    schema = mixed_schema()
+    coordinates, radius = random_coordinates(schema.width), 12.0
+    batch = mixed_table(300)
+    q = encoder(schema, coordinates, radius, missing).encode(batch).rows
+    plain = Encoder(schema, clip=None, missing=missing)  # the same rows on a lattice of its own
+    v = plain.encode(batch).rows * (plain.radius / ROW_NORM)
+    assert len(q) == len(v) > 100
+    T = [
+        [Fraction(int(cell), 1) / Fraction(2) ** coordinates.shift for cell in row]
+        for row in coordinates.integers
+    ]
+    exact = np.array(
+        [[float(sum(t * Fraction(x) for t, x in zip(row, line, strict=True))) for row in T] for line in v]
+    )
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    wanted = exact * np.minimum(1.0, radius / lengths) * (ROW_NORM / radius)
+    # Plain lattice rows are themselves rounded to R/2^15, which T enlarges.
+    slack = 1.0 + plain.radius * np.abs(coordinates.matrix).sum(axis=1).max() / radius
+    assert np.abs(q - wanted).max() <= slack
+    assert (lengths > radius).any()
+    assert (lengths < radius).any()
+
+
+def test_no_row_is_longer_than_the_lattice_allows() -> None:
+    schema = wide_schema(50)
+    rows = np.random.default_rng(3).uniform(-9, 9, (5000, 50))
+    for radius in (0.3, 7.0, 500.0):
+        q = (
+            encoder(schema, random_coordinates(51), radius)
+            .encode(
+                pa.RecordBatch.from_arrays(
+                    [pa.array(line) for line in rows.T], names=[f"x{i}" for i in range(50)]
+                )
+            )
+            .rows
+        )
+        squares = (q.astype(np.int64) ** 2).sum(axis=1)
+        assert np.array_equal(q, np.rint(q))
+        assert squares.max() <= ROW_NORM_SQUARED
+        assert squares.max() > 0.9 * ROW_NORM_SQUARED or radius == 500.0
+
+
+def test_removing_a_row_leaves_the_bits_of_all_others() -> None:
+    """With a product of floats this failed at fifty columns for a tenth of all batch sizes."""
+    schema, width = wide_schema(50), 51
+    one = encoder(schema, random_coordinates(width), 9.0)
+    rows = np.random.default_rng(4).uniform(-3, 5, (200, 50))
+    names = [f"x{i}" for i in range(50)]
+
+    def encoded(chosen: np.ndarray) -> np.ndarray:
+        return one.encode(
+            pa.RecordBatch.from_arrays([pa.array(line) for line in rows[chosen].T], names=names)
+        ).rows
+
+    whole = encoded(np.arange(200))
+    for size in range(1, 200):
+        assert np.array_equal(encoded(np.arange(size)), whole[:size])
+    without = np.delete(np.arange(200), 117)
+    assert np.array_equal(encoded(without), whole[without])
+
+
+def test_units_and_weights_scale_rows_in_these_coordinates_too() -> None:
+    schema = wide_schema(4)
+    one = encoder(schema, random_coordinates(5), 3.0)
+    rows = np.random.default_rng(5).uniform(-3, 5, (60, 4))
+    units = np.full(60, 4)
+    weights = np.random.default_rng(6).uniform(0, 1, 60)
+    plain = np.concatenate([c.lines[:5].T.copy() for c in one.batch_encoder().encode_array(rows.copy())])
+    scaled = np.concatenate(
+        [
+            c.lines[:5].T.copy()
+            for c in one.batch_encoder().encode_array(rows.copy(), unit_rows=units, weights=weights)
+        ]
+    )
+    assert np.abs(scaled - plain * (0.5 * weights)[:, None]).max() <= 1.0
+    assert ((scaled.astype(np.int64) ** 2).sum(axis=1) <= ROW_NORM_SQUARED // 4).all()
+
+
+def test_lengths_are_those_before_the_clip() -> None:
+    schema = wide_schema(3)
+    coordinates = random_coordinates(4)
+    one = encoder(schema, coordinates, 2.0)
+    rows = np.random.default_rng(7).uniform(-3, 5, (500, 3))
+    rows[::7] = np.nan
+    (chunk,) = list(one.batch_encoder().encode_array(rows.copy()))
+    kept = rows[np.isfinite(rows).all(axis=1)]
+    weights = np.array([1.0, 1.0, 1.5, 1.0])
+    v = np.column_stack([np.ones(len(kept)), (kept - 1.0) / 4.0]) * weights
+    u = v @ coordinates.matrix.T
+    assert chunk.lengths is not None
+    assert np.allclose(chunk.lengths, (u**2).sum(axis=1) / 4.0, rtol=1e-5)
+
+
+def test_the_grid_holds_the_matrix_to_thirty_digits() -> None:
+    generator = np.random.default_rng(8)
+    for size in (1e-6, 1.0, 1e6):
+        lower = np.tril(generator.normal(0, size, (20, 20)))
+        lower[np.diag_indices(20)] = np.abs(lower[np.diag_indices(20)]) + size
+        found = Coordinates.nearest(lower)
+        assert np.abs(found.integers).sum(axis=1).max() <= LARGEST
+        assert np.abs(found.matrix - lower).max() <= 2.0**-30 * np.abs(lower).sum(axis=1).max()
+        assert np.allclose(found.inverse @ found.matrix, np.eye(20), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [(1, 2), (1, 0, 0), (-1,), (LARGEST + 1,), (1, LARGEST, 1)],
+    ids=["no triangle", "zero", "negative", "cell", "row"],
+)
+def test_other_grids_are_refused(cells: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="coordinates"):
+        Coordinates(shift=0, cells=cells)
+
+
+def test_both_forms_of_the_kernel_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, batch = mixed_schema(), mixed_table(9000, seed=9)
+    one = encoder(schema, random_coordinates(schema.width), 2.5)
+    found = []
+    for after in (0, 2**62):
+        monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
+        found.append(one.encode(batch))
+    assert np.array_equal(found[0].rows, found[1].rows)
+    assert found[0].counts == found[1].counts
+    assert found[0].counts.rows_clipped > 0
+
+
+def test_whole_numbers_at_their_largest_are_exact() -> None:
+    """Row sums of 2^32 and cells of 2^20: every partial sum is below 2^53, so the product is exact."""
+    width = 40
+    generator = np.random.default_rng(10)
+    lower = np.tril(generator.integers(-(2**27), 2**27, (width, width)).astype(np.float64))
+    lower[-1] = np.append(np.full(width - 1, 2.0**32 // width), 2.0**32 - (width - 1) * (2**32 // width))
+    lower[np.diag_indices(width)] = np.abs(lower[np.diag_indices(width)]) + 1.0
+    lower[-1, -1] -= 1.0
+    coordinates = Coordinates(shift=0, cells=tuple(int(cell) for cell in lower[np.tril_indices(width)]))
+    assert np.abs(coordinates.integers).sum(axis=1).max() == LARGEST
+    schema = dg.Schema(*(dg.numeric(f"x{i}", -1, 1) for i in range(width)), constant=False)
+    rows = generator.choice([-1.0, 1.0, 0.123456789], (97, width))
+    rows[:5] = 1.0
+    one = encoder(schema, coordinates, 1e3)
+    working = one.batch_encoder()
+    (chunk,) = list(working.encode_array(rows.copy()))
+    cells = [[round(x * 2**20) for x in row] for row in rows.tolist()]
+    integers = coordinates.integers.astype(np.int64).tolist()
+    exact = [[sum(map(int.__mul__, line, row)) for line in integers] for row in cells]
+    assert max(abs(cell) for row in exact for cell in row) == 2**52
+    scale = Fraction(2) ** 15 / (Fraction(1e3) * 2**20)
+    lengths = [float(sum(cell * cell for cell in row) * scale**2 / 2**30) for row in exact]
+    assert chunk.lengths is not None
+    # Squares are added up in floats: a few units in the last place, where a lost bit of u would be as much.
+    assert np.allclose(chunk.lengths, lengths, rtol=1e-14)
+    assert np.array_equal(working._coordinates.values[:, :97].T, np.array(cells, np.float64))  # type: ignore[union-attr]
+
+
+def test_standardised_rows_are_their_own() -> None:
+    """Where only the constant is added to a column, rows are made elementwise: the same bits in any batch."""
+    schema = dg.Schema(dg.numeric("a", 0, 10), dg.numeric("b", -1e6, 1e-3), dg.boolean("c"))
+    lower = np.diag([1.0, 7.3, 0.21, 3.0])
+    lower[1:, 0] = (-2.2, 0.19, 1.1)
+    one = encoder(schema, Coordinates.nearest(lower), 3.0)
+    working = one.batch_encoder()
+    assert working._coordinates is not None
+    assert working._coordinates.standardises
+    generator = np.random.default_rng(11)
+    rows = np.column_stack(
+        [generator.normal(5, 4, 301), -(10.0 ** generator.uniform(-4, 7, 301)), generator.integers(0, 2, 301)]
+    )
+    whole = np.concatenate([c.lines[:4].T.copy() for c in working.encode_array(rows.copy())])
+    assert ((whole.astype(np.int64) ** 2).sum(axis=1) <= ROW_NORM_SQUARED).all()
+    for first, last in ((0, 1), (0, 7), (13, 200), (300, 301)):
+        part = [c.lines[:4].T.copy() for c in one.batch_encoder().encode_array(rows[first:last].copy())]
+        assert np.array_equal(np.concatenate(part), whole[first:last])
+    z = np.clip(rows[:, :2], [0.0, -1e6], [10.0, 1e-3])
+    z = (z - [5.0, (1e-3 - 1e6) / 2]) / [5.0, (1e6 + 1e-3) / 2]
+    u = np.column_stack([np.ones(301), z, 2.0 * rows[:, 2] - 1.0]) @ one.coordinates.matrix.T  # type: ignore[union-attr]
+    u *= np.minimum(1.0, 3.0 / np.linalg.norm(u, axis=1, keepdims=True)) * (ROW_NORM / 3.0)
+    # To the nearest integers, or towards zero where these would be too long.
+    assert np.abs(whole - u).max() <= 1.0 + 1e-6
+    assert np.median(np.abs(whole - u)) < 0.5
+
+
+def test_both_forms_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the bounds that a schema may have, with and without weights."""
+    generator = np.random.default_rng(12)
+    ends = np.array([[0.0, 1.0], [-1e308, 1.7e308], [1.0, 1.0 + 2e-9], [0.0, 2e-300], [0.0, 1.0]])
+    levels = np.array([0, 0, 0, 0, 3])
+    odd = [0.0, 1.0, 0.5, 1 / 3, -1.0, 2.0, 1e-300, 1e308, -1e308, 1.7e308, np.nan, np.inf, -np.inf]
+    rows = np.concatenate(
+        [
+            generator.choice(odd, (700, 5)),
+            generator.uniform(0, 1, (700, 5)),
+            np.full((1, 5), np.nextafter(1, 2)),
+        ]
+    )
+    weights = generator.integers(0, ROW_NORM_SQUARED + 1, len(rows))
+    for units in (np.empty(0, np.int64), weights):
+        found = []
+        for after in (0, 2**62):
+            monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
+            cells = np.zeros((5, kernel.NODES + 4), np.int64)
+            kernel.kernel(1).count_rows(np.ascontiguousarray(rows), units, levels, ends, cells)
+            found.append(cells)
+        assert np.array_equal(found[0], found[1])
+        whole = int(units.sum()) if len(units) else len(rows) * ROW_NORM_SQUARED
+        assert (found[0].sum(axis=1) == whole).all()
+        assert (found[0] >= 0).all()
+
+
+def test_every_length_has_one_bin() -> None:
+    lengths = np.array([0.0, 5e-324, 0.02, 1.0, np.nextafter(1.0, 2.0), 1.5, 16.0, 1e300])
+    for bins, size in ((clip_bins(lengths), 64), (reach_bins(lengths), REACH_BINS)):
+        assert ((bins >= 0) & (bins < size)).all()
+        assert (np.diff(bins) >= 0).all()
+        assert bins[0] == 0
+        assert bins[-1] == size - 1
+    assert clip_bins(np.array([1.0, np.nextafter(1.0, 2.0)])).tolist() == [47, 48]
