@@ -108,7 +108,12 @@ IN_PYTHON = [
     Mistake("no such column", lambda: publish({"x": [1.0]}), "'y'", "Correct the names"),
     Mistake("a schema as a path", lambda: publish(schema="a.toml"), "needs a Schema", "Schema.from_file"),
     Mistake("rows as a number", lambda: publish(rows=5), "who is protected", "rows=Rows(expected=10_000)"),
-    Mistake("no bounds", lambda: publish(schema=dg.Schema(dg.numeric("x"))), "'x'", "adaptive=True"),
+    Mistake(
+        "no bounds",
+        lambda: publish(schema=dg.Schema(dg.numeric("x")), adaptive=False),
+        "'x'",
+        "adaptive=True",
+    ),
     Mistake("another unit", lambda: publish(rows=dg.Rows(unit="id")), "protects one row", "without a unit"),
     Mistake(
         "another relation", lambda: publish(adjacency="replace-one"), "add-remove", "adjacency='add-remove'"

@@ -51,7 +51,7 @@ def table_rows(plan: Plan) -> list[list[str]]:
             _ratio(found.se_ratio_at_double_epsilon),
             _ratio(found.se_ratio_with_half_the_columns),
             _ratio(found.se_ratio_after_learning_bounds),
-            found.verdict,
+            found.verdict if found.works else "useless",  # "will not work" would not fit into 80 columns
         ]
         for found in plan.forecasts
     )

@@ -21,7 +21,7 @@ from dpgram.planning._assumption import (
 )
 from dpgram.planning._payer import Payer
 from dpgram.planning._regression import AssumedRegression
-from dpgram.planning._text import header, plan_text, table_rows
+from dpgram.planning._text import WIDTH, header, plan_text, table_rows
 from dpgram.planning.forecast import Forecast, Setting, forecast, tick_count
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -126,8 +126,9 @@ class Plan:
         """
         rows = table_rows(self)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        between = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
         lines = [
-            "  ".join(
+            between.join(
                 [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
             )
             for row in rows
