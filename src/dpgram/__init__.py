@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpgram import mechanisms
+    from dpgram.analysis import compare, pool, union
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.job import Job
     from dpgram.planning import Assumption, Plan, plan
@@ -41,15 +42,18 @@ __all__ = [
     "boolean",
     "categorical",
     "check",
+    "compare",
     "legendre",
     "load",
     "mechanisms",
     "numeric",
     "ordinal",
     "plan",
+    "pool",
     "product",
     "publish",
     "publish_each",
+    "union",
 ]
 
 
@@ -79,6 +83,7 @@ _fetch, __dir__ = _when_used(
     __name__,
     {
         "dpgram": "__version__ mechanisms",
+        "dpgram.analysis": "compare pool union",
         "dpgram.errors": "DpgramError DpgramWarning",
         "dpgram.job": "Job",
         "dpgram.planning": "Assumption Plan plan",

@@ -6,8 +6,10 @@ Needs matplotlib (the extra `plot`). Every figure is legible at 800 pixels width
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from dpgram.errors import MissingExtra
 
@@ -30,15 +32,29 @@ def new_figure(height: float, columns: int = 1) -> tuple[Figure, Sequence[Axes]]
     """A figure of its own, without pyplot: no global state, no window."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
+    figure = _shown_in_notebooks()(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = [figure.add_subplot(1, columns, i + 1) for i in range(columns)]
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+@cache
+def _shown_in_notebooks() -> type[Figure]:
+    """A figure that shows itself: matplotlib leaves that to pyplot, which keeps every figure it has made."""
+    from matplotlib.figure import Figure
+
+    @final
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            stream = BytesIO()
+            self.savefig(stream, format="png", dpi=DPI)
+            return stream.getvalue()
+
+    return NotebookFigure
 
 
 def finished(figure: Figure, path: str | Path | None, *, dark: bool) -> Figure:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import Kind
+from dpgram.analysis.formulas import is_formula, read_formula
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import NoiseAwareFit, noise_aware
@@ -97,6 +98,14 @@ def regress(
         raise AnalysisError("unknown repair policy", got=repr(repair), limit=", ".join(get_args(Policy)))
     check_kind(kind)
     moments = Moments.of(release)
+    if is_formula(moments.schema, target):
+        if on is not None:
+            raise AnalysisError(
+                "a formula names its own columns", got=f"on={list(on)}", remedy="Leave out `on`."
+            )
+        asked = read_formula(moments.schema, target)
+        target, on, intercept = asked.target, asked.on, asked.intercept and intercept
+        reference = {**(reference or {}), **asked.reference}
     design = build_design(moments, target, on, intercept=intercept, reference=reference)
     fitted = METHODS[method](moments, design, _Options(alpha=alpha, l1_ratio=l1_ratio, repair=repair))
     values = fitted.coefficients

@@ -141,8 +141,10 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
 
         A categorical column is compared with its most frequent level, by the noisy counts, or with the one
         in `reference`. Errors and intervals are for the population, or with `kind="table"` for the rows of
-        this very table.
+        this very table. With the extra `formula`, `target` may be a whole formula.
 
+        >>> release.regress("charges ~ age + C(smoker, Treatment('yes'))").names
+        ('(intercept)', 'age', 'smoker=no')
         >>> fit = release.regress("charges", ["age", "smoker"])
         >>> {name: round(value, 1) for name, value in fit.params.items()}
         {'(intercept)': -1694.6, 'age': 125.4, 'smoker=yes': 11026.9}

@@ -269,6 +269,11 @@ def test_moments_can_be_asked_for_forms() -> None:
     assert float(moments.form(constant, constant)) == pytest.approx(3000)
 
 
+def test_a_figure_shows_itself_in_a_notebook() -> None:
+    assert TestNoInterval.FIT.plot()._repr_png_().startswith(b"\x89PNG")
+    assert "<table>" in TestNoInterval.FIT._repr_html_()
+
+
 def test_figures_go_to_a_file_too(tmp_path: Path) -> None:
     TestNoInterval.FIT.plot(str(tmp_path / "open.png"))
     assert (tmp_path / "open.png").stat().st_size > 5000

@@ -1,0 +1,246 @@
+"""A formula over declared columns: "log_wage ~ education * experience + C(region, Treatment('south'))".
+
+formulaic's parser expands the operators; what each factor means is looked up in the schema, and nothing is
+evaluated. A release holds the columns that its curator declared, so what was not declared cannot be asked
+for: the answer says how a curator would declare it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+from dpgram.document.original_units import original_columns
+from dpgram.errors import AnalysisError, MissingExtra
+from dpgram.schema import Schema
+
+CURVES: Final = ("poly", "bs", "cr", "cs", "cc")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a formula asks for, in the words of `regress`."""
+
+    target: str
+    on: tuple[str, ...]
+    intercept: bool
+    reference: Mapping[str, str]
+
+
+def is_formula(schema: Schema, text: str) -> bool:
+    """Whether this is a formula and not a column's name."""
+    return "~" in text and text not in schema.names and text not in {column.name for column in schema.columns}
+
+
+def read_formula(schema: Schema, text: str) -> Question:
+    """The columns that a formula names, or what is not among them."""
+    left, right = _parsed(schema, text)
+    if len(left) != 1 or len(left[0]) != 1:
+        raise AnalysisError(
+            "a formula has one column to its left", got=repr(text), remedy='Write "y ~ a + b".'
+        )
+    asked = _Asked(schema=schema, references={})
+    target = asked.name(left[0][0])
+    intercept, on = False, []
+    for term in right:
+        if term in (["1"], ["0"]):
+            intercept = intercept or term == ["1"]
+        else:
+            on.append(asked.column(term))
+    own = schema.encoded[schema.indices(target)[0]].source
+    kept = [name for name in on if name != own and not ("." in text and own in schema.column(name).factors)]
+    return Question(
+        target=target, on=tuple(dict.fromkeys(kept)), intercept=intercept, reference=asked.references
+    )
+
+
+def _parsed(schema: Schema, text: str) -> tuple[list[list[str]], list[list[str]]]:
+    """The terms on either side, each a list of factors."""
+    try:
+        from formulaic.errors import FormulaicError
+        from formulaic.parser import DefaultFormulaParser
+    except ImportError:
+        raise MissingExtra("formulaic", "formula") from None
+    known = [column.name for column in schema.columns]
+    try:
+        terms = DefaultFormulaParser().get_terms(text, context={"__formulaic_variables_available__": known})
+    except (FormulaicError, SyntaxError, ValueError, RecursionError) as problem:
+        raise AnalysisError(
+            "the formula cannot be read", got=repr(text), limit=str(problem).splitlines()[0][:200]
+        ) from None
+    if not hasattr(terms, "lhs"):
+        return [], []
+    left, right = (
+        [[str(factor.expr) for factor in term.factors] for term in side] for side in (terms.lhs, terms.rhs)
+    )
+    return left, right
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Factors and terms as declared columns; notes the reference levels on the way."""
+
+    schema: Schema
+    references: dict[str, str]
+
+    def column(self, factors: list[str]) -> str:
+        """The declared column of a term: itself, a product, a power."""
+        parts = [self._part(factor) for factor in factors]
+        names = [name for part in parts for name in part]
+        if len(names) == 1:
+            return names[0]
+        if groups := [name for name in names if self._is_group(name)]:
+            raise _categorical_product(groups[0], names)
+        return self._monomial(names)
+
+    def name(self, factor: str) -> str:
+        """One column, or one level of a categorical one, by its name."""
+        (name,) = [*self._part(factor)][:1]
+        return name
+
+    def _part(self, factor: str) -> tuple[str, ...]:
+        if self._known(factor):
+            return (factor,)
+        try:
+            node = ast.parse(factor, mode="eval").body
+        except SyntaxError:
+            raise self._unknown(factor) from None
+        if isinstance(node, ast.Name):
+            raise self._unknown(node.id)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._call(node.func.id, node, factor)
+        return self._powers(node, factor)
+
+    def _call(self, function: str, node: ast.Call, text: str) -> tuple[str, ...]:
+        if function == "Q" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
+            name = str(node.args[0].value)
+            if not self._known(name):
+                raise self._unknown(name)
+            return (name,)
+        if function == "I" and len(node.args) == 1:
+            return self._powers(node.args[0], text)
+        if function == "C" and node.args:
+            return (self._categorical(node, text),)
+        if function in CURVES:
+            raise AnalysisError(
+                f"{text} is not a column of this release",
+                remedy='Powers are written out, "a + I(a**2)", where the curator declared legendre("a", 2).',
+            )
+        inside = ast.unparse(node.args[0]) if node.args else "…"
+        raise AnalysisError(
+            f"this release has no column {text!r}: values are transformed before they are published",
+            remedy=f"The curator would add a column {function}_{inside} to the table and declare it: "
+            f'numeric("{function}_{inside}", low, high).',
+        )
+
+    def _categorical(self, node: ast.Call, text: str) -> str:
+        first = node.args[0]
+        name = first.id if isinstance(first, ast.Name) else ast.unparse(first).strip("`'\"")
+        if isinstance(first, ast.Call):
+            (name,) = self._part(ast.unparse(first))
+        if not self._known(name):
+            raise self._unknown(name)
+        column = self.schema.column(name)
+        if not column.group_levels:
+            if column.kind == "boolean" and len(node.args) == 1 and not node.keywords:
+                return name
+            raise AnalysisError(
+                f"{name!r} was declared as {column.kind}, so it has no levels to compare",
+                remedy=f'The curator would declare it: categorical("{name}", [levels]).',
+            )
+        for coding in [*node.args[1:], *(keyword.value for keyword in node.keywords)]:
+            self.references[name] = _treatment(coding, text)
+        return name
+
+    def _powers(self, node: ast.expr, text: str) -> tuple[str, ...]:
+        """a, a**2, a*b, (a*b)**2: the factors, repeated as often as they are multiplied."""
+        if isinstance(node, ast.Name):
+            if not self._known(node.id):
+                raise self._unknown(node.id)
+            return (node.id,)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Q", "I"):
+            return self._call(node.func.id, node, text)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            return self._powers(node.left, text) + self._powers(node.right, text)
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Pow | ast.BitXor)
+            and isinstance(node.right, ast.Constant)
+            and isinstance(node.right.value, int)
+            and 1 <= node.right.value <= 12
+        ):
+            return self._powers(node.left, text) * node.right.value
+        raise AnalysisError(
+            f"this release has no column {text!r}: values are transformed before they are published",
+            remedy='The curator would add it to the table and declare it: numeric("its name", low, high).',
+        )
+
+    def _monomial(self, names: list[str]) -> str:
+        wanted = Counter(names)
+        encoded = self.schema.encoded
+        for i, column in enumerate(original_columns(self.schema)):
+            if column.monomial and Counter(column.monomial) == wanted:
+                return encoded[i].source
+        told = ":".join(name if power == 1 else f"{name}^{power}" for name, power in wanted.items())
+        if len(wanted) == 1:
+            (name,) = wanted
+            below = ", ".join(f'legendre("{name}", {degree})' for degree in range(2, len(names) + 1))
+            remedy = f"The curator would declare it: {below}."
+        elif len(names) == 2:
+            remedy = f'The curator would declare it: product("{names[0]}", "{names[1]}").'
+        else:
+            remedy = "Products of two columns can be declared; the curator would put this one into the table."
+        raise AnalysisError(f"this release has no product {told}: it was not declared", remedy=remedy)
+
+    def _known(self, name: str) -> bool:
+        return name in self.schema.names or any(column.name == name for column in self.schema.columns)
+
+    def _is_group(self, name: str) -> bool:
+        source = self.schema.encoded[self.schema.indices(name)[0]].source
+        return bool(self.schema.column(source).group_levels)
+
+    def _unknown(self, name: str) -> AnalysisError:
+        from difflib import get_close_matches
+
+        declared = [column.name for column in self.schema.columns]
+        near = get_close_matches(name, [*declared, *self.schema.names], n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        return AnalysisError(
+            f"this release has no column {name!r}",
+            limit=", ".join(declared[:20]),
+            remedy=f'{hint}The curator would declare it: numeric("{name}", low, high). Names that are no '
+            "words go between backticks.",
+        )
+
+
+def _treatment(coding: ast.expr, text: str) -> str:
+    """The level of Treatment('south') or Treatment(reference='south')."""
+    if (
+        isinstance(coding, ast.Call)
+        and ast.unparse(coding.func).rpartition(".")[2].lower() == "treatment"
+        and len(values := [*coding.args, *(keyword.value for keyword in coding.keywords)]) == 1
+        and isinstance(values[0], ast.Constant)
+    ):
+        value = values[0].value
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    raise AnalysisError(
+        f"only Treatment('level') says how levels are compared in a formula, not {ast.unparse(coding)}",
+        got=repr(text),
+        remedy='Other contrasts are tests of the fit: t_test("region=north - region=south = 0").',
+    )
+
+
+def _categorical_product(group: str, names: list[str]) -> AnalysisError:
+    other = next(name for name in names if name != group) if len(set(names)) > 1 else group
+    return AnalysisError(
+        f"this release has no product of the categorical column {group!r} with {other!r}: products are of "
+        "numbers and truth values",
+        remedy="The curator would put a yes/no column for each level of interest into the table, say "
+        f'{group}_north, and declare boolean("{group}_north") and product("{group}_north", "{other}"). '
+        "For two categorical columns: one column with the combined levels.",
+    )

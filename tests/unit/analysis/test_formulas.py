@@ -1,0 +1,115 @@
+"""Formulas name declared columns; what was not declared is answered with the way to declare it."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from tests.unit.analysis.tables import exact_moments, insurance, insurance_schema
+
+from dpgram.analysis.formulas import read_formula
+from dpgram.analysis.regress import regress
+from dpgram.errors import AnalysisError, MissingExtra
+from dpgram.schema import Schema, boolean, numeric, ordinal, product
+
+TABLE = insurance(2000)
+MOMENTS = exact_moments(insurance_schema(derived=True), TABLE)
+SCHEMA = Schema(
+    *insurance_schema(derived=True).columns,
+    boolean("old"),
+    numeric("age, years", 0, 9),
+    ordinal("grade", ["a", "b"]),
+    product("age", "age"),
+)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "charges ~ age + bmi",
+        "charges ~ age * bmi",
+        "charges ~ age:bmi + I(age**2)",
+        "charges ~ age + I(age**2) + active + C(smoker, Treatment('yes'))",
+        "charges ~ C(region, Treatment(reference='south')) + active - 1",
+        "charges ~ (age + bmi)**2 + C(smoker, Treatment('no'))",
+        "active ~ age",
+    ],
+)
+def test_every_term_is_statsmodels(formula: str) -> None:
+    fit = regress(MOMENTS, formula, method="ols")
+    data = pd.DataFrame(TABLE).assign(active=TABLE["active"].astype(float))
+    theirs = smf.ols(formula, data).fit()
+    np.testing.assert_allclose(sorted(np.asarray(fit.params)), sorted(theirs.params), rtol=1e-6)
+    np.testing.assert_allclose(sorted(np.asarray(fit.bse)), sorted(theirs.bse), rtol=1e-6)
+    if fit.design.intercept:  # without one statsmodels looks whether the levels make up for it
+        assert fit.rsquared == pytest.approx(theirs.rsquared, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("formula", "target", "on", "intercept", "reference"),
+    [
+        ("charges ~ 1", "charges", (), True, {}),
+        ("charges ~ 0 + age", "charges", ("age",), False, {}),
+        ("charges ~ `age, years` + Q('age, years')", "charges", ("age, years",), True, {}),
+        ("Q('smoker=yes') ~ age", "smoker=yes", ("age",), True, {}),
+        ("charges ~ C(old) + old", "charges", ("old",), True, {}),
+        ("charges ~ I(age * bmi) + bmi:age", "charges", ("age*bmi",), True, {}),
+        ("charges ~ C(smoker, Treatment('yes'))", "charges", ("smoker",), True, {"smoker": "yes"}),
+        ("charges ~ smoker=yes", "charges", ("smoker=yes",), True, {}),
+    ],
+)
+def test_what_a_formula_asks_for(
+    formula: str, target: str, on: tuple[str, ...], intercept: bool, reference: dict[str, str]
+) -> None:
+    if "smoker=yes" in formula and formula.startswith("charges"):
+        formula = "charges ~ `smoker=yes`"
+    found = read_formula(SCHEMA, formula)
+    assert (found.target, found.on, found.intercept, found.reference) == (target, on, intercept, reference)
+
+
+def test_a_dot_is_every_other_column() -> None:
+    found = read_formula(insurance_schema(derived=True), "age ~ .")
+    assert found.on == ("bmi", "smoker", "active", "region", "charges")
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("charges ~ height", r"no column 'height'.*numeric\(\"height\", low, high\)"),
+        ("charges ~ agee", "Did you mean 'age'"),
+        ("charges ~ age:charges", r"no product age:charges.*product\(\"age\", \"charges\"\)"),
+        ("charges ~ I(bmi**3)", r"bmi\^3.*legendre\(\"bmi\", 2\), legendre\(\"bmi\", 3\)"),
+        ("charges ~ age:bmi:active", "Products of two columns"),
+        ("charges ~ log(age)", r"log_age.*numeric\(\"log_age\", low, high\)"),
+        ("log(charges) ~ age", "log_charges"),
+        ("charges ~ poly(age, 2)", "Powers are written out"),
+        ("charges ~ age:C(region)", r"categorical column 'region'.*boolean\(\"region_north\"\)"),
+        ("charges ~ smoker:region", "combined levels"),
+        ("charges ~ C(age)", r"declared as numeric.*categorical\(\"age\""),
+        ("charges ~ C(region, Sum)", "only Treatment"),
+        ("charges ~ C(region, Treatment('mars'))", "no level 'mars'"),
+        ("charges ~ age +", "cannot be read"),
+        ("~ age", "one column to its left"),
+        ("charges + age ~ bmi", "one column to its left"),
+        ("charges ~ I(age + 3)", "transformed before"),
+        ("charges ~ __import__('os').system('x')", "cannot be read"),
+    ],
+)
+def test_what_was_not_declared_is_answered(formula: str, words: str) -> None:
+    with pytest.raises(AnalysisError, match=words):
+        regress(MOMENTS, formula)
+
+
+def test_a_formula_and_a_list_are_one_too_many() -> None:
+    with pytest.raises(AnalysisError, match="Leave out `on`"):
+        regress(MOMENTS, "charges ~ age", ["bmi"])
+
+
+def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "formulaic.errors", None)
+    with pytest.raises(MissingExtra, match=r"'formulaic'.*dpgram\[formula\]"):
+        regress(MOMENTS, "charges ~ age")
+    assert regress(MOMENTS, "charges", ["age"]).names == ("(intercept)", "age")
