@@ -177,7 +177,7 @@ def shut_folders(folder: Path) -> Scene:
         "the release's folder": [*command, "-l", str(folder / "a.ledger"), "-o", str(shut / "x.json")],
     }
     # Once with all rights: what is imported at first use may lie where nobody can read it.
-    _quietly([*command, "-o", str(folder / "rehearsal.json")])
+    _quietly([*command, "--no-ledger", "-o", str(folder / "rehearsal.json")])
     for what, call in calls.items():
         before = {path: path.read_bytes() for path in (folder / "a.ledger", shut / "a.ledger")}
         with as_nobody():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Final
@@ -26,6 +27,8 @@ class DpgramError(Exception):
         self.got = got
         self.limit = limit
         self.remedy = remedy
+        self.charged = False
+        """Whether a ledger may have been charged before it was raised."""
         super().__init__(self._message())
 
     def reword(self, change: Callable[[str], str], *, before: str = "") -> None:
@@ -40,6 +43,15 @@ class DpgramError(Exception):
         self.got = change(self.got) if isinstance(self.got, str) else self.got
         self.limit = None if self.limit is None else change(self.limit)
         self.remedy = None if self.remedy is None else change(self.remedy)
+        self.args = (self._message(),)
+
+    def say_nothing_was_spent(self) -> None:
+        """Let the message end with it, unless it says what was spent or something was."""
+        if self.charged or re.search(r"(?i)was spent|paid for", str(self)):
+            return
+        self.remedy = (
+            "Nothing was spent" if self.remedy is None else f"{self.remedy.rstrip('.')}. Nothing was spent"
+        )
         self.args = (self._message(),)
 
     def _message(self) -> str:

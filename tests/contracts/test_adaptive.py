@@ -203,7 +203,7 @@ class TestPrices:
         assert book.entries == 0
 
     def test_levels_add_their_delta(self, tmp_path: Any) -> None:
-        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-4, reserve=1e-5)
+        book = dg.Ledger.create(tmp_path / "a", name="a", epsilon=3, delta=1e-4, delta_reserved=1e-5)
         opened = dg.Schema(dg.numeric("x", 0, 100), dg.categorical("g"))
         release = dg.publish(table(), opened, epsilon=1, delta=1e-5, ledger=book, progress=False)
         first, rest = (receipt.event for receipt in release.receipts)

@@ -263,7 +263,7 @@ class TestCharge:
         assert book.verify([release]).unclaimed == ()
 
     def test_levels_add_their_delta(self, tmp_path: Path) -> None:
-        book = self.ledger(tmp_path, reserve=1e-5)
+        book = self.ledger(tmp_path, delta_reserved=1e-5)
         release = released(people(), OPEN, ledger=book, entropy=None)
         first, rest = (each.event for each in release.receipts)
         leaks = [
@@ -422,7 +422,7 @@ class TestCharge:
     @pytest.mark.parametrize("mechanism", ["wishart", "laplace", "sketch"])
     def test_other_mechanisms_learn_too(self, mechanism: str, tmp_path: Path) -> None:
         """Pure counts beside them: the ε and δ of all parts add up to what was asked."""
-        book = self.ledger(tmp_path, epsilon=12.0, reserve=9e-5)
+        book = self.ledger(tmp_path, epsilon=12.0, delta_reserved=9e-5)
         release = released(people(), NUMBERS, mechanism=mechanism, ledger=book, entropy=None)
         assert {each.law for each in release.measured} == {"discrete-laplace"}
         assert release.mechanism.name == mechanism

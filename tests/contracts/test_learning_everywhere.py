@@ -212,7 +212,9 @@ class Watched:
 @pytest.mark.parametrize("way", FEW)
 def test_two_charges_whatever_reads(way: str, engine: str, tmp_path: Path) -> None:
     """Four passes: what could stop it in two, of which the first is charged; then the matrices."""
-    ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=9.0, delta=1e-5, unit="id", reserve=2e-6)
+    ledger = Ledger.create(
+        tmp_path / "a.ledger", name="a", epsilon=9.0, delta=1e-5, unit="id", delta_reserved=2e-6
+    )
     there = set(tmp_path.iterdir())
     inner: Engine = LocalEngine(threads=1) if engine == "local" else DaskEngine(scheduler="threads")
     data = TABLE if engine == "local" else dask_frame()

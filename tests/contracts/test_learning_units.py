@@ -262,7 +262,7 @@ class TestRelease:
                 released(table, **public)
 
     def test_the_ledger_must_be_about_the_same_unit(self, tmp_path: Path) -> None:
-        book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3.0, delta=1e-4, reserve=1e-5)
+        book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3.0, delta=1e-4, delta_reserved=1e-5)
         with pytest.raises((LedgerError, BudgetExceeded), match="unit"):
             released(visits(), ledger=book, entropy=None)
 

@@ -119,7 +119,7 @@ def kept(folder: Path) -> list[Any]:
 def main(folder: Path, runs: int) -> None:
     first = folder / "count"
     first.mkdir()
-    Ledger.create(first / "some.ledger", name="some", epsilon=2.0, delta=1e-4, reserve=1e-5)
+    Ledger.create(first / "some.ledger", name="some", epsilon=2.0, delta=1e-4, delta_reserved=1e-5)
     _, text = forked(lambda: counted(first / "some.ledger"))
     events = int(text)
     # A few of them depend on the noise, such as how often nodes of a histogram are put together.
@@ -128,7 +128,7 @@ def main(folder: Path, runs: int) -> None:
         place = folder / str(point)
         place.mkdir()
         path = place / "some.ledger"
-        Ledger.create(path, name="some", epsilon=2.0, delta=1e-4, reserve=1e-5)
+        Ledger.create(path, name="some", epsilon=2.0, delta=1e-4, delta_reserved=1e-5)
         status, _ = forked(lambda path=path, point=point: killed(path, point))
         between = {"entries": len(Ledger.open(path).history()), "kept": kept(place)}
         ended, text = forked(lambda path=path: finished(path))

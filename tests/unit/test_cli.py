@@ -133,9 +133,20 @@ class TestDocumentation:
         assert done.stdout.split() == ["ledger"]
 
 
-def publishing(made: Path) -> tuple[object, ...]:
-    """The command that publishes the table in `made` at (1, 10⁻⁶), without its ledger and output."""
-    return ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1, "--delta", 1e-6)
+def publishing(made: Path, *payer: object) -> tuple[object, ...]:
+    """The command that publishes the table in `made` at (1, 10⁻⁶), without a ledger or with `payer`."""
+    told = payer or ("--no-ledger",)
+    return (
+        "publish",
+        made / "people.parquet",
+        "-s",
+        made / "people.toml",
+        "--epsilon",
+        1,
+        "--delta",
+        1e-6,
+        *told,
+    )
 
 
 class TestCurator:
@@ -164,8 +175,8 @@ class TestCurator:
     def test_publish_charges_and_writes(self, run: Any, made: Path, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
         output = tmp_path / "a.dpgram.json"
-        call = publishing(made)
-        result = run(*call, "--ledger", ledger.path, "-o", output, "--note", "march")
+        call = publishing(made, "--ledger", ledger.path)
+        result = run(*call, "-o", output, "--note", "march")
         assert result.code == 0, result.err
         assert f"wrote {output}" in result.out
         assert " left" in result.out
@@ -209,7 +220,7 @@ class TestCurator:
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
         monkeypatch.setattr(where, interrupt)
-        result = run(*publishing(made), *options, "--ledger", ledger.path, "-o", tmp_path / "a.json")
+        result = run(*publishing(made, "--ledger", ledger.path), *options, "-o", tmp_path / "a.json")
         assert result.code == 130
         assert len(ledger.history()) == {"": 0, "entry": 1, "entries": 2}[charged.partition(" ")[0]]
         assert ("charged before the interrupt" in result.err) == bool(charged)
@@ -225,7 +236,7 @@ class TestCurator:
             raise KeyboardInterrupt
 
         ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
-        call = (*publishing(made), "--ledger", ledger.path, "-o", tmp_path / "a.json", *form)
+        call = (*publishing(made, "--ledger", ledger.path), "-o", tmp_path / "a.json", *form)
         with monkeypatch.context() as patch:
             patch.setattr("dpgram.cli.curate._keep", interrupt)
             assert run(*call).code == 130
@@ -261,11 +272,11 @@ class TestCurator:
         assert words in result.err
         assert not (tmp_path / "r.json").exists()
 
-    def test_publish_without_a_ledger_says_so(self, run: Any, made: Path, tmp_path: Path) -> None:
+    def test_publish_without_a_ledger(self, run: Any, made: Path, tmp_path: Path) -> None:
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
+        call += ("--delta", 0, "--no-ledger")
         result = run(*call, "-o", tmp_path / "pure.json")
         assert result.code == 0
-        assert "no ledger" in result.err
         assert dpgram.load(tmp_path / "pure.json").guarantee.delta == 0
         told = run(*call, "-o", tmp_path / "two.json", "--json").json
         assert told["mechanism"] == "matrix-laplace"
@@ -306,6 +317,7 @@ class TestCurator:
 
         monkeypatch.setattr(Release, "save", full)
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 1)
+        call += ("--delta", 0, "--no-ledger")
         result = run(*call, "-o", tmp_path / "x.json", "--json")
         saved = Path(result.json["output"])
         assert "no space left" in result.err
@@ -411,16 +423,20 @@ class TestLedger:
         terms = ("--name", "p", "--epsilon", 2, "--delta", 0, "--unit", "id", "--json")
         assert run("ledger", "create", path, *terms).json["unit"] == "id"
         publish = ("publish", tmp_path / "t.csv", "-s", tmp_path / "t.toml", "--epsilon", 1, "--ledger", path)
+        publish += ("--delta", 0)
         rows = run(*publish, "-o", tmp_path / "rows.json")
         assert rows.code == 2
-        assert "create a ledger with unit=None" in rows.err
+        assert "Publish with --unit id, or create a ledger without a unit. Nothing was spent" in rows.err
         assert run(*publish, "--unit", "id", "-o", tmp_path / "persons.json").code == 0
         assert len(run("ledger", "show", path, "--json").json["history"]) == 2
 
     def test_history_and_verification(self, run: Any, made: Path) -> None:
         shown = run("ledger", "show", made / "people.ledger", "--json").json
         assert len(shown["history"]) == 1
-        assert "Gaussian" in run("ledger", "show", made / "people.ledger").out
+        plain, exact = (run("ledger", "show", made / "people.ledger", *more).out for more in ((), ("-v",)))
+        assert "of the budget" in plain
+        assert "Gaussian" in exact
+        assert ("μ²" in plain, "μ²" in exact) == (False, True)
         verified = run("ledger", "verify", made / "people.ledger", made / "people.json", "--json").json
         assert verified == {"releases": 1, "entries": 1, "unclaimed": []}
         assert "intact" in run("ledger", "verify", made / "people.ledger", made / "people.json").out
@@ -509,6 +525,7 @@ class TestErrors:
 
     def test_warnings_are_one_line_too(self, run: Any, made: Path, tmp_path: Path) -> None:
         call = ("publish", made / "people.parquet", "-s", made / "people.toml", "--epsilon", 11)
+        call += ("--delta", 0, "--no-ledger")
         result = run(*call, "-o", tmp_path / "x.json", "--json")
         assert result.code == 0
         assert "dpgram: warning: epsilon = 11" in result.err

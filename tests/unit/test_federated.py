@@ -241,7 +241,8 @@ class TestCommands:
             assert run([*command, *site]) == 0
         assert "NOT PRIVATE" in capsys.readouterr().err
         files = [f"{number}.partial" for number in range(3)]
-        ask = ["--schema", "joint.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "joint.dpgram.json"]
+        ask = ["--schema", "joint.toml", "--epsilon", "1", "--delta", "1e-6", "--no-ledger"]
+        ask += ["-o", "joint.dpgram.json"]
         joint = ["publish", "--partials", *files, *ask, "--passphrase-file", "secret"]
         assert run(joint) == 2
         assert "adaptive" in capsys.readouterr().err
@@ -264,6 +265,7 @@ class TestCommands:
         assert '"locked": false' in capsys.readouterr().out
 
     def test_options_of_partials_only(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        ask = ["--schema", "joint.toml", "--epsilon", "1", "-o", "out.dpgram.json", "--disjoint-units"]
+        ask = ["--schema", "joint.toml", "--epsilon", "1", "--delta", "0", "--no-ledger"]
+        ask += ["-o", "out.dpgram.json", "--disjoint-units"]
         assert run(["publish", "0.parquet", *ask]) == 2
         assert "are for --partials" in capsys.readouterr().err

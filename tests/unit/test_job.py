@@ -13,7 +13,7 @@ import dpgram as dg
 from dpgram.cli import run as command
 from dpgram.errors import BudgetExceeded, DpgramError, JobError, LedgerError
 from dpgram.job import Job, Outputs, _file, differences
-from dpgram.job._words import OPTIONS, as_flag, as_key, reworded
+from dpgram.job.words import OPTIONS, as_flag, as_key, reworded
 from dpgram.release import SigningKey
 
 TEXT = """

@@ -286,7 +286,7 @@ class TestCommand:
         assert run([*words, "--figure", str(picture)]) == 2
 
     def test_a_spread_that_is_no_number(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1"]
+        words = ["plan", "-s", str(self.schema(tmp_path)), "--rows", "200", "--epsilon", "1", "--delta", "0"]
         assert run([*words, "--spread", "age=wide"]) == 2
         assert "spread" in capsys.readouterr().err
 
@@ -308,3 +308,43 @@ def test_a_plan_takes_the_objects_that_publish_takes() -> None:
 def test_lists_of_mechanisms_that_make_no_plan(wrong: Any) -> None:
     with pytest.raises(AnalysisError, match="each of them once"):
         plan(SCHEMA, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=wrong, progress=False)
+
+
+class TestLedger:
+    """A plan recommends nothing that its ledger would refuse, nor what it would charge far too much for."""
+
+    SCHEMA = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", 0, 10))
+
+    def plan(self, ledger: object, **more: Any) -> dg.Plan:
+        asked = ["gaussian", "matrix-laplace"]
+        return dg.plan(
+            self.SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            rows=dg.Rows(expected=20_000),
+            mechanisms=asked,
+            ledger=ledger,
+            **more,
+        )
+
+    @pytest.mark.parametrize(("total", "why"), [(2.0, "would take"), (20.0, "times as much for it as for")])
+    def test_what_is_refused_or_dear_is_left_out(self, tmp_path: Path, total: float, why: str) -> None:
+        assert self.plan(None).recommended.mechanism == "matrix-laplace"
+        ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=total, delta=1e-6)
+        found = self.plan(ledger)
+        assert [one.mechanism for one in found.forecasts] == ["gaussian"]
+        assert why in found.left_out["matrix-laplace"]
+        assert ledger.entries == 0
+
+    def test_nothing_fits(self, tmp_path: Path) -> None:
+        dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=0.1, delta=1e-6)
+        found = self.plan(tmp_path / "a.ledger", target_se_ratio=1.1)
+        assert found.recommended is None
+        assert set(found.left_out) == {"gaussian", "matrix-laplace"}
+        assert found.advice is not None
+        assert found.advice.refused
+        assert "more than the ledger has left" in str(found)
+
+    def test_it_fits_a_terminal(self) -> None:
+        found = dg.plan(self.SCHEMA, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), simulate=False)
+        assert max(map(len, str(found).splitlines())) <= 80

@@ -141,7 +141,7 @@ def test_numbers_of_numpy_are_plain_ones(
     asked: Mechanism, table: dict[str, np.ndarray], schema: dg.Schema, tmp_path: Path
 ) -> None:
     assert all(type(value) in (int, float) for value in asked.parameters.values())
-    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, reserve=5e-6)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, delta_reserved=5e-6)
     assert dg.publish(table, schema, epsilon=1.0, delta=1e-6, mechanism=asked, ledger=ledger, adaptive=False)
 
 
@@ -194,7 +194,7 @@ def test_draws_in_floats_have_a_public_limit_of_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(MECHANISMS[name], "rows_at_most", ROWS - 1)
-    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, reserve=5e-6)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, delta_reserved=5e-6)
     with pytest.raises(MechanismError, match="fewer rows"):
         publish(
             table,
@@ -283,7 +283,7 @@ def promising(release: dg.Release, epsilon: float) -> bytes:
 def test_a_receipt_for_less_than_the_release_is_refused(
     name: str, table: dict[str, np.ndarray], schema: dg.Schema, tmp_path: Path
 ) -> None:
-    reserve = {"currency": "rho"} if name == "eigenvectors-zcdp" else {"reserve": 5e-6}
+    reserve = {"currency": "rho"} if name == "eigenvectors-zcdp" else {"delta_reserved": 5e-6}
     ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=3, delta=1e-5, **reserve)
     release = publish(table, schema, epsilon=0.5, delta=1e-6, mechanism=name, ledger=ledger, adaptive=False)
     content = content_of(release)
@@ -301,7 +301,7 @@ def test_the_limit_of_rows_holds_for_a_choice_left_open_too(
     """With bounds to be learnt nothing is calibrated before the first pass but what `auto` chose."""
     monkeypatch.setattr(choice, "SEMIDEFINITE_CANDIDATES", ((Sketch(),),))
     monkeypatch.setattr(Sketch, "rows_at_most", ROWS - 1)
-    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, reserve=5e-6)
+    ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=30, delta=1e-5, delta_reserved=5e-6)
     with pytest.raises(MechanismError, match="fewer rows"):
         publish(
             table,

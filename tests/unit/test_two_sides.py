@@ -151,7 +151,7 @@ def test_the_analyst_needs_nothing_but_the_base(folder: Path) -> None:
 
 
 RELEASE = "insurance-gaussian.dpgram.json"
-PUBLISH = ("people.parquet", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6")
+PUBLISH = ("people.parquet", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6", "--no-ledger")
 FREE: dict[str, tuple[str, ...]] = {
     "show": (RELEASE,),
     "codebook": (RELEASE,),
@@ -166,6 +166,7 @@ FREE: dict[str, tuple[str, ...]] = {
     ),
     "diff": ("job.toml", "job.toml"),
     "ledger create": ("new.ledger", "--name", "new", "--epsilon", "1", "--delta", "1e-6"),
+    "ledger plan": ("--releases", "4", "--total-epsilon", "2"),
     "ledger show": ("new.ledger",),
     "ledger left": ("new.ledger",),
     "ledger verify": ("visits.sqlite", "visits-1.dpgram.json", "visits-2.dpgram.json"),

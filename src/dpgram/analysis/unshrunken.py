@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -143,6 +144,7 @@ def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
     )
 
 
+@lru_cache(maxsize=2)  # coefficients, R² and error variance of one fit all begin with it
 def unshrunken(moments: Moments, design: Design) -> Unshrunken:
     """The corrected solution of a design."""
     basis = orthonormal(moments.project(design.vectors))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -10,9 +12,10 @@ from typing import Annotated, Final
 import typer
 
 from dpgram.cli import analyse, audit, curate, demo, federate, jobs, ledger, pages, plan, sign
-from dpgram.cli.console import JsonFlag, print_json, say
+from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
+from dpgram.job.words import as_flag, reworded
 
 __all__ = ["JsonFlag", "app", "main", "print_json", "run", "say"]
 
@@ -92,9 +95,12 @@ def run(arguments: list[str]) -> int:
         except (typer.Abort, KeyboardInterrupt):
             code = INTERRUPTED
         except DpgramError as problem:
+            problem.reword(lambda text: reworded(text, as_flag))
+            if _spends(arguments):
+                problem.say_nothing_was_spent()
             return _refuse(str(problem))
         except _COMMAND_LINE_ERROR as problem:
-            return _refuse(_usage(problem))
+            return _refuse(_usage(problem) + (". Nothing was spent" if _spends(arguments) else ""))
         except OSError as problem:
             where = "" if problem.filename is None else f"{problem.filename}: "
             return _refuse(f"{where}{problem.strerror or type(problem).__name__}")
@@ -103,9 +109,24 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _spends(arguments: Sequence[str]) -> bool:
+    """Whether the command is one that could have charged a ledger."""
+    return bool(arguments) and arguments[0] in ("publish", "run")
+
+
 def _refuse(message: str) -> int:
-    say(f"dpgram: {' '.join(message.split())}", err=True)
+    say(_wrapped(f"dpgram: {' '.join(message.split())}"), err=True)
     return USER_ERROR
+
+
+def _wrapped(message: str) -> str:
+    """Folded between words for a person's terminal; one line for a file or a program."""
+    if not sys.stderr.isatty():
+        return message
+    width = min(shutil.get_terminal_size().columns, WIDTH)
+    return textwrap.fill(
+        message, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _usage(problem: BaseException) -> str:
@@ -116,4 +137,5 @@ def _usage(problem: BaseException) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    say(f"dpgram: warning: {' '.join(str(message).split())}", err=True)
+    text = reworded(" ".join(str(message).split()), as_flag)
+    say(_wrapped(f"dpgram: warning: {text}"), err=True)

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import tempfile
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
@@ -16,6 +17,8 @@ from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
 from dpgram.schema import Schema
 
+WIDTH: Final = 80
+"""Columns of a terminal that nobody has widened."""
 ADVANCED: Final = "Advanced"
 """Where a command's help lists what few people need."""
 
@@ -35,6 +38,20 @@ AdjacencyOption: TypeAlias = Annotated[
 def say(text: str, *, err: bool = False) -> None:
     """One line or block of text; names from files cannot carry control characters to the terminal."""
     typer.echo(printable(text), err=err)
+
+
+def say_folded(text: str, *, before: str = "") -> None:
+    """A sentence, folded between words to the width of a terminal, below where it began."""
+    say(
+        textwrap.fill(
+            text,
+            WIDTH,
+            initial_indent=before,
+            subsequent_indent=" " * len(before),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def print_json(value: object) -> None:
@@ -57,7 +74,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
     """Names and values, aligned."""
     width = max(map(len, facts))
     for name, value in facts.items():
-        say(f"  {name:<{width}}  {value}")
+        say_folded(value, before=f"  {name:<{width}}  ")
 
 
 def split_names(text: str | None) -> list[str] | None:

@@ -22,13 +22,14 @@ from dpgram.cli.console import (
     print_table,
     require_writable,
     say,
+    say_folded,
     split_names,
 )
 from dpgram.cli.databases import Query, asked_table
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
 from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Unit, UnitRows, Weight
-from dpgram.errors import OptionsError, ReleaseError, require_publish
+from dpgram.errors import DpgramError, OptionsError, ReleaseError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.publishing import Adaptive, Check, ColumnCheck, CuratorReport
@@ -64,6 +65,9 @@ Engine = Annotated[
         help="The engine that adds up the rows: auto, local, dask, spark or another by name.",
         rich_help_panel=ADVANCED,
     ),
+]
+Delta = Annotated[
+    float | None, typer.Option(help="δ: the chance that this fails; 0 for a pure guarantee. Needed.")
 ]
 LedgerOption = Annotated[Path | None, typer.Option("--ledger", "-l", help="The ledger that pays for it.")]
 
@@ -137,7 +141,9 @@ def check(
     epsilon: Annotated[
         float | None, typer.Option(help="ε of the release to come: tells its price as well.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="δ of the release to come.")] = 0.0,
+    delta: Annotated[
+        float | None, typer.Option(help="δ of the release to come; needed with --epsilon.")
+    ] = None,
     ledger: LedgerOption = None,
     query: Query = None,
     as_json: JsonFlag = False,
@@ -181,7 +187,7 @@ def check(
         table,
         Schema.from_file(schema),
         epsilon=epsilon,
-        delta=delta,
+        delta=0.0 if epsilon is None else given_delta(delta),
         ledger=ledger,
         rows=Rows(
             unit=unit,
@@ -229,7 +235,9 @@ def print_check(found: Check) -> None:
     longest = "to be learnt" if found.radius is None else f"{found.radius:.4g}"
     say(f"\n{found.encoded_columns} encoded columns, row radius {longest}; read in {found.seconds:.2f} s")
     if found.price is not None:
-        say(f"publish would use {found.price.mechanism} ({found.price.reason}); charge: {found.price.charge}")
+        say_folded(
+            f"publish would use {found.price.mechanism} ({found.price.reason}); charge: {found.price.charge}"
+        )
     say("\nFor the curator only (exact counts, not private):")
     for name, each in found.counts.items():
         if name != "all":
@@ -259,10 +267,11 @@ def publish(
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option(help="ε: how much one row may change the odds of any outcome.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
-    delta: Annotated[
-        float, typer.Option(help="δ: the chance that this fails; 0 for a pure guarantee.")
-    ] = 0.0,
+    delta: Delta = None,
     ledger: LedgerOption = None,
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Keep no count of what the data set has spent.")
+    ] = False,
     sign: Annotated[
         Path | None, typer.Option(help="Sign the release with the private key in this file.")
     ] = None,
@@ -329,8 +338,8 @@ def publish(
 ) -> None:
     """Publish a table's private matrix.
 
-    The only step that reads rows for analysts, and the only one that spends budget. Without --ledger nothing
-    keeps count of what the data set has spent.
+    The only step that reads rows for analysts, and the only one that spends budget. It needs --ledger, or
+    --no-ledger to say that nothing shall keep count of what the data set has spent.
 
     With --partials it reads no row: the sites did, and here their sums are merged and published.
 
@@ -340,9 +349,10 @@ def publish(
     Examples:
       dpgram publish insurance.parquet --schema insurance.toml --epsilon 1 --delta 1e-6 \\
           --ledger insurance.ledger -o insurance.dpgram.json
-      dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 -o pure.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml --epsilon 0.5 --delta 0 --no-ledger \\
+          -o pure.dpgram.json
       dpgram publish insurance.csv -s insurance.toml --epsilon 1 --delta 1e-6 --no-adaptive \\
-          -o plain.dpgram.json
+          --ledger insurance.ledger -o plain.dpgram.json
     """
     from dpgram.engines.find import find_engine
     from dpgram.privacy.ledger import Ledger
@@ -353,6 +363,8 @@ def publish(
     from dpgram.rows.rules import Rows
     from dpgram.schema import Schema
 
+    budget = given_delta(delta)
+    _refuse_unclear_payment(ledger, no_ledger=no_ledger)
     declared = Schema.from_file(schema)
     if blocks is not None:
         declared = declared.with_blocks([split_names(block) or [] for block in blocks.split(";")])
@@ -373,7 +385,7 @@ def publish(
     request = requested(
         declared,
         epsilon=epsilon,
-        delta=delta,
+        delta=budget,
         rows=Rows(
             unit=unit,
             unit_rows=unit_rows,
@@ -426,9 +438,29 @@ def publish(
             say("\nFor the curator only (exact counts, not in the release):")
             print_facts(_counts(report.counts))
         say("")
-    say(f"wrote {comma_separated(saved)}" + ("" if book is None else f"; {book.left()}"))
-    if book is None:
-        say("no ledger was given: nothing keeps count of what this data set has spent", err=True)
+    say(f"wrote {comma_separated(saved)}")
+    if book is not None:
+        say_folded(f"{book.name}: {book.left_after(releases[0].receipts)}")
+
+
+def given_delta(delta: float | None) -> float:
+    """δ is half of the promise: nobody gets another one by forgetting it."""
+    if delta is None:
+        raise DpgramError(
+            "--delta is missing: the chance with which the promise of --epsilon may fail",
+            remedy="Give --delta 1e-6 (far below one in the number of rows), or --delta 0 for a pure promise",
+        )
+    return delta
+
+
+def _refuse_unclear_payment(ledger: Path | None, *, no_ledger: bool) -> None:
+    if (ledger is None) == (not no_ledger):
+        raise DpgramError(
+            "either a ledger pays, or it is said that none does",
+            got="neither --ledger nor --no-ledger" if ledger is None else "both --ledger and --no-ledger",
+            remedy="Give --ledger FILE (make one with: dpgram ledger create), or --no-ledger: then nothing "
+            "keeps count of what this data set has spent",
+        )
 
 
 @contextmanager
@@ -439,6 +471,11 @@ def telling_of_a_charge(path: Path | None) -> Iterator[None]:
     before = 0 if path is None or not path.exists() else Ledger.open(path).entries
     try:
         yield
+    except DpgramError as problem:
+        problem.charged = problem.charged or (
+            path is not None and path.exists() and Ledger.open(path).entries > before
+        )
+        raise
     except KeyboardInterrupt:
         charged = () if path is None or not path.exists() else Ledger.open(path).history()[before:]
         if charged:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpgram.cli.console import JsonFlag, comma_separated, print_facts, print_json, say
+from dpgram.cli.console import JsonFlag, comma_separated, print_facts, print_json, say, say_folded
 from dpgram.cli.curate import print_check, telling_of_a_charge
 from dpgram.errors import JobError, require_publish
 
@@ -148,11 +148,11 @@ def _print_outcome(job: Job, outcome: Outcome) -> None:
         say(f"this job was finished before, and nothing was spent{also}")
         say("For another release of this table, name another `release` below [outputs]")
         return
-    say(f"\n{comma_separated(outcome.written)}")
     if job.ledger is not None:
         from dpgram.privacy.ledger import Ledger
 
-        say(str(Ledger.open(job.ledger).left()))
+        book = Ledger.open(job.ledger)
+        say_folded(f"{book.name}: {book.left_after(outcome.releases[0].receipts)}")
 
 
 def _review_as_json(review: Review) -> dict[str, object]:

@@ -16,7 +16,9 @@ from dpgram.cli.console import (
     print_json,
     require_writable,
     say,
+    say_folded,
 )
+from dpgram.errors import DpgramError
 
 if TYPE_CHECKING:
     from dpgram.privacy.ledger import Ledger
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Budgets: what a data set may spend and has spent.", rich_markup_mode=None)
 
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also in what the ledger adds up: μ², ρ or ε.")
+]
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file.")]
 
 
@@ -40,7 +45,12 @@ def create(
     currency: Annotated[
         Literal["mu2", "rho", "epsilon"] | None, typer.Option(help="What adds up; chosen from δ by default.")
     ] = None,
-    reserve: Annotated[float, typer.Option(help="Share of δ kept for mechanisms that need their own.")] = 0.0,
+    delta_reserved: Annotated[
+        float,
+        typer.Option(
+            help="The part of δ, itself a probability below --delta, kept for mechanisms that need their own."
+        ),
+    ] = 0.0,
     as_json: JsonFlag = False,
 ) -> None:
     """Create the ledger of one data set.
@@ -61,16 +71,16 @@ def create(
         adjacency=adjacency,
         unit=unit,
         currency=currency,
-        reserve=reserve,
+        delta_reserved=delta_reserved,
     )
     if as_json:
         print_json({"path": str(ledger), **_terms(made)})
     else:
-        say(f"created {ledger}: {made.left()}")
+        say_folded(f"created {ledger}: {made.left()}")
 
 
 @app.command()
-def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
+def show(ledger: LedgerFile, verbose: Verbose = False, as_json: JsonFlag = False) -> None:
     """Show the budget and every charge.
 
     \b
@@ -88,14 +98,16 @@ def show(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
     say(f"{book.name}: {book.guarantee} for everything released together")
     who = "one row" if book.unit is None else f"one {book.unit!r}"
     print_facts({"neighbours": f"{book.adjacency}, {who}", "left": str(left)})
+    if verbose:
+        say(left.exact)
     for line in lines:
-        say(str(line))
+        say_folded(str(line) if verbose else line.plain)
     if not lines:
         say("no charges yet")
 
 
 @app.command()
-def left(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
+def left(ledger: LedgerFile, verbose: Verbose = False, as_json: JsonFlag = False) -> None:
     """Show what can still be spent.
 
     \b
@@ -107,8 +119,84 @@ def left(ledger: LedgerFile, as_json: JsonFlag = False) -> None:
     rest = Ledger.open(ledger).left()
     if as_json:
         print_json(_left(rest))
+        return
+    say_folded(str(rest))
+    if verbose:
+        say(rest.exact)
+
+
+@app.command("plan")
+def plan_releases(
+    releases: Annotated[int | None, typer.Option(min=1, help="How many releases in all.")] = None,
+    per_year: Annotated[
+        int | None, typer.Option(min=1, help="Releases a year, with --years: 12 for monthly ones.")
+    ] = None,
+    years: Annotated[int | None, typer.Option(min=1, help="For how many years, with --per-year.")] = None,
+    each_epsilon: Annotated[
+        float | None, typer.Option(help="ε of each release: tells how large a budget they need.")
+    ] = None,
+    total_epsilon: Annotated[
+        float | None, typer.Option(help="ε of the whole budget: tells how large each release may be.")
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="δ of each release and of the budget; 0 for pure releases.")
+    ] = 1e-6,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say how large a budget a series of releases needs.
+
+    Or, with --total-epsilon, how large each of them may be. Counted as a ledger counts: Gaussian releases, or
+    pure ones where δ is 0.
+
+    \b
+    Examples:
+      dpgram ledger plan --per-year 12 --years 5 --each-epsilon 0.3
+      dpgram ledger plan --releases 4 --total-epsilon 2
+    """
+    from dpgram.privacy.ledger import budget_for, release_for
+
+    count = _how_many(releases, per_year, years)
+    if (each_epsilon is None) == (total_epsilon is None):
+        raise DpgramError(
+            "either the size of each release is known, or that of the budget",
+            got="neither" if each_epsilon is None else "both",
+            remedy="Give --each-epsilon 0.3, or --total-epsilon 3",
+        )
+    if each_epsilon is not None:
+        total = budget_for(count, epsilon=each_epsilon, delta=delta)
+        answer = (
+            f"{count:,} releases of ε = {each_epsilon:g} need a budget of ε = {total.epsilon:g}"
+            f"{_at(delta)}: dpgram ledger create LEDGER --name NAME --epsilon {total.epsilon:g} "
+            f"--delta {total.delta:g}"
+        )
+        epsilons = (each_epsilon, total.epsilon)
     else:
-        say(str(rest))
+        one = release_for(count, epsilon=float(total_epsilon or 0.0), delta=delta)
+        answer = (
+            f"a budget of ε = {total_epsilon:g}{_at(delta)} pays for {count:,} releases of "
+            f"ε = {one.epsilon:.4g} each"
+        )
+        epsilons = (one.epsilon, float(total_epsilon or 0.0))
+    if as_json:
+        found = {"releases": count, "each_epsilon": epsilons[0], "total_epsilon": epsilons[1], "delta": delta}
+        print_json(found)
+    else:
+        say_folded(answer)
+
+
+def _how_many(releases: int | None, per_year: int | None, years: int | None) -> int:
+    if releases is not None and per_year is None and years is None:
+        return releases
+    if releases is None and per_year is not None and years is not None:
+        return per_year * years
+    raise DpgramError(
+        "it must be clear how many releases there will be",
+        remedy="Give --releases 4, or --per-year 12 --years 5",
+    )
+
+
+def _at(delta: float) -> str:
+    return f" at δ = {delta:g}" if delta else ""
 
 
 @app.command()
@@ -179,7 +267,9 @@ def _left(left: Left) -> dict[str, object]:
     return {
         "currency": left.currency,
         "amount": float(left.amount),
-        "reserve": float(left.delta),
+        "share": left.share,
+        "more_like_the_last": left.more,
+        "delta_reserved": float(left.delta),
         "largest_epsilon": None if largest is None else largest.epsilon,
         "at_delta": None if largest is None else largest.delta,
     }

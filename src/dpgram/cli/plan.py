@@ -17,6 +17,7 @@ from dpgram.cli.console import (
     say,
     split_names,
 )
+from dpgram.cli.curate import Delta, LedgerOption, given_delta
 from dpgram.cli.mechanism_options import asked_mechanism
 from dpgram.errors import DpgramError
 
@@ -25,9 +26,8 @@ def plan(
     schema: SchemaFile,
     rows: Annotated[int, typer.Option(help="A public guess of the number of rows.")],
     epsilon: Annotated[float, typer.Option(help="ε: how much one row may change the odds of any outcome.")],
-    delta: Annotated[
-        float, typer.Option(help="δ: the chance that this fails; 0 for a pure guarantee.")
-    ] = 0.0,
+    delta: Delta = None,
+    ledger: LedgerOption = None,
     adjacency: AdjacencyOption = "add-remove",
     target: Annotated[
         str | None, typer.Option(help="The column to explain; the last number by default.")
@@ -89,7 +89,8 @@ def plan(
     found = run(
         Schema.from_file(schema),
         epsilon=epsilon,
-        delta=delta,
+        delta=given_delta(delta),
+        ledger=ledger,
         rows=Rows(expected=rows, radius=radius),
         adaptive=Adaptive(bounds=bounds_share),
         adjacency=adjacency,

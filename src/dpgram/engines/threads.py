@@ -113,4 +113,4 @@ class _BarLabel:
     """The word before the bar, asked for anew whenever it is drawn."""
 
     def __rich__(self) -> str:
-        return compiling() or "rows"
+        return compiling() or "reading rows"

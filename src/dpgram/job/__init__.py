@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from dpgram.job._difference import differences
-from dpgram.job._outputs import Outputs
-from dpgram.job.job import Job, Outcome, Review
+from typing import TYPE_CHECKING
+
+from dpgram import _when_used
+
+if TYPE_CHECKING:
+    from dpgram.job._difference import differences
+    from dpgram.job._outputs import Outputs
+    from dpgram.job.job import Job, Outcome, Review
 
 __all__ = ["Job", "Outcome", "Outputs", "Review", "differences"]
+
+__getattr__, __dir__ = _when_used(
+    __name__,
+    {
+        "dpgram.job._difference": "differences",
+        "dpgram.job._outputs": "Outputs",
+        "dpgram.job.job": "Job Outcome Review",
+    },
+)

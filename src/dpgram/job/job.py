@@ -17,7 +17,7 @@ from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publis
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
-from dpgram.job._words import as_key, reworded
+from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.publishing.split import Adaptive
 from dpgram.release import Release, load
@@ -172,6 +172,9 @@ class Job:
         from dpgram.planning import plan
 
         with _in_words_of_the_file(self.path):
+            book = self._open_ledger()
+            payer = None if book is None or self._interrupted(book) else book
+        with _in_words_of_the_file(self.path):
             return plan(
                 self._published_columns(),
                 epsilon=self.epsilon,
@@ -179,6 +182,7 @@ class Job:
                 rows=self.rows,
                 adjacency=self.adjacency,
                 mechanisms=asked if isinstance(asked, Auto) else [asked],
+                ledger=payer,
                 progress=progress,
             )
 

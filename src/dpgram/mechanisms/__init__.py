@@ -7,6 +7,7 @@ Both sides of the wall share this package: analysts need each mechanism's `keeps
 
 from __future__ import annotations
 
+import difflib
 from typing import Final, TypeAlias
 
 from dpgram.errors import MechanismError
@@ -101,6 +102,9 @@ def as_mechanism(asked: MechanismLike) -> Mechanism | Auto:
     remedy = None
     if isinstance(asked, type) and issubclass(asked, Mechanism | Auto):
         remedy = f"Write mechanisms.{asked.__name__}(), with brackets."
+    elif isinstance(asked, str):
+        near = difflib.get_close_matches(asked, MECHANISMS, n=1)
+        remedy = f"Did you mean {near[0]!r}?" if near else "Leave the choice to auto"
     elif isinstance(asked, Mechanism):
         remedy = "List it in dpgram.mechanisms.MECHANISMS under its name."
     raise MechanismError(

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import textwrap
+from typing import TYPE_CHECKING, Final
 
 from dpgram.planning.forecast import WORTH_IT, Forecast
 
 if TYPE_CHECKING:
     from dpgram.planning.planner import Advice, Plan
 
+WIDTH: Final = 80
+"""Columns of a terminal that nobody has widened."""
+
 
 def header(plan: Plan) -> str:
     """What was asked and what is assumed."""
     guarantee = f"ε = {plan.epsilon:g}" + (f", δ = {plan.delta:g}" if plan.delta else ", δ = 0")
-    return (
+    asked = (
         f"Regression of {plan.target} on {plan.features} terms: about {plan.rows:,} rows, "
-        f"{plan.width} encoded columns, {guarantee}, {plan.adjacency}\n"
-        f"Assumed, not looked up: {plan.assumption}"
+        f"{plan.width} encoded columns, {guarantee}, {plan.adjacency}"
+    )
+    return (
+        f"{textwrap.fill(asked, WIDTH)}\n{textwrap.fill(f'Assumed, not looked up: {plan.assumption}', WIDTH)}"
     )
 
 
@@ -26,12 +32,12 @@ def table_rows(plan: Plan) -> list[list[str]]:
         [
             "mechanism",
             "noise",
-            "SE ratio",
+            "SE ×",
             "worst",
-            "rows needed",
-            "at 2ε",
-            "½ columns",
-            f"bounds {plan.bounds_share:.0%}",
+            "rows",
+            "2ε",
+            "½ col.",
+            "bounds",
             "verdict",
         ]
     ]
@@ -45,7 +51,7 @@ def table_rows(plan: Plan) -> list[list[str]]:
             _ratio(found.se_ratio_at_double_epsilon),
             _ratio(found.se_ratio_with_half_the_columns),
             _ratio(found.se_ratio_after_learning_bounds),
-            found.verdict,
+            found.verdict if found.works else "useless",  # "will not work" would not fit into 80 columns
         ]
         for found in plan.forecasts
     )
@@ -56,19 +62,21 @@ def plan_text(plan: Plan) -> str:
     """Headline, table, how to read it, and what to do."""
     parts = [plan.headline(), "", plan.table(), "", _legend(plan), "", _advice(plan)]
     if plan.left_out:
-        parts += ["", *(f"not possible: {name} ({why})" for name, why in plan.left_out.items())]
+        reasons = (f"left out: {name} ({why})" for name, why in plan.left_out.items())
+        parts += ["", *(textwrap.fill(reason, WIDTH, subsequent_indent="  ") for reason in reasons)]
     return "\n".join(parts)
 
 
 def _legend(plan: Plan) -> str:
     text = (
-        "noise: σ of a diagonal cell in full-length rows. SE ratio: standard error of a coefficient over "
-        "that of\nordinary least squares, median and worst. Rows needed: for a ratio of "
-        f"{WORTH_IT:g}, that is, to be worth a\nquarter of the rows."
+        "noise: σ of a diagonal cell in full-length rows. SE ×: standard error of a coefficient over that of "
+        "ordinary least squares, median and worst. rows: how many it takes for a ratio of "
+        f"{WORTH_IT:g}, that is, to be worth a quarter of them. 2ε, ½ col., bounds: the ratio with twice the "
+        f"ε, with half the columns, after {plan.bounds_share:.0%} of the budget went into learning bounds."
     )
     if any(found.simulated for found in plan.forecasts):
         text += " *: adjusted by a short simulation."
-    return text
+    return textwrap.fill(text, WIDTH)
 
 
 def _advice(plan: Plan) -> str:
@@ -83,7 +91,7 @@ def _advice(plan: Plan) -> str:
         lines.append(f"Bounds of {names} must be learnt first: read the column “bounds”.")
     if plan.advice is not None:
         lines.append(_least_epsilon(plan.advice))
-    return "\n".join(lines)
+    return "\n".join(textwrap.fill(line, WIDTH) for line in lines)
 
 
 def _adaptive(plan: Plan) -> list[str]:
@@ -122,6 +130,8 @@ def _recommendation(plan: Plan, best: Forecast | None) -> str:
 
 
 def _least_epsilon(advice: Advice) -> str:
+    if advice.refused:
+        return f"A ratio of {advice.se_ratio:g} needs more than the ledger has left."
     if advice.epsilon is None:
         return f"This will not work: no ε up to 100 gives a ratio of {advice.se_ratio:g} with so many rows."
     return f"For a ratio of {advice.se_ratio:g}: ε = {advice.epsilon:.3g} with {advice.mechanism}."

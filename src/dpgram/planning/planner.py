@@ -19,15 +19,16 @@ from dpgram.planning._assumption import (
     Assumption,
     Matrix,
 )
+from dpgram.planning._payer import Payer
 from dpgram.planning._regression import AssumedRegression
-from dpgram.planning._text import header, plan_text, table_rows
+from dpgram.planning._text import WIDTH, header, plan_text, table_rows
 from dpgram.planning.forecast import Forecast, Setting, forecast, tick_count
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive
-from dpgram.publishing.request import check_rows
+from dpgram.publishing.request import LedgerLike, check_request, check_rows, open_ledger
 from dpgram.publishing.split import Adaptive, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import Rows
@@ -53,8 +54,10 @@ class Advice:
 
     se_ratio: float
     epsilon: float | None
-    """Nothing where not even ε = 100 reaches it."""
+    """Nothing where not even ε = 100 reaches it, or where the ledger would refuse whatever does."""
     mechanism: str | None
+    refused: bool = False
+    """Whether it could be reached, but not with what the ledger has left."""
 
 
 @final
@@ -117,14 +120,15 @@ class Plan:
         >>> asked = ["gaussian", "matrix-laplace"]
         >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
         >>> print(forecast.table())
-        mechanism       noise  SE ratio  worst  rows needed  at 2ε  ½ columns  bounds 10%  verdict
-        matrix-laplace   2.45      1.14   1.23         1869   1.04       1.05        1.17     good
-        gaussian         4.22      1.37   1.58         5568   1.12        1.2         1.4   usable
+        mechanism       noise  SE ×  worst  rows    2ε  ½ col.  bounds  verdict
+        matrix-laplace   2.45  1.14   1.23  1869  1.04    1.05    1.17     good
+        gaussian         4.22  1.37   1.58  5568  1.12     1.2     1.4   usable
         """
         rows = table_rows(self)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        between = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
         lines = [
-            "  ".join(
+            between.join(
                 [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
             )
             for row in rows
@@ -222,6 +226,7 @@ def plan(
     target_se_ratio: float | None = None,
     mechanisms: Sequence[MechanismLike] | Auto | None = None,
     simulate: bool = True,
+    ledger: LedgerLike | None = None,
     progress: Progress = None,
 ) -> Plan:
     """Forecast what every mechanism would give for a regression on a table of `rows.expected` rows.
@@ -231,16 +236,20 @@ def plan(
     like: an `Assumption`, a release of a similar table, or its second moments E aaᵀ; none of them may come
     from the rows to be published. `adaptive` says which share of the budget learning bounds would take.
     `mechanisms` are names or objects of `dpgram.mechanisms`, all by default; `Auto(semidefinite=True)`: all
-    that give a positive semidefinite matrix.
+    that give a positive semidefinite matrix. With a `ledger` nothing is recommended that it would refuse, nor
+    what would cost it much more than another mechanism of the same guarantee.
 
     >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000))
     >>> forecast.recommended.mechanism, forecast.recommended.verdict
     ('matrix-laplace', 'good')
+    >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), ledger=ledger)
+    >>> forecast.recommended.mechanism, "matrix-laplace" in forecast.left_out
+    ('gaussian', True)
     """
     check_rows(rows)
-    count = _whole("the expected number of rows, Rows(expected=…),", rows.expected)
+    count = _whole("the expected number of rows", rows.expected)
     bounds_share, clip = _bounds_share(adaptive), rows.radius
-    asked = Guarantee.checked(float(epsilon), float(delta), count)
+    asked, _ = check_request(epsilon, delta, count)
     bounded, unknown = _with_some_bounds(schema)
     if bounded.width < 2:
         raise AnalysisError("a regression needs a target and something to regress it on", got=bounded.names)
@@ -261,6 +270,8 @@ def plan(
     )
     halved = _halved(bounded, setting, on, clip=clip)
     candidates = _candidates(mechanisms)
+    book = open_ledger(ledger)
+    payer = None if book is None else Payer(book, setting, rows.unit)
     semidefinite = all(each.semidefinite for each in candidates.values())
     work = sum(tick_count(each, bounded.width, simulate=simulate) for each in candidates.values())
     found: list[Forecast] = []
@@ -268,6 +279,8 @@ def plan(
     with _ticking(progress, work) as tick:
         for each in candidates.values():
             try:
+                if payer is not None:
+                    payer.check(each, asked)
                 found.append(
                     forecast(
                         each,
@@ -281,11 +294,13 @@ def plan(
                 )
             except DpgramError as problem:
                 left_out[each.name] = problem.what
+    if payer is not None:
+        found = payer.cheap(found, left_out)
     order = {n: i for i, n in enumerate(MECHANISMS)}
     found.sort(key=lambda f: (not f.works, round(f.se_ratio, 3) if f.works else f.noise, order[f.mechanism]))
     advice = None
     if target_se_ratio is not None:
-        advice = _advice(setting, asked.delta, target_se_ratio, semidefinite=semidefinite)
+        advice = _advice(setting, asked.delta, target_se_ratio, semidefinite=semidefinite, payer=payer)
     return Plan(
         rows=count,
         epsilon=asked.epsilon,
@@ -381,7 +396,9 @@ def _halved(
     )
 
 
-def _advice(setting: Setting, delta: float, wanted: float, *, semidefinite: bool) -> Advice:
+def _advice(
+    setting: Setting, delta: float, wanted: float, *, semidefinite: bool, payer: Payer | None
+) -> Advice:
     """Of the quick ones, among which is the best of all, or nearly so for a semidefinite matrix."""
     if not wanted > 1.0:
         raise AnalysisError(
@@ -390,6 +407,7 @@ def _advice(setting: Setting, delta: float, wanted: float, *, semidefinite: bool
             limit="target_se_ratio > 1",
         )
     best: tuple[float, str] | None = None
+    refused = False
     for name, kind in MECHANISMS.items():
         if not kind.quick or kind.semidefinite != semidefinite or (delta == 0.0 and not kind.pure):
             continue
@@ -405,12 +423,17 @@ def _advice(setting: Setting, delta: float, wanted: float, *, semidefinite: bool
             return setting.outcome(mechanism).typical <= wanted
 
         epsilon = least(reached, start=1.0, tolerance=1e-3)
-        if epsilon <= LARGEST_EPSILON and (best is None or epsilon < best[0]):
+        if epsilon > LARGEST_EPSILON:
+            continue
+        if payer is not None and not payer.pays(asked, Guarantee(epsilon, delta)):
+            refused = True
+        elif best is None or epsilon < best[0]:
             best = (epsilon, name)
     return Advice(
         se_ratio=wanted,
         epsilon=None if best is None else best[0],
         mechanism=None if best is None else best[1],
+        refused=refused and best is None,
     )
 
 
@@ -450,7 +473,11 @@ def _candidates(asked: Sequence[MechanismLike] | Auto | None) -> dict[str, Mecha
 
 def _whole(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise AnalysisError(f"{what} must be a whole number above zero", got=repr(value))
+        raise AnalysisError(
+            f"{what} must be a whole number above zero",
+            got=repr(value),
+            remedy="Give a public guess, as Rows(expected=10_000)",
+        )
     return int(value)
 
 

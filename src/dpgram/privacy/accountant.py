@@ -138,8 +138,9 @@ def capacity(guarantee: Guarantee, currency: Currency, reserve: float = 0.0) -> 
     if left < 0 or (left == 0 and currency != "epsilon"):
         raise LedgerError(
             f"a ledger in {currency} needs a δ above its reserve",
-            got=f"delta = {guarantee.delta:g}, reserve = {reserve:g}",
-            remedy="Give a larger delta or a smaller reserve, or count in epsilon",
+            got=f"delta = {guarantee.delta:g}, of which {reserve:g} is reserved",
+            remedy="Give a larger delta, such as delta=1e-6, or a smaller delta_reserved, itself a small "
+            "probability; for pure releases alone, count in epsilon",
         )
     if currency == "epsilon":
         # 0.3 is written for three tenths, and its float lies a little below: three times 0.1 shall fit.

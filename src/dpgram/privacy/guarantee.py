@@ -7,9 +7,11 @@ A conversion that gives what a guarantee *implies* is rounded up (`rho_at_least`
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Final, Self, final
 
 from scipy.special import erfinv, ndtri_exp
@@ -161,6 +163,18 @@ def pure_rho_at_least(epsilon: float) -> float:
     """
     check_epsilon(epsilon)
     return up(epsilon * math.tanh(0.5 * epsilon))
+
+
+def as_number(what: str, value: object) -> float:
+    """A privacy parameter that a person gave: refuses texts, flags and whatever else is no number."""
+    if not isinstance(value, bool) and isinstance(value, Real):
+        return float(value)
+    usual = {"delta": "1e-6"}.get(what, "1.0")
+    remedy = f"Give {what}={usual}, say"
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            remedy = f"Give {what}={float(value):g}, without quotes"
+    raise GuaranteeError(f"{what} must be a number", got=repr(value)[:100], remedy=remedy)
 
 
 def check_epsilon(epsilon: float) -> float:

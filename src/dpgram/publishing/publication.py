@@ -136,6 +136,7 @@ def publication(
             # Noise hid what was needed, or nothing was charged, now or by a run before this one: there is
             # nothing to go on with.
             over = isinstance(stopped, LearningError) and stopped.final
+            stopped.charged = run.paying or (journal is not None and journal.resumed)
             if journal is not None and (over or not (run.paying or journal.resumed)):
                 journal.finish()
             raise

@@ -16,7 +16,7 @@ from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass
-from dpgram.errors import MechanismError, OptionsError
+from dpgram.errors import DpgramError, MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.count_noise import CountNoise
@@ -113,9 +113,10 @@ def publish(
     >>> dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
     <Release: 5 columns, gaussian, epsilon=1, delta=1e-06, add-remove>
     >>> print(ledger.left())
-    μ² = 0.3635 left: enough for one Gaussian release of ε = 2.77 at δ = 1e-06
+    87% of the budget is left: enough for 6 more like the last charge, or for one release of ε = 2.77 ...
     """
-    _refuse_several(schema, rows)
+    with _telling_what_was_spent(ledger):
+        _refuse_several(schema, rows)
     (release,) = publish_with(
         data,
         schema,
@@ -166,21 +167,33 @@ def publish_with(
 
     Releases with seeded noise say so, and no ledger pays for them.
     """
-    chosen = find_engine(options.pop("engine", "auto"), data)
-    ledger, progress = options.pop("ledger", None), options.pop("progress", None)
-    report = options.pop("report", None)
-    asked: Asked = options
-    request = requested(schema, epsilon=epsilon, delta=delta, beside=form_of(data, chosen), **asked)
-    with published(
-        data,
-        request,
-        engine=chosen,
-        ledger=ledger,
-        entropy=entropy,
-        progress=progress,
-        report=report,
-    ) as releases:
-        return releases
+    with _telling_what_was_spent(options.get("ledger")):
+        chosen = find_engine(options.pop("engine", "auto"), data)
+        ledger, progress = options.pop("ledger", None), options.pop("progress", None)
+        report = options.pop("report", None)
+        asked: Asked = options
+        request = requested(schema, epsilon=epsilon, delta=delta, beside=form_of(data, chosen), **asked)
+        with published(
+            data,
+            request,
+            engine=chosen,
+            ledger=ledger,
+            entropy=entropy,
+            progress=progress,
+            report=report,
+        ) as releases:
+            return releases
+
+
+@contextlib.contextmanager
+def _telling_what_was_spent(ledger: LedgerLike | None) -> Iterator[None]:
+    """Whoever has a ledger is told after every stop that it was left alone, where it was."""
+    try:
+        yield
+    except DpgramError as problem:
+        if ledger is not None:
+            problem.say_nothing_was_spent()
+        raise
 
 
 def named(releases: Sequence[Release]) -> dict[str, Release]:

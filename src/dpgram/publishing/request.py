@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, final
 
 import msgspec
@@ -15,7 +15,7 @@ from dpgram.errors import GuaranteeError, LedgerError, SchemaError
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.guarantee import Guarantee, as_number
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing.compatibility import mechanism_option, refuse_clashes
 from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
@@ -190,7 +190,7 @@ def _one_matrix(mechanism: Mechanism | Auto, rows: Rows) -> bool:
 def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guarantee, int | None]:
     """The guarantee and the public row count that were asked for, refused where they make no sense."""
     public_rows = _count("the expected number of rows", rows)
-    asked = Guarantee.checked(_number("epsilon", epsilon), _number("delta", delta), public_rows)
+    asked = Guarantee.checked(as_number("epsilon", epsilon), as_number("delta", delta), public_rows)
     if asked.epsilon < LEAST_EPSILON:
         raise GuaranteeError(
             "epsilon is too small for any table to survive the noise",
@@ -225,12 +225,6 @@ def open_ledger(ledger: LedgerLike | None) -> Ledger | None:
     if not isinstance(ledger, str | os.PathLike):
         raise LedgerError("ledger must be a Ledger or the path of one", got=f"a {type(ledger).__name__}")
     return Ledger.open(ledger)
-
-
-def _number(what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise GuaranteeError(f"{what} must be a number", got=repr(value), remedy=f"Give {what}=1e-6, say")
-    return float(value)
 
 
 def _count(what: str, value: object) -> int | None:

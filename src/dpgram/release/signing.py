@@ -114,4 +114,8 @@ def _read(path: Path) -> bytes:
 
 def _unusable(path: Path, done: str, problem: OSError) -> SignatureError:
     reason = problem.strerror or type(problem).__name__
-    return SignatureError(f"the key file {path} cannot be {done}", got=reason)
+    return SignatureError(
+        f"the key file {path} cannot be {done}",
+        got=reason,
+        remedy="Check the path; `dpgram key new FILE` makes a new key",
+    )

@@ -144,7 +144,11 @@ def without_columns(schema: Schema, names: Iterable[str]) -> Schema:
 def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
     if unit is None:
         if unit_rows is not None:
-            raise GuaranteeError("unit_rows needs a unit", got=f"unit_rows = {unit_rows!r}, unit = None")
+            raise GuaranteeError(
+                "unit_rows needs a unit",
+                got=f"unit_rows = {unit_rows!r}, unit = None",
+                remedy="Give unit='id', the column that identifies a person, or leave unit_rows out",
+            )
         return None
     if not isinstance(unit, str) or not 1 <= len(unit) <= 1000:
         raise GuaranteeError("unit must be the name of a column", got=repr(unit)[:100])

@@ -369,7 +369,11 @@ constant = {json.dumps(self.constant)}\n"
             with Path(path).open(encoding="utf-8") as stream:
                 text = stream.read(LONGEST_FILE + 1)
         except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(f"the schema file {str(path)!r} cannot be read: {error}") from error
+            raise SchemaError(
+                f"the schema file {str(path)!r} cannot be read",
+                got=getattr(error, "strerror", None) or "bytes that are not UTF-8",
+                remedy="Check the path; `dpgram schema TABLE -o FILE` writes one to fill in",
+            ) from error
         if len(text) > LONGEST_FILE:
             raise SchemaError(
                 f"the file {str(path)!r} is too large to be a schema", limit=f"{LONGEST_FILE:,} characters"

@@ -32,6 +32,7 @@ from dpgram.sources import (
     statistical_files,
     workbooks,
 )
+from dpgram.sources._mistakes import refuse_mistaken
 from dpgram.sources.base import DeclaredKind, Partition, Request, SendablePieces, Source
 
 __all__ = [
@@ -123,6 +124,7 @@ def is_known(data: object) -> bool:
 
 
 def _form(data: object) -> _Form:
+    refuse_mistaken(data)
     for form in _FORMS:
         if form.matches(data):
             return form

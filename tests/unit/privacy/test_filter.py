@@ -276,8 +276,8 @@ def test_the_file_follows_the_same_rule(
 ) -> None:
     """One path of the play against a real ledger: the same moves fit, the next one too much is refused."""
     path: Path = tmp_path_factory.mktemp("play") / "play.ledger"
-    ledger = Ledger.create(path, name="play", epsilon=1.0, delta=1e-5, reserve=1e-6)
-    balance = Balance(total=ledger.total, reserve=Fraction(ledger.reserve))
+    ledger = Ledger.create(path, name="play", epsilon=1.0, delta=1e-5, delta_reserved=1e-6)
+    balance = Balance(total=ledger.total, reserve=Fraction(ledger.delta_reserved))
     generator = np.random.default_rng(seed)
     loss = 0.0
     for this in rounds:

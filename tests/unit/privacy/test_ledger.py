@@ -36,7 +36,7 @@ from dpgram.privacy.accountant import (
 from dpgram.privacy.adjacency import AddRemove, ReplaceOne
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma, discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.ledger import Ledger, budget_for, release_for
 from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.ledger.history import ledger_history
 from dpgram.privacy.receipt import Receipt
@@ -76,11 +76,11 @@ class TestTerms:
             adjacency="replace-one",
             unit="person",
             currency="rho",
-            reserve=1e-7,
+            delta_reserved=1e-7,
         )
         for ledger in (made, Ledger.open(tmp_path / "a"), Ledger.open(str(tmp_path / "a"))):
             assert (ledger.name, ledger.adjacency, ledger.unit) == ("visits 2024", "replace-one", "person")
-            assert (ledger.currency, ledger.reserve) == ("rho", 1e-7)
+            assert (ledger.currency, ledger.delta_reserved) == ("rho", 1e-7)
             assert ledger.guarantee == Guarantee(2.0, 1e-6)
             assert ledger.total == capacity(Guarantee(2.0, 1e-6), "rho", 1e-7)
             assert ledger.spent == 0
@@ -111,8 +111,8 @@ class TestTerms:
             ({"adjacency": "substitute"}, GuaranteeError),
             ({"currency": "gold"}, LedgerError),
             ({"delta": 0.0, "currency": "mu2"}, LedgerError),
-            ({"reserve": 1e-6}, LedgerError),
-            ({"reserve": -1.0}, GuaranteeError),
+            ({"delta_reserved": 1e-6}, LedgerError),
+            ({"delta_reserved": -1.0}, GuaranteeError),
         ],
     )
     def test_nonsense_is_refused_before_a_file_is_made(
@@ -160,8 +160,8 @@ class TestCharging:
         with pytest.raises(BudgetExceeded) as caught:
             pay(ledger, event)
         message = str(caught.value)
-        assert "needs μ² = 0.05603" in message
-        assert "'insurance' has 0.01287 of 0.5171 left" in message
+        assert "would take 10.83% of the budget of the ledger 'insurance', which has 2.489% left" in message
+        assert "μ²" not in message
         assert "Nothing was spent" in message
         assert "epsilon=0.3908 at delta=1e-05 still fits" in message
         assert ledger.path.read_bytes() == before
@@ -181,7 +181,7 @@ class TestCharging:
 
     def test_one_unit_too_much_is_too_much(self, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "a", name="x", epsilon=1.0, delta=0.0)
-        with pytest.raises(BudgetExceeded, match="of 1 left"):
+        with pytest.raises(BudgetExceeded, match="slightly less than 100% left"):
             pay(ledger, PureEvent(math.nextafter(1.0, 2.0)))
         pay(ledger, PureEvent(1.0))
 
@@ -210,12 +210,12 @@ class TestCharging:
 
     def test_reserve(self, tmp_path: Path) -> None:
         ledger = Ledger.create(
-            tmp_path / "a", name="x", epsilon=3.0, delta=1e-5, currency="rho", reserve=2e-6
+            tmp_path / "a", name="x", epsilon=3.0, delta=1e-5, currency="rho", delta_reserved=2e-6
         )
         pay(ledger, ApproximateEvent(0.2, 1e-6))
         pay(ledger, ZcdpEvent(0.01))
         assert ledger.left().delta == Fraction(2e-6) - ledger.history()[0].delta
-        assert "of the reserve" in str(ledger.left())
+        assert "of the reserve" in ledger.left().exact
         pay(ledger, ApproximateEvent(0.0, 0.999e-6))
         with pytest.raises(BudgetExceeded, match="left of its reserve of 2e-06"):
             pay(ledger, ApproximateEvent(0.2, 1e-6))
@@ -323,13 +323,30 @@ class TestLeft:
         pay(ledger, GaussianEvent(discrete_mu_at_most(offered.epsilon, offered.delta)))
 
     def test_words(self, ledger: Ledger) -> None:
-        assert str(ledger.left()) == "μ² = 0.5171 left: enough for one Gaussian release of ε = 3 at δ = 1e-05"
+        assert str(ledger.left()) == (
+            "100% of the budget is left: enough for one release of ε = 3 at δ = 1e-05"
+        )
+        assert ledger.left().exact == "μ² = 0.5171 of 0.5171 left"
+        event = GaussianEvent(discrete_mu_at_most(1.0, 1e-6))
+        receipt = ledger.charge(event, adjacency="add-remove", unit=None)
+        assert ledger.left().more == 8
+        assert "8 more like the last charge" in str(ledger.left())
+        assert "8 more like this one" in str(ledger.left_after([receipt]))
+        assert ledger.left_after([receipt, receipt]).more == 4
+        for _ in range(8):
+            pay(ledger, event)
+        assert "but for none more like the last charge" in str(ledger.left())
+
+    def test_words_at_the_end(self, tmp_path: Path) -> None:
+        ledger = Ledger.create(tmp_path / "a", name="x", epsilon=1.0, delta=0.0)
+        pay(ledger, PureEvent(1.0))
+        assert str(ledger.left()) == "the budget is used up: nothing more fits"
 
 
 class TestHistoryLines:
     def test_lines(self, tmp_path: Path) -> None:
         ledger = Ledger.create(
-            tmp_path / "a", name="x", epsilon=3.0, delta=1e-5, currency="rho", reserve=5e-6
+            tmp_path / "a", name="x", epsilon=3.0, delta=1e-5, currency="rho", delta_reserved=5e-6
         )
         pay(ledger, GaussianEvent(0.2), "first")
         pay(ledger, ApproximateEvent(0.1, 1e-6))
@@ -348,7 +365,7 @@ class TestHistoryLines:
         pay(pure, PureEvent(0.5))
         assert ledger_history(pure)[0].guarantee == "ε = 0.5"
         leaky = Ledger.create(
-            tmp_path / "b", name="x", epsilon=1.0, delta=1e-6, currency="epsilon", reserve=1e-6
+            tmp_path / "b", name="x", epsilon=1.0, delta=1e-6, currency="epsilon", delta_reserved=1e-6
         )
         pay(leaky, composed([ApproximateEvent(0.1, 0.5e-6), ApproximateEvent(0.1, 0.4e-6)]))
         assert ledger_history(leaky)[0].guarantee.startswith("ε = 0.")
@@ -626,3 +643,38 @@ def test_eight_threads_share_one_object(ledger: Ledger) -> None:
     assert len(receipts) == math.floor(ledger.total / price(event, "mu2").amount)
     assert sorted(receipt.entry for receipt in receipts) == list(range(1, len(receipts) + 1))
     assert ledger.verify(receipts).unclaimed == ()
+
+
+class TestCalculator:
+    @pytest.mark.parametrize(
+        ("releases", "epsilon", "delta"), [(1, 1.0, 1e-6), (12, 0.5, 1e-7), (60, 0.3, 1e-6)]
+    )
+    def test_the_budget_pays_for_all_and_no_more(
+        self, tmp_path: Path, releases: int, epsilon: float, delta: float
+    ) -> None:
+        total = budget_for(releases, epsilon=epsilon, delta=delta)
+        event = GaussianEvent(discrete_mu_at_most(epsilon, delta))
+        for name, share, paid in (("enough", 1.0, releases), ("less", 0.998, releases - 1)):
+            ledger = Ledger.create(
+                tmp_path / name, name=name, epsilon=share * total.epsilon, delta=total.delta
+            )
+            for _ in range(paid):
+                pay(ledger, event)
+            with pytest.raises(BudgetExceeded):
+                pay(ledger, event)
+
+    def test_each_release_fits_so_many_times(self, tmp_path: Path) -> None:
+        each = release_for(12, epsilon=3.0, delta=1e-6)
+        ledger = Ledger.create(tmp_path / "a", name="a", epsilon=3.0, delta=1e-6)
+        for _ in range(12):
+            pay(ledger, GaussianEvent(discrete_mu_at_most(each.epsilon, each.delta)))
+        assert ledger.left().amount < ledger.total / 100
+
+    def test_pure_releases_add_up(self) -> None:
+        assert budget_for(3, epsilon=0.1, delta=0) == Guarantee(0.3)
+        assert release_for(3, epsilon=0.3, delta=0) == Guarantee(0.1)
+
+    @pytest.mark.parametrize("releases", [0, -1, 2.5, True, "3", 10**7])
+    def test_releases_are_counted(self, releases: object) -> None:
+        with pytest.raises(GuaranteeError, match="whole number"):
+            budget_for(releases, epsilon=1.0, delta=1e-6)  # type: ignore[arg-type]

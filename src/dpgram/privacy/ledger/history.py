@@ -31,6 +31,12 @@ class HistoryLine:
     """What was left after it, in the ledger's currency."""
     note: str
 
+    @property
+    def plain(self) -> str:
+        """Without the ledger's currency: what was promised, and the share it took."""
+        text = f"{self.number}. {self.time}  {self.guarantee}, {self.share:.1%} of the budget"
+        return f"{text}  {self.note}" if self.note else text
+
     def __str__(self) -> str:
         text = f"{self.number}. {self.time}  {self.release} ({self.guarantee})"
         text += f"  cost {self.sign} = {self.cost:.4g} ({self.share:.1%}), left {self.left:.4g}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, Self, final
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy.accountant import (
-    CURRENCIES,
     Balance,
     Currency,
     Event,
@@ -30,7 +29,7 @@ from dpgram.privacy.accountant import (
 )
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.guarantee import Guarantee, as_number
 from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.ledger._verify import (
     PaidRelease,
@@ -97,20 +96,20 @@ class Ledger:
         adjacency: str | Adjacency = "add-remove",
         unit: str | None = None,
         currency: Currency | None = None,
-        reserve: float = 0.0,
+        delta_reserved: float = 0.0,
         timeout: float = TIMEOUT,
     ) -> Self:
         """A new ledger with a total budget of (epsilon, delta). Never replaces a file.
 
-        `currency` is "mu2" where delta > 0 and "epsilon" where it is 0, unless given; `reserve` is the share
-        of delta set aside, for good, for releases that are only known to be (ε, δ)-DP.
+        `currency` is "mu2" where delta > 0 and "epsilon" where it is 0, unless given; `delta_reserved`,
+        a probability below `delta`, is set aside for good for releases that are only known to be (ε, δ)-DP.
 
         >>> ledger = dg.Ledger.create("clinic.ledger", name="clinic", epsilon=3, delta=1e-6)
         >>> ledger.guarantee
         Guarantee(epsilon=3.0, delta=1e-06)
         """
-        guarantee = Guarantee(float(epsilon), float(delta))
-        chosen: Currency = currency or ("mu2" if delta > 0.0 else "epsilon")
+        guarantee = Guarantee(as_number("epsilon", epsilon), as_number("delta", delta))
+        chosen: Currency = currency or ("mu2" if guarantee.delta > 0.0 else "epsilon")
         terms = ledger_file.LedgerTerms(
             ledger_id=_random_hex(),
             name=_checked_text("the name of a ledger", name, empty=False),
@@ -119,8 +118,8 @@ class Ledger:
             adjacency=_relation(adjacency).name,
             unit=None if unit is None else _checked_text("the unit", unit, empty=False),
             currency=chosen,
-            reserve=float(reserve),
-            capacity=ledger_file.to_units(capacity(guarantee, chosen, float(reserve))),
+            reserve=float(delta_reserved),
+            capacity=ledger_file.to_units(capacity(guarantee, chosen, float(delta_reserved))),
         )
         place = Path(path).absolute()
         ledger_file.create(place, terms, timeout=timeout)
@@ -181,8 +180,8 @@ class Ledger:
         return self._terms.currency
 
     @property
-    def reserve(self) -> float:
-        """The share of δ set aside for releases that may fail with some probability."""
+    def delta_reserved(self) -> float:
+        """The part of δ set aside for releases that may fail with some probability."""
         return self._terms.reserve
 
     @property
@@ -205,9 +204,31 @@ class Ledger:
         """What can still be charged.
 
         >>> print(ledger.left())
-        μ² = 0.201 left: enough for one Gaussian release of ε = 2 at δ = 1e-06
+        100% of the budget is left: enough for one release of ε = 2 at δ = 1e-06
         """
-        return self._left(self._balance(self._read()[1]))
+        links, tip = self._read()
+        balance = self._balance(tip)
+        found = self._left(balance)
+        if not links:
+            return found
+        last = links[-1].record
+        cost = Price(ledger_file.from_units(last.amount), ledger_file.from_units(last.delta))
+        return replace(found, more=_times(cost, balance))
+
+    def left_after(self, receipts: Sequence[Receipt]) -> Left:
+        """What can still be charged, in releases like the one that these receipts paid for.
+
+        >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+        >>> print(ledger.left_after(release.receipts))
+        72% of the budget is left: enough for 2 more like this one, or for one release of ε = 1.673 ...
+        """
+        balance = self._balance(self._read()[1])
+        costs = [price(receipt.event, self.currency) for receipt in receipts]
+        whole = Price(
+            sum((cost.amount for cost in costs), Fraction(0)),
+            sum((cost.delta for cost in costs), Fraction(0)),
+        )
+        return replace(self._left(balance), more=_times(whole, balance), like="this one")
 
     def history(self) -> tuple[Entry, ...]:
         """Every charge, oldest first; that of an adaptive release comes in two parts.
@@ -385,31 +406,31 @@ class Ledger:
                 f"{unit_words(unit)} cannot be added to it",
                 got=f"unit = {unit!r}",
                 limit=f"unit = {self.unit!r}",
-                remedy=f"Publish with Rows(unit={self.unit!r}), or create a ledger with unit={unit!r}",
+                remedy=f"{_with_unit('Publish', self.unit, rows=True)}, or "
+                f"{_with_unit('create a ledger', unit, rows=False)}",
             )
         return price(event, self.currency)
 
     def _balance(self, tip: ledger_file.Tip) -> Balance:
-        reserve = Fraction(self.reserve)
+        reserve = Fraction(self.delta_reserved)
         return Balance(total=self.total, reserve=reserve, spent=tip.amount, spent_delta=tip.delta)
 
     def _refuse_excess(self, event: Event, cost: Price, balance: Balance) -> None:
         if balance.fits(cost):
             return
         if cost.amount > balance.left:
-            sign = CURRENCIES[self.currency]
-            need, rest = in_distinct_digits(cost.amount, balance.left)
+            need, rest = in_distinct_digits(100 * cost.amount / self.total, 100 * balance.left / self.total)
             raise BudgetExceeded(
-                f"this release needs {sign} = {need} ({self._in_epsilon(event)}), but the ledger "
-                f"{self.name!r} has {rest} of {float(self.total):.4g} left",
+                f"this release ({self._in_epsilon(event)}) would take {need}% of the budget of the ledger "
+                f"{self.name!r}, which has {rest}% left",
                 remedy=f"Nothing was spent. {advice(self._left(balance).largest)}",
             )
         need, rest = in_distinct_digits(cost.delta, balance.left_delta)
         raise BudgetExceeded(
             f"this release may fail with probability δ = {need}, but the ledger {self.name!r} has {rest} "
-            f"left of its reserve of {self.reserve:g}",
+            f"left of its reserve of {self.delta_reserved:g}",
             remedy="Nothing was spent. Use a mechanism without such a δ (gaussian, matrix-laplace), a "
-            "smaller δ, or, for a new data set, a ledger created with a larger reserve",
+            "smaller δ, or, for a new data set, a ledger created with a larger delta_reserved",
         )
 
     def _in_epsilon(self, event: Event) -> str:
@@ -425,9 +446,24 @@ class Ledger:
         return Left(
             currency=self.currency,
             amount=balance.left,
+            total=self.total,
             delta=balance.left_delta,
             largest=largest_release(balance.left, self.currency, delta),
         )
+
+
+def _times(cost: Price, balance: Balance) -> int | None:
+    """How often a cost fits into what is left; None where it costs nothing."""
+    fits = [
+        left // part for left, part in ((balance.left, cost.amount), (balance.left_delta, cost.delta)) if part
+    ]
+    return min(fits, default=None)
+
+
+def _with_unit(what: str, unit: str | None, *, rows: bool) -> str:
+    if unit is None:
+        return f"{what} without a unit"
+    return f"{what} with Rows(unit={unit!r})" if rows else f"{what} with unit={unit!r}"
 
 
 def _random_hex() -> str:

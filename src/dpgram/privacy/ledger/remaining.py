@@ -17,25 +17,48 @@ from dpgram.privacy.guarantee import GaussianDP, Guarantee
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What a ledger can still pay for."""
+    """What a ledger can still pay for. Printed, it is said in releases; `exact` has the currency."""
 
     currency: Currency
     amount: Fraction
+    total: Fraction
+    """What the ledger had in the beginning."""
     delta: Fraction
     """What is left of the reserve."""
     largest: Guarantee | None
     """The largest single release that still fits: Gaussian where δ > 0, else pure. None: nothing fits."""
+    more: int | None = None
+    """How many more of what was charged last would fit; None where nothing was."""
+    like: str = "the last charge"
+    """What `more` counts."""
+
+    @property
+    def share(self) -> float:
+        """The part of the whole budget that is left, 0 to 1."""
+        return float(self.amount / self.total)
+
+    @property
+    def exact(self) -> str:
+        """In what the ledger adds up.
+
+        >>> ledger.left().exact
+        'μ² = 0.201 of 0.201 left'
+        """
+        text = f"{CURRENCIES[self.currency]} = {float(self.amount):.4g} of {float(self.total):.4g} left"
+        return f"{text}, and δ = {float(self.delta):.4g} of the reserve" if self.delta else text
 
     def __str__(self) -> str:
-        text = f"{CURRENCIES[self.currency]} = {float(self.amount):.4g} left"
-        if self.delta:
-            text += f", and δ = {float(self.delta):.4g} of the reserve"
         if self.largest is None:
-            return f"{text}: nothing more fits"
+            return "the budget is used up: nothing more fits"
         epsilon, delta = self.largest.epsilon, self.largest.delta
-        if delta:
-            return f"{text}: enough for one Gaussian release of ε = {epsilon:g} at δ = {delta:g}"
-        return f"{text}: enough for one pure release of ε = {epsilon:g}"
+        one = f"one release of ε = {epsilon:g}" + (f" at δ = {delta:g}" if delta else "")
+        percent = f"{self.share:.0%}" if self.share >= 0.01 else "less than 1%"
+        text = f"{percent} of the budget is left: enough for "
+        if self.more is None:
+            return text + one
+        if not self.more:
+            return f"{text}{one}, but for none more like {self.like}"
+        return f"{text}{self.more} more like {self.like}, or for {one}"
 
 
 def largest_release(amount: Fraction, currency: Currency, delta: Fraction) -> Guarantee | None:
@@ -82,3 +105,9 @@ def in_distinct_digits(need: Fraction, left: Fraction) -> tuple[str, str]:
         if texts[0] != texts[1]:
             return texts
     return texts[0], f"slightly less than {texts[1]}"
+
+
+def rounded_up(epsilon: float) -> float:
+    """To four digits, never less."""
+    scale = math.floor(math.log10(epsilon)) - 3
+    return float(f"{math.ceil(Fraction(epsilon) / Fraction(10) ** scale)}e{scale}")

@@ -100,6 +100,7 @@ class Numeric(SourceColumn):
                 f"the bounds of column {self.name!r} are empty or reversed",
                 got=f"low={self.low}, high={self.high}",
                 limit="low < high",
+                remedy="Give the smaller one first",
             )
         half_width = self.half_width
         if half_width < 1e-9 * max(abs(self.low), abs(self.high)) or half_width < 1e-300:

@@ -47,6 +47,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "currency": Option("--currency", "currency"),
 }
 
+PHRASES: Final[Mapping[str, str]] = {
+    "Open it with Ledger.open": "Use it as it is",
+    "Ledger.create": "dpgram ledger create",
+    "mechanism=Auto(semidefinite=True)": "mechanism='auto' with semidefinite=True",
+}
+"""What is called otherwise outside of Python, flags and keys alike."""
+
 Words = Callable[[str, str], str]
 """A parameter's name and its value (empty where none is said) → how it is written elsewhere."""
 
@@ -59,7 +66,8 @@ def reworded(text: str, words: Words) -> str:
     """`text` with every `parameter=value` written as `words` does."""
     plain = re.sub(r"\brows=(?=Rows\()", "", text)
     plain = _CALL.sub(lambda call: call[1], plain)
-    plain = plain.replace("mechanism=Auto(semidefinite=True)", "mechanism='auto' with semidefinite=True")
+    for phrase, other in PHRASES.items():
+        plain = plain.replace(phrase, other)
     return _GIVEN.sub(lambda found: words(found[1], found[2]), plain)
 
 
