@@ -117,7 +117,9 @@ def _exact_coordinates() -> Iterator[None]:
         return honest_draw(self, exact, entropy)
 
     def spying(first: MeasuredMatrix, rows: float) -> Coordinates:
-        return honest(msgspec.structs.replace(first, cells=lower_triangle(seen[0].cells)), rows)
+        return honest(
+            msgspec.structs.replace(first, cells=lower_triangle(seen[0].cells.astype(object))), rows
+        )
 
     with mock.patch.object(FirstGram, "draw", draw), mock.patch.object(_adaptive, "whitening", spying):
         yield

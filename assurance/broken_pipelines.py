@@ -1,4 +1,7 @@
-"""Publishers broken on purpose: faults between the table and the release, and around the draw."""
+"""Publishers broken on purpose: faults between the table and the release, and around the draw.
+
+Of one plain matrix; what can go wrong between the stages of an adaptive release: `broken_adaptive`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def by_hand(
 
 
 def _pipeline(publisher: Publisher = publish_with, **options: Any) -> Pipeline:
-    asked: Any = {"rows": Rows(radius=CLIP), "mechanism": "gaussian", **options}
+    asked: Any = {"rows": Rows(radius=CLIP), "mechanism": "gaussian", "adaptive": False, **options}
     return Pipeline(
         schema=SCHEMA,
         epsilon=PROMISE.epsilon,
@@ -132,9 +135,9 @@ def _asked(**more: Any) -> dict[str, Any]:
         "epsilon": 1.0,
         "delta": 1e-6,
         "mechanism": "gaussian",
-        "adaptive": False,
         "engine": LocalEngine(threads=1),
         "progress": False,
+        "adaptive": False,
         **more,
     }
 

@@ -4,6 +4,8 @@ Pairs of small tables that differ in one row, or in all rows of one person, adde
 or put in place of another one's. Ids are chosen to be confused: names in Latin-1, bytes that are not text,
 numbers on either side of 2^53, and several spellings of one number, which are one person. The differences of
 the exact sums are compared with the claimed bounds, in Frobenius and in nuclear norm. All seeds are fixed.
+Half of the matrices are in coordinates as a first matrix gives them, with a clip there. Histograms of all
+columns and of the lengths of rows are compared too, in L1 and L2, for the pairs that are added up alone.
 
 To be fast, the tables of a batch are read as one (with a column that says which is which), and each is added
 up as a group of its own: the readers, the policies and the sums are those of `publish`. A part of the pairs
@@ -37,6 +39,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from assurance.part import Finding, Part
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.engines.dask import DaskEngine
 from dpgram.engines.local import LocalEngine
@@ -48,7 +51,11 @@ from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema
 from dpgram.schema.columns import categorical, numeric
 from dpgram.sources import ids
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import ExactGram
+from dpgram.sums.grams import GramStatistic
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 
 PAIRS: Final = 100_000
 BATCH: Final = 500
@@ -59,6 +66,33 @@ ROUNDING: Final = 1.0 + 2.0**-40
 """Of nuclear norms, which are computed in floats; Frobenius norms are compared as integers."""
 
 SCHEMA: Final = Schema(numeric("x", -1, 1), categorical("t", ["a", "b"], other="rest"))
+STANDARDISED: Final = Coordinates.nearest(
+    np.array(
+        [
+            [1.0, 0.0, 0.0, 0.0, 0.0],
+            [-2.0, 6.0, 0.0, 0.0, 0.0],
+            [-1.0, 0.0, 2.5, 0.0, 0.0],
+            [-0.8, 0.0, 0.0, 2.2, 0.0],
+            [-0.3, 0.0, 0.0, 0.0, 9.0],
+        ]
+    )
+)
+TURNED: Final = Coordinates.nearest(
+    np.array(
+        [
+            [1.1, 0.0, 0.0, 0.0, 0.0],
+            [-2.0, 6.0, 0.0, 0.0, 0.0],
+            [-0.9, 1.7, 2.5, 0.0, 0.0],
+            [0.4, -3.0, -0.3, 3.1, 0.0],
+            [-1.2, 0.1, 2.2, -0.7, 40.0],
+        ]
+    )
+)
+"""Coordinates such as histograms give, and a first matrix: a rare level is enlarged."""
+HISTOGRAMS: Final = (
+    HistogramColumn(name="x", bounds=(-1.0, 1.0)),
+    HistogramColumn(name="t", bounds=None, levels=3),
+)
 NUMBERS: Final = (1.0, 1.0, 1.0, -1.0, -1.0, 0.25, 9.0, -9.0, float("nan"), 0.0)
 TEXTS: Final = ("a", "a", "a", "b", "b", "?", "")
 WEIGHTS: Final = (2.0, 2.0, 0.5, 9.0, -1.0)
@@ -316,11 +350,16 @@ class Setting:
     clip: float | None
     missing: Literal["drop", "midpoint"]
     weighted: bool
+    coordinates: Coordinates | None = None
+    """As in the second pass of an adaptive release; these need a clip."""
+
+    @property
+    def encoder(self) -> Encoder:
+        return Encoder(SCHEMA, clip=self.clip, missing=self.missing, coordinates=self.coordinates)
 
     def plan(self, tables: Sequence[str]) -> Pass:
-        whole = Encoder(SCHEMA, clip=self.clip, missing=self.missing)
         return gram_pass(
-            whole,
+            self.encoder,
             unit=None if self.rule is None else "id",
             rule=self.rule,
             by=categorical("which", tables),
@@ -337,6 +376,8 @@ class Found:
     alone: int = 0
     frobenius: float = 0.0
     nuclear: float = 0.0
+    histograms: float = 0.0
+    """The largest L1 or L2 difference of a histogram."""
     beyond: int = 0
     """Pairs that differ by more than is claimed."""
     worst: str = field(default="")
@@ -350,13 +391,15 @@ def setting(source: str, dice: random.Random) -> Setting:
         UnitRule(counts="units", rows_at_most=3),
         UnitRule(counts="rows", rows_at_most=3),
     )
+    turned = dice.choice((None, STANDARDISED, TURNED, TURNED))
     return Setting(
         source=source,
         relation=dice.choice(("add-remove", "replace-one")),
         rule=dice.choice(rules),
-        clip=dice.choice((None, None, 0.7)),
+        clip=dice.choice((None, None, 0.7) if turned is None else (0.7, 3.0, 50.0)),
         missing=dice.choice(("drop", "midpoint")),
         weighted=dice.random() < 0.25,
+        coordinates=turned,
     )
 
 
@@ -432,15 +475,26 @@ def _batches(data: Any, plan: Pass) -> Iterator[pa.RecordBatch]:
 
 def sum_alone(asked: Setting, rows: Sequence[Row], folder: Path) -> Cells:
     """The exact matrix of one table by the engine that `publish` takes."""
+    return _cells(_sums_alone(asked, (GramStatistic(asked.encoder),), rows, folder))[0]
+
+
+def counts_alone(asked: Setting, rows: Sequence[Row], folder: Path) -> list[list[int]]:
+    """The exact histograms of one table: of each column and, in coordinates, of lengths."""
+    lengths = [ClipStatistic(asked.encoder, reach) for reach in (False, True)] if asked.coordinates else []
+    found = _sums_alone(asked, (HistogramsStatistic(HISTOGRAMS), *lengths), rows, folder)
+    return [line for one in found if isinstance(one, ExactCounts) for line in one.cells.tolist()]
+
+
+def _sums_alone(asked: Setting, statistics: tuple[Any, ...], rows: Sequence[Row], folder: Path) -> Sums:
     plan = asked.plan(["0"])
-    plan = replace(plan, rules=replace(plan.rules, by=None))
+    plan = Pass(rules=replace(plan.rules, by=None), statistics=statistics)
     data = SOURCES[asked.source].make(columns_of([("0", rows)]), folder)
     if hasattr(data, "to_delayed"):
         found = DaskEngine(scheduler="threads").add_up(data, plan)
     else:
         found = LocalEngine(threads=1).add_up(data, plan, progress=False)
     _close(data)
-    return _cells(found)[0]
+    return found
 
 
 def _cells(found: Sums) -> list[Cells]:
@@ -466,6 +520,20 @@ def measure(found: Found, relation: Relation, one: Cells, other: Cells, what: st
         found.worst = found.worst or what
     found.frobenius = max(found.frobenius, (squared / allowed) ** 0.5)
     found.nuclear = max(found.nuclear, nuclear / most)
+
+
+def measure_histograms(
+    found: Found, relation: Relation, one: list[list[int]], other: list[list[int]], what: str
+) -> None:
+    """Each histogram: |Δ|₁ and |Δ|₂² as integers."""
+    s, changed = ROW_NORM_SQUARED, 2 if relation == "replace-one" else 1
+    for a, b in zip(one, other, strict=True):
+        steps = [x - y for x, y in zip(a, b, strict=True)]
+        whole, squared = sum(map(abs, steps)), sum(step * step for step in steps)
+        if whole > changed * s or squared > changed * s * s:
+            found.beyond += 1
+            found.worst = found.worst or what
+        found.histograms = max(found.histograms, whole / (changed * s), (squared / (changed * s * s)) ** 0.5)
 
 
 def search(
@@ -506,6 +574,8 @@ def _batch(asked: Setting, made: Sequence[Pair], found: Found, folder: Path) -> 
     for neighbours in made[:ALONE]:
         one, other = (sum_alone(asked, rows, folder) for rows in (neighbours.one, neighbours.other))
         measure(found, asked.relation, one, other, f"alone, {asked}: {neighbours}")
+        first, second = (counts_alone(asked, rows, folder) for rows in (neighbours.one, neighbours.other))
+        measure_histograms(found, asked.relation, first, second, f"histograms, {asked}: {neighbours}")
         found.pairs -= 1
         found.alone += 1
 
@@ -527,8 +597,9 @@ def examine() -> Part:
 
 def _finding(name: str, found: Found) -> Finding:
     figure = f"{found.pairs:,} pairs: Frobenius {found.frobenius:.4f}, nuclear {found.nuclear:.4f}"
+    figure += f"; histograms {found.histograms:.4f}"
     # A search whose neighbours stay far from the bound would find nothing anyway.
-    near = min(found.frobenius, found.nuclear) > 0.9
+    near = min(found.frobenius, found.nuclear, found.histograms) > 0.9
     if found.beyond:
         figure += f"; {found.beyond:,} beyond the bound"
     return Finding(what=name, figure=figure, holds=found.beyond == 0 and near)

@@ -20,6 +20,15 @@ def test_every_mechanism_has_a_setting_and_holds(name: str, monkeypatch: pytest.
     assert "100 runs" in found.figure
 
 
+def test_the_adaptive_release_holds_and_its_figure_says_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audits, "ADAPTIVE_RUNS", 100)
+    found = audits._adaptive("a row, Gaussian noise, add-remove")
+    assert found.holds
+    assert "100 runs" in found.figure
+    # In every stage the row is as far away as a row can be.
+    assert "are 99.9" in found.figure or "are 100.0" in found.figure
+
+
 def test_a_promise_that_is_too_good_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for ε = 60 is no noise for ε = 1."""
     loud, quiet = Guarantee(60.0), Guarantee(1.0)

@@ -10,6 +10,8 @@ import pytest
 from assurance import neighbours
 from assurance.neighbours import FLAWS, SOURCES, Found
 
+from dpgram.document.coordinates import Coordinates
+from dpgram.document.fields import UnitRule
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.sources import ids
 
@@ -27,6 +29,7 @@ def test_no_pair_differs_by_more_than_is_claimed() -> None:
     assert {name: one.worst for name, one in found.items() if one.beyond} == {}
     assert max(one.frobenius for one in found.values()) > 0.99
     assert max(one.nuclear for one in found.values()) > 0.99
+    assert max(one.histograms for one in found.values()) == 1.0
 
 
 @pytest.mark.full
@@ -54,6 +57,39 @@ def test_tables_read_together_are_those_read_alone(source: str, tmp_path: Path) 
     together = neighbours.sums(asked, tables, tmp_path)
     alone = [neighbours.sum_alone(asked, rows, tmp_path) for rows in tables]
     assert [cells.tolist() for cells in together] == [cells.tolist() for cells in alone]
+
+
+@pytest.mark.parametrize("coordinates", [neighbours.STANDARDISED, neighbours.TURNED])
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_other_coordinates_keep_and_meet_the_bound(
+    relation: neighbours.Relation, coordinates: Coordinates, tmp_path: Path
+) -> None:
+    """Persons and rows in the coordinates of an adaptive release: matrices and histograms."""
+    dice, found = random.Random(4), Found()
+    for rule in (None, UnitRule(counts="units", rows_at_most=1024), UnitRule(counts="rows", rows_at_most=3)):
+        asked = neighbours.Setting(
+            source="Arrow text",
+            relation=relation,
+            rule=rule,
+            clip=0.7,
+            missing="midpoint",
+            weighted=False,
+            coordinates=coordinates,
+        )
+        neighbours._batch(asked, [neighbours.pair(asked, dice) for _ in range(60)], found, tmp_path)
+    assert found.beyond == 0, found.worst
+    assert found.frobenius > 0.95
+    assert found.histograms == 1.0
+
+
+def test_a_row_that_counts_twice_in_a_histogram_is_seen() -> None:
+    s, found = ROW_NORM_SQUARED, Found()
+    neighbours.measure_histograms(found, "add-remove", [[s, s]], [[0, s]], "pair")
+    neighbours.measure_histograms(found, "replace-one", [[s, 0]], [[0, s]], "pair")
+    assert (found.beyond, found.histograms) == (0, 1.0)
+    neighbours.measure_histograms(found, "add-remove", [[s, 1]], [[0, 0]], "pair")
+    neighbours.measure_histograms(found, "replace-one", [[s, s]], [[0, 0], [0, 0]][:1], "pair")
+    assert found.beyond == 1
 
 
 @pytest.mark.parametrize(

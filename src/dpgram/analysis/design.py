@@ -73,6 +73,9 @@ class Design:
     target_scale: float = 1.0
     """One unit of the target vector's scale in original units."""
 
+    empty: tuple[str, ...] = ()
+    """Levels that were left out because noisy counts show no rows to speak of in them."""
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(term.name for term in self.terms)
@@ -129,6 +132,8 @@ def build_design(
         )
     names = {encoded[i].source for i in features}
     references = _references(moments, names, intercept=intercept, asked=reference or {}, features=features)
+    empty = [encoded[i].name for i in features if encoded[i].name in moments.empty_levels - set(on or ())]
+    features = tuple(i for i in features if encoded[i].name not in empty)
     terms = [Term(name=INTERCEPT, source=INTERCEPT)] if intercept else []
     places = [0] if intercept else []
     for i in features:
@@ -165,6 +170,7 @@ def build_design(
             axes=np.zeros((schema.width, len(features))),
             to_original=np.zeros((len(terms), len(terms))),
             offset=np.zeros(len(terms)),
+            empty=tuple(empty),
         ),
         places,
         columns,

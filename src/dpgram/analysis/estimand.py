@@ -24,6 +24,8 @@ EQUAL_VARIANCE: Final = "the error variance is the same for all rows"
 """Second moments cannot tell whether it is."""
 SYMMETRIC_ERRORS: Final = "errors are symmetric about the regression, as long rows were clipped"
 """Else the clip would weigh errors of one sign down, and move coefficients."""
+LITTLE_WEIGHT: Final = 0.01
+"""Part of all weight up to which a clip is told, and no warning given of it."""
 MOVED_CAUTION: Final = (
     "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
     "values, and no interval here includes the difference"
@@ -99,8 +101,11 @@ def _bounded_influence(moments: Moments) -> _Change:
     lost = "" if moments.clip is None else f" (about {moments.clip.lost:.2%} of all weight)"
     if moments.least_squares:
         return _Change(f"long rows scaled down, so few{lost} that it is that of least squares")
+    clause = f"bounded-influence regression, rows far from the others counting less{lost}"
+    if moments.clip is not None and moments.clip.lost <= LITTLE_WEIGHT:
+        return _Change(clause)
     return _Change(
-        f"bounded-influence regression, rows far from the others counting less{lost}",
+        clause,
         "rows far from the others count less, so that the regression is one of bounded influence: it equals "
         "least squares where errors are symmetric given the features, and differs where they are skewed. For "
         "least squares itself publish with adaptive=False",

@@ -179,6 +179,23 @@ def histograms(release: Document) -> dict[str, Histogram]:
     }
 
 
+NEARLY_EMPTY = 2.0
+"""Noise deviations below which the rows of a level count as none."""
+
+
+def empty_levels(release: Document) -> frozenset[str]:
+    """Encoded names of levels in which noisy counts show no rows to speak of; of each column one is kept."""
+    found: set[str] = set()
+    for name, histogram in histograms(release).items():
+        column = release.schema.column(name)
+        if not column.group_levels:
+            continue
+        few = histogram.counts < NEARLY_EMPTY * histogram.noise_sd
+        few[int(np.argmax(histogram.counts))] = False
+        found.update(own for own, empty in zip(column.encoded_names, few, strict=True) if empty)
+    return frozenset(found)
+
+
 def histogram_count(release: Document) -> tuple[float, float]:
     """The number of rows as all histograms together tell it, and the deviation of its noise, in matrix units.
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.clip import ClipCounts, clip_counts
+from dpgram.analysis.histograms import empty_levels
 from dpgram.document.measurements import learnt_bounds, unresolved
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.errors import AnalysisError
@@ -170,6 +171,8 @@ class Moments:
     """Lᵀ: from functions of the encoded row to functions of u; none where these are the same."""
     clip: ClipCounts | None = None
     """What the clip took from rows in coordinates of their own, where that was counted."""
+    empty_levels: frozenset[str] = frozenset()
+    """Encoded columns of levels that noisy counts show to be empty, or nearly so."""
     complete_groups: bool = True
     """Whether in every row the levels of each categorical column add up to one."""
     public_rows: int | None = None
@@ -213,6 +216,7 @@ class Moments:
             radius=source.radius,
             lift=None if source.coordinates is None else source.coordinates.inverse.T,
             clip=clip_counts(source),
+            empty_levels=empty_levels(source),
             complete_groups=source.policy.missing == "drop",
             public_rows=source.public_rows,
             unit=source.unit,

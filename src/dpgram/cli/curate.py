@@ -530,7 +530,9 @@ def _keep(release: Release, output: Path, *, overwrite: bool) -> Path:
             saved = release.save(Path(tempfile.mkdtemp(prefix="dpgram-")) / output.name)
         except (OSError, ReleaseError) as worse:
             paid = release.receipt
-            entry = "" if paid is None else f" (entry {paid.entry} of its ledger)"
+            numbers = " and ".join(str(each.entry) for each in release.receipts)
+            number = "entries" if len(release.receipts) > 1 else "entry"
+            entry = "" if paid is None else f" ({number} {numbers} of its ledger)"
             remedy = "Make room and publish again"
             if paid is not None:
                 remedy = "Make room and run the same command again: it charges and draws nothing again"

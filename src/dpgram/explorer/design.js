@@ -33,7 +33,10 @@
         group.name, group.positions.find((i) => moments.columns[i].level === group.reference),
       ]),
     );
-    const members = chosen.flatMap((column) => column.positions);
+    const every = chosen.flatMap((column) => column.positions);
+    // Levels in which noisy counts show no rows to speak of leave the fit.
+    const empty = every.filter((i) => moments.columns[i].empty).map((i) => moments.columns[i].name);
+    const members = every.filter((i) => !moments.columns[i].empty);
     const kept = members.filter((i) => references.get(moments.columns[i].source) !== i);
     const terms = kept.map((position) => ({ name: moments.columns[position].original_name, position }));
     if (intercept) terms.unshift({ name: INTERCEPT, position: 0 });
@@ -45,7 +48,7 @@
     }
     const toTerms = triangleInverse(spanned.triangle);
     return {
-      target, intercept, members, terms, ...laidOut,
+      target, intercept, members, empty, terms, ...laidOut,
       names: terms.map((term) => term.name),
       references: Array.from(references, ([name, at]) => ({ name, level: moments.columns[at].level })),
       basis: spanned.basis,

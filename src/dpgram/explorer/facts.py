@@ -27,7 +27,6 @@ from dpgram.document.document import Document
 from dpgram.document.original_units import original_columns
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
-from dpgram.schema import Schema
 
 
 def page_facts(release: Document) -> dict[str, object]:
@@ -40,7 +39,7 @@ def page_facts(release: Document) -> dict[str, object]:
         "digest": release.digest,
         "library": release.library,
         "constant": release.schema.constant,
-        "columns": _encoded(release.schema),
+        "columns": _encoded(moments),
         "declared": _declared(moments),
         "cell_unit": cell_unit(release.radius),
         "gram": moments.gram[np.tril_indices(len(moments.gram))].tolist() if inverse else None,
@@ -68,7 +67,8 @@ def page_facts(release: Document) -> dict[str, object]:
     }
 
 
-def _encoded(schema: Schema) -> list[dict[str, object]]:
+def _encoded(moments: Moments) -> list[dict[str, object]]:
+    schema = moments.schema
     return [
         {
             "name": column.name,
@@ -78,6 +78,7 @@ def _encoded(schema: Schema) -> list[dict[str, object]]:
             "source": column.source,
             "kind": column.kind,
             "level": column.level,
+            "empty": column.name in moments.empty_levels,
             "degree": column.degree,
             "centre": column.centre,
             "weight": column.weight,

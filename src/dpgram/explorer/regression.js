@@ -19,7 +19,7 @@
     const { function: found, penalty = 0, effective = null, cautions = [] } = METHODS[method](moments, design, alpha);
     return {
       method, penalty, effective, function: found, values: design.coefficients(found),
-      cautions: [...cautions, ...wideCautions(moments, design)],
+      cautions: [...cautions, ...wideCautions(moments, design), ...emptyCautions(design)],
     };
   }
 
@@ -57,6 +57,12 @@
   }
 
   const METHODS = { auto, ols, ridge };
+
+  function emptyCautions({ empty }) {
+    if (empty.length === 0) return [];
+    const names = empty.slice(0, 5).join(", ") + (empty.length > 5 ? ` and ${empty.length - 5} more` : "");
+    return [`noisy counts show no rows to speak of with ${names}: left out of the fit, so counted with the reference`];
+  }
 
   function wideCautions(moments, design) {
     const positions = [design.target, ...design.terms.map((term) => term.position)];

@@ -181,25 +181,43 @@ class WatchedEngine:
         read = work.rows_read(sums)
         if _little(work, sums):
             return
-        used = max((found.counts.rows_used for found in sums), default=0)
         try:
             found = losses_of(data, self.engine, self.rules, most_rows=ROWS_LOOKED_AT)
-            if (
-                found is not None
-                and not found.warnings
-                and read > ROWS_LOOKED_AT
-                and used < (1 - MOST_ROWS_LOST) * read
-            ):
+            if found is not None and not found.warnings and read > ROWS_LOOKED_AT and _much(work, sums):
                 found = losses_of(data, self.engine, self.rules)
         except Exception:  # noqa: BLE001  (a look that fails must not stop what it looks at)
             return
         yield from () if found is None else found.warnings
 
 
+def _much(work: Pass, sums: Sums) -> bool:
+    """Whether many rows, or cells of a column, were lost: then the first rows need not tell why."""
+    used = max((found.counts.rows_used for found in sums), default=0)
+    lost = max((lost for lost, _ in _by_histograms(work, sums)), default=0.0)
+    return used < (1 - MOST_ROWS_LOST) * work.rows_read(sums) or lost > MOST_CELLS_LOST
+
+
+def _by_histograms(work: Pass, sums: Sums) -> Iterator[tuple[float, float]]:
+    """The parts of each column that were lost and clamped, where histograms were counted."""
+    from dpgram.sums.counts import ExactCounts
+    from dpgram.sums.histograms import HistogramsStatistic
+
+    for statistic, found in zip(work.statistics, work.by_statistic(sums), strict=True):
+        if not isinstance(statistic, HistogramsStatistic) or not isinstance(found[0], ExactCounts):
+            continue
+        for column, line in zip(statistic.columns, found[0].cells, strict=True):
+            losses = line[column.cells : column.cells + column.losses]
+            total = max(int(line.sum()), 1)
+            yield int(losses[:2].sum()) / total, int(losses[2:].sum()) / total
+
+
 def _little(work: Pass, sums: Sums) -> bool:
-    """Whether the counts of a matrix show that no column can have lost much: a look at it is saved."""
+    """Whether exact counts show that no column can have lost much: a look at it is saved."""
     from dpgram.sums.grams import GramStatistic
 
+    parts = list(_by_histograms(work, sums))
+    if parts:
+        return all(lost <= MOST_CELLS_LOST and clamped <= MOST_CLAMPED for lost, clamped in parts)
     if not all(isinstance(each, GramStatistic) for each in work.statistics):
         return False
     counts = [found.counts for found in sums]

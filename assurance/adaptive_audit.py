@@ -1,0 +1,286 @@
+"""The whole adaptive path on neighbouring tables: what all stages together show of one row, or one person.
+
+Given what was published before, each stage is noise on exact sums whose row function is public: so the sums
+of both neighbours can be computed in the coordinates of each release, and with them the likelihood ratio of
+everything that it publishes. No other statistic tells neighbours apart better. Summed over the stages, the
+squared shifts (or the L1 and nuclear norms) are what the release has told of the row: at most what was paid.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpgram.audit import AuditResult, audit
+from dpgram.document.fields import (
+    MeasuredClip,
+    MeasuredCounts,
+    MeasuredHistograms,
+    MeasuredMatrix,
+    MeasuredReach,
+    NumberHistogram,
+)
+from dpgram.engines.local import LocalEngine
+from dpgram.engines.passes import Failed, Pass
+from dpgram.errors import DpgramWarning
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
+from dpgram.privacy.curves.base import PrivacyCurve
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
+from dpgram.publishing import publish_with
+from dpgram.publishing.measurements.gram import full_matrix
+from dpgram.release import Release
+from dpgram.rows import Rows
+from dpgram.rows.encoder import Encoder
+from dpgram.rows.rules import row_rules
+from dpgram.schema import Schema
+from dpgram.schema.columns import numeric
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.grams import GramStatistic
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
+
+Cells = npt.NDArray[np.float64]
+Relation = Literal["add-remove", "replace-one"]
+
+SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
+OTHERS: Final = 60
+VISITS: Final = 9
+"""Rows of the person in question; everybody else has one."""
+
+
+def people(*own: tuple[float, float]) -> pa.Table:
+    """Some rows that go together near the middle, and those of the row or person in question."""
+    generator = np.random.default_rng(8)
+    x = generator.normal(0.1, 0.1, OTHERS)
+    rows = np.concatenate([np.column_stack([x, 0.7 * x]), np.array(own).reshape(-1, 2)])
+    ids = [f"other {k}" for k in range(OTHERS)] + ["the person"] * len(own)
+    return pa.table({"x": rows[:, 0], "y": rows[:, 1], "id": ids})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Two neighbours, and how they are published."""
+
+    epsilon: float = 8.0
+    delta: float = 1e-4
+    adjacency: Relation = "add-remove"
+    rows: Rows = field(default_factory=Rows)
+    visits: int = 1
+    """Rows of the person; each far from all others, and across the direction in which these go together."""
+
+    @property
+    def tables(self) -> tuple[pa.Table, pa.Table]:
+        one = [(1.0, -1.0)] * self.visits
+        return people(*one), people(*([(1.0, 1.0)] * self.visits if self.adjacency == "replace-one" else []))
+
+    def publish(self, data: pa.Table, entropy: Entropy) -> Release:
+        """The release that `publish` gives by default."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DpgramWarning)
+            (release,) = publish_with(
+                data,
+                SCHEMA,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                adjacency=self.adjacency,
+                rows=self.rows,
+                entropy=entropy,
+                engine=LocalEngine(threads=1),
+                progress=False,
+            )
+        return release
+
+    def run(self, data: pa.Table) -> Callable[[Entropy], Release]:
+        return lambda entropy: self.publish(data, entropy)
+
+    @property
+    def curve(self) -> PrivacyCurve:
+        """All that the release promises, of which (ε, δ) is one point."""
+        promised = self.publish(self.tables[0], SeededEntropy(0)).guarantee
+        if promised.mu is not None:
+            return curve_of(GaussianEvent(mu=promised.mu))
+        return curve_of(PureEvent(epsilon=promised.epsilon))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What one measurement published, and what it would have been without noise on either side."""
+
+    seen: Cells
+    one: Cells
+    other: Cells
+    scale: float
+    law: Literal["gaussian", "laplace", "matrix-laplace"]
+
+    @property
+    def told(self) -> float:
+        """μ² or ε of what the neighbours differ by."""
+        step = (self.one - self.other) / self.scale
+        if self.law == "gaussian":
+            return float((step**2).sum())
+        if self.law == "laplace":
+            return float(np.abs(step).sum())
+        return float(np.abs(np.linalg.eigvalsh(step)).sum())
+
+    @property
+    def log_ratio(self) -> float:
+        """Of the densities of what was seen; for matrix Laplace noise nearly so."""
+        from_one, from_other = (self.seen - self.one) / self.scale, (self.seen - self.other) / self.scale
+        if self.law == "gaussian":
+            return 0.5 * float((from_other**2).sum() - (from_one**2).sum())
+        if self.law == "laplace":
+            return float(np.abs(from_other).sum() - np.abs(from_one).sum())
+        values = [np.abs(np.linalg.eigvalsh(each)).sum() for each in (from_other, from_one)]
+        return float(values[0] - values[1])
+
+
+def stages(release: Release, setting: Setting) -> list[Stage]:
+    """Every measurement of a release, with the exact sums of both neighbours in its own coordinates."""
+    rules = row_rules(SCHEMA, setting.rows)
+    last = Encoder(SCHEMA, clip=release.radius, coordinates=release.coordinates)
+    first = last
+    statistics: list[Any] = []
+    for each in release.measured:
+        match each:
+            case MeasuredHistograms(columns=columns):
+                statistics.append(HistogramsStatistic(tuple(map(_column, columns))))
+            case MeasuredMatrix(coordinates=coordinates, radius=radius):
+                first = Encoder(SCHEMA, clip=radius, coordinates=coordinates)
+                statistics.append(GramStatistic(first))
+            case MeasuredReach():
+                statistics.append(ClipStatistic(first, reach=True))
+            case MeasuredClip():
+                statistics.append(ClipStatistic(last))
+            case _:
+                raise TypeError(type(each).__name__)
+    work = Pass(rules=rules, statistics=(*statistics, GramStatistic(last)))
+    exact = [_summed(work, table) for table in setting.tables]
+    noise = release.noise
+    published: list[Any] = [*release.measured, noise]
+    found = []
+    for told, one, other in zip(published, *exact, strict=True):
+        if isinstance(told, MeasuredCounts):
+            law: Any = "gaussian" if told.law == "discrete-gaussian" else "laplace"
+            found += [
+                Stage(seen=seen, one=_floats(a), other=_floats(b), scale=told.scale, law=law)
+                for seen, a, b in zip(_lines(told), one.cells, other.cells, strict=True)
+            ]
+            continue
+        cells = release.lattice_matrix if told is noise else full_matrix(told.cells, SCHEMA.width)
+        shape = noise if told is noise else told.noise
+        found.append(
+            Stage(seen=_floats(cells), one=_floats(one.cells), other=_floats(other.cells), **_law(shape))
+        )
+    return found
+
+
+def _law(noise: object) -> dict[str, Any]:
+    if isinstance(noise, SymmetricGaussian):
+        return {"scale": noise.sigma, "law": "gaussian"}
+    if isinstance(noise, MatrixLaplace):
+        return {"scale": 1.0 / noise.theta, "law": "matrix-laplace"}
+    raise TypeError(type(noise).__name__)
+
+
+def _column(found: Any) -> HistogramColumn:
+    if isinstance(found, NumberHistogram):
+        return HistogramColumn(name=found.column, bounds=(found.low, found.high))
+    return HistogramColumn(name=found.column, bounds=None, levels=len(found.counts))
+
+
+def _lines(told: Any) -> list[Cells]:
+    if isinstance(told, MeasuredHistograms):
+        return [_floats([*each.counts, *each.lost]) for each in told.columns]
+    return [_floats(told.cells)]
+
+
+def _floats(cells: Any) -> Cells:
+    whole = np.array([int(cell) for cell in np.asarray(cells, dtype=object).ravel()], dtype=np.float64)
+    return whole.reshape(np.shape(cells))
+
+
+def _summed(work: Pass, table: pa.Table) -> list[Any]:
+    """The exact sums, one for each statistic; the table is small, so no engine is needed."""
+    batches = [(0, batch) for batch in table.combine_chunks().to_batches()]
+    found = work.join(itertools.chain(work.split(batches, 1))) if work.by_unit else work.sums(batches)
+    if isinstance(found, Failed):
+        raise found.error()
+    return [reduce(or_, each) for each in work.by_statistic(found)]
+
+
+def told(release: Release, setting: Setting) -> tuple[float, float]:
+    """What the release has told of the row or person, and what it promises: μ², or ε for pure noise."""
+    spent = sum(stage.told for stage in stages(release, setting))
+    mu = release.guarantee.mu
+    return spent, release.guarantee.epsilon if mu is None else mu**2
+
+
+def scores(setting: Setting) -> Callable[[Sequence[Release]], npt.NDArray[np.float64]]:
+    """The log-likelihood ratio of each release, and those of its counts and of its matrices by themselves.
+
+    Where all noise is right, the first is the best there is; where one noise is too small, its own is.
+    """
+
+    def measure(releases: Sequence[Release]) -> npt.NDArray[np.float64]:
+        lines = []
+        for release in releases:
+            every = stages(release, setting)
+            matrices = [one.log_ratio for one in every if one.seen.ndim == 2]
+            counts = sum(one.log_ratio for one in every if one.seen.ndim == 1)
+            lines.append([sum(matrices) + counts, counts, matrices[0], matrices[-1]])
+        return np.array(lines)
+
+    return measure
+
+
+def audited(
+    setting: Setting,
+    tables: Setting | None = None,
+    *,
+    runs: int,
+    seed: int | None,
+    confidence: float = 0.999,
+) -> AuditResult:
+    """Repeated releases of both neighbours, told apart by all that is published; row and person alike.
+
+    `tables` are the neighbours, where these are others: all rows of a person, say, published row by row.
+    """
+    judged = setting if tables is None else replace(tables, rows=setting.rows)
+    one, other = judged.tables
+    return audit(
+        setting.run(one),
+        setting.run(other),
+        runs=runs,
+        delta=setting.delta,
+        statistic=scores(judged),
+        names=("likelihood ratio", "counts", "first matrix", "last matrix"),
+        confidence=confidence,
+        entropy=SystemEntropy() if seed is None else SeededEntropy(seed),
+    )
+
+
+PERSONS: Final = Rows(unit="id")
+SETTINGS: Final = {
+    "a row, Gaussian noise, add-remove": Setting(),
+    "a row, Gaussian noise, replace-one": Setting(adjacency="replace-one"),
+    "a row, pure noise, add-remove": Setting(epsilon=4.0, delta=0.0),
+    "a person of nine rows, Gaussian noise, add-remove": Setting(rows=PERSONS, visits=VISITS),
+    "a person of nine rows, Gaussian noise, replace-one": Setting(
+        rows=PERSONS, visits=VISITS, adjacency="replace-one"
+    ),
+    "a person of nine rows, pure noise, replace-one": Setting(
+        epsilon=4.0, delta=0.0, rows=PERSONS, visits=VISITS, adjacency="replace-one"
+    ),
+}
+"""Little noise, so that few runs tell much; the code is that of every ε."""

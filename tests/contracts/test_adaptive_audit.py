@@ -1,0 +1,161 @@
+"""The whole adaptive path on neighbouring tables, row and person: what it tells is at most what was paid for.
+
+Exactly: in the coordinates of every release, the shifts of all stages add up to no more than its guarantee.
+Statistically: the likelihood ratio of everything that is published does not refute the guarantee, and does
+refute it where some noise is missing or where rows are protected instead of persons (confidence 0.999, fixed
+seeds).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from assurance.adaptive_audit import PERSONS, SCHEMA, SETTINGS, VISITS, Setting, audited, people, stages, told
+
+import dpgram as dg
+from dpgram.document.fields import MeasuredMatrix
+from dpgram.engines.local import add_up
+from dpgram.engines.passes import Pass
+from dpgram.errors import GuaranteeError
+from dpgram.mechanisms import CalibratedGaussian, PublicFacts
+from dpgram.privacy.adjacency import AddRemove
+from dpgram.privacy.count_noise import CountNoise
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing.measurements.gram import FirstGram
+from dpgram.publishing.publication import drawn
+from dpgram.rows.encoder import Encoder
+from dpgram.rows.rules import row_rules
+
+RUNS, LONG = 120, 2_000
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding the libraries whose threads to limit takes most of the time of so small a release."""
+    monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda **_: contextlib.nullcontext())
+
+
+every_setting = pytest.mark.parametrize("setting", list(SETTINGS.values()), ids=SETTINGS)
+
+
+@every_setting
+def test_in_every_release_the_stages_tell_no_more_than_was_paid_for(setting: Setting) -> None:
+    """In exact sums, whatever coordinates the noise led to."""
+    largest = 0.0
+    for seed in range(12):
+        release = setting.publish(setting.tables[seed % 2], SeededEntropy(seed))
+        spent, promised = told(release, setting)
+        # A table of sixty rows may look smaller through pure noise: then there is one matrix.
+        assert len(stages(release, setting)) == len(SCHEMA.columns) + (
+            1 if release.coordinates is None else 4
+        )
+        assert release.coordinates is not None or not setting.delta
+        assert spent <= promised * (1.0 + 1e-9)
+
+        largest = max(largest, spent / promised)
+    # The row is far from all others: it is in every histogram, and clipped in both matrices.
+    assert largest > 0.85
+
+
+@pytest.mark.parametrize(
+    "name", ["a row, Gaussian noise, add-remove", "a person of nine rows, Gaussian noise, replace-one"]
+)
+def test_the_whole_path_keeps_its_promise(name: str) -> None:
+    setting = SETTINGS[name]
+    found = audited(setting, runs=RUNS, seed=1)
+    assert found.passes(setting.curve)
+    assert found.mu_lower > 0.0  # it has seen the row
+
+
+@pytest.mark.full
+@every_setting
+def test_nor_does_a_long_look_refute_it(setting: Setting) -> None:
+    assert audited(setting, runs=LONG, seed=2).passes(setting.curve)
+
+
+def test_rows_protected_for_persons_are_caught() -> None:
+    """The same tables and audit, published as if every row were a person."""
+    persons = Setting(rows=PERSONS, visits=VISITS)
+    found = audited(replace(persons, rows=dg.Rows()), persons, runs=RUNS, seed=3)
+    assert not found.passes(persons.curve)
+
+
+def test_a_first_matrix_with_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = FirstGram.draw
+
+    def weak(self: FirstGram, exact: Any, entropy: Any) -> MeasuredMatrix:
+        sigma = self.mechanism.sigma  # type: ignore[attr-defined]
+        quiet = honest(replace(self, mechanism=CalibratedGaussian(sigma=sigma / 20.0)), exact, entropy)
+        return type(quiet)(
+            share=quiet.share,
+            coordinates=quiet.coordinates,
+            radius=quiet.radius,
+            noise=self.mechanism.law(SCHEMA.width),  # type: ignore[attr-defined]
+            cells=quiet.cells,
+        )
+
+    setting = Setting()
+    curve = setting.curve
+    monkeypatch.setattr(FirstGram, "draw", weak)
+    assert not audited(setting, runs=RUNS, seed=4).passes(curve)
+
+
+def test_counts_with_too_little_noise_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = CountNoise.draw
+
+    def weak(self: CountNoise, cells: Any, entropy: Any) -> Any:
+        return honest(replace(self, scale=self.scale / 20.0), cells, entropy)
+
+    setting = Setting()
+    curve = setting.curve
+    monkeypatch.setattr(CountNoise, "draw", weak)
+    assert not audited(setting, runs=RUNS, seed=5).passes(curve)
+
+
+def test_a_first_matrix_of_groups_is_that_of_all_rows() -> None:
+    """At the price of one: a person in several groups adds no more than to one of them."""
+    (release,) = [Setting().publish(people(), SeededEntropy(0))]
+    first = next(each for each in release.measured if isinstance(each, MeasuredMatrix))
+    encoder = Encoder(SCHEMA, clip=first.radius, coordinates=first.coordinates)
+    facts = PublicFacts(width=SCHEMA.width, adjacency=AddRemove())
+    one = FirstGram(encoder=encoder, mechanism=CalibratedGaussian(sigma=2.0**40), facts=facts, share=0.1)
+    data = people(*[(1.0, -1.0)] * VISITS)
+    data = data.append_column("g", [["u", "v", "w"][k % 3] for k in range(len(data))])
+    whole, grouped = (
+        add_up(
+            data,
+            Pass(rules=row_rules(SCHEMA, rows), statistics=(one.statistic,)),
+            threads=1,
+            progress=False,
+        )
+        for rows in (PERSONS, dg.Rows(unit="id", by=dg.categorical("g", ["u", "v", "w"])))
+    )
+    assert (len(whole), len(grouped)) == (1, 3)
+    assert np.array_equal(sum(each.cells for each in grouped), whole[0].cells)  # type: ignore[union-attr]
+    assert drawn(one, grouped, SeededEntropy(2)) == drawn(one, whole, SeededEntropy(2))
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")  # that this protects little
+def test_no_noise_is_smaller_than_the_proof_covers() -> None:
+    """At ε = 50 and δ near 1 the last matrix had less than 2^26, where the theorem on integers ends."""
+    shares = dg.Adaptive(histograms=0.01, first=0.0, clip=0.0)
+    release = dg.publish(people(), SCHEMA, epsilon=50.0, delta=1.0 - 1e-12, adaptive=shares, progress=False)
+    (histograms,) = release.measured
+    assert release.guarantee.mu is not None
+    assert release.guarantee.mu > 2.0**4
+    assert release.noise.sigma >= 2.0**26
+    assert histograms.scale >= 2.0**26
+
+
+@pytest.mark.parametrize("part", ["first", "clip"])
+def test_a_share_too_small_to_be_drawn_costs_nothing(part: str, tmp_path: Any) -> None:
+    """It was refused after the histograms had been charged."""
+    book = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1, delta=1e-5)
+    shares = dg.Adaptive(**{"first": 0.1, "clip": 0.1, part: 1e-9})
+    with pytest.raises(GuaranteeError, match="more noise than can be drawn"):
+        dg.publish(people(), SCHEMA, epsilon=1e-4, delta=0.0, adaptive=shares, ledger=book, progress=False)
+    assert book.entries == 0

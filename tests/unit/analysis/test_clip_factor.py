@@ -1,0 +1,83 @@
+"""What the proof says of clipped rows: the sampling factor where it is exact, and the pull of the pilot."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpgram.analysis.clip import ClipCounts
+from dpgram.sums.clip import clip_bins
+
+
+def counted(lengths: np.ndarray) -> ClipCounts:
+    """Shares by |u|²/R², without noise."""
+    shares = np.bincount(clip_bins(lengths), minlength=64) / len(lengths)
+    lost = float(np.mean(np.maximum(1.0 - 1.0 / np.maximum(lengths, 1e-300), 0.0)))
+    return ClipCounts(lost=lost, clipped=float(np.mean(lengths > 1.0)), lost_sd=0.0, shares=tuple(shares))
+
+
+@pytest.mark.parametrize("radius", [1.5, 2.5, 4.0])
+@pytest.mark.parametrize("width", [3, 7])
+def test_rows_alike_in_every_direction(width: int, radius: float) -> None:
+    """Normal rows beside a constant: E w⁴e²x² over s²A, simulated and by the factor from lengths."""
+    generator = np.random.default_rng(3)
+    eta = generator.standard_normal((400_000, width - 1))
+    squared = 1.0 + (eta**2).sum(axis=1)
+    w = np.minimum(1.0, radius**2 / squared)
+    e, x = eta[:, 0], eta[:, 1]
+    truth = np.mean(w**2 * e**2 * x**2) * np.mean(w) / (np.mean(w * e**2) * np.mean(w * x**2))
+    found = counted(squared / radius**2).sampling_factor(radius, width, constant=True)
+    assert found == pytest.approx(truth, rel=0.04)
+    assert found <= 1.0
+
+
+def test_without_a_clip_normal_rows_have_factor_one() -> None:
+    eta = np.random.default_rng(4).standard_normal((200_000, 5))
+    found = counted((1.0 + (eta**2).sum(axis=1)) / 64.0).sampling_factor(8.0, 6, constant=True)
+    assert found == pytest.approx(1.0, abs=0.02)
+
+
+def test_it_is_no_bound_where_the_variance_of_errors_grows() -> None:
+    """As for every classical standard error: the truth is far above 1, and the factor is not."""
+    generator = np.random.default_rng(5)
+    x = generator.standard_normal(200_000)
+    e = generator.standard_normal(200_000) * x**2 / math.sqrt(3.0)
+    squared = 1.0 + x**2 + e**2
+    w = np.minimum(1.0, 49.0 / squared)
+    truth = np.mean(w**2 * e**2 * x**2) * np.mean(w) / (np.mean(w * e**2) * np.mean(w * x**2))
+    assert truth > 1.5
+    assert counted(squared / 49.0).sampling_factor(7.0, 3, constant=True) <= 1.0
+
+
+@pytest.mark.parametrize("radius", [1.2, 2.0, 3.0])
+def test_a_wrong_pilot_draws_the_slopes_to_itself(radius: float) -> None:
+    """β_w − β = A⁻¹C b to first order, and 0 ⪯ C ⪯ 2·E(w²·1[clipped]·xxᵀ)."""
+    generator = np.random.default_rng(6)
+    x = np.column_stack([np.ones(1_000_000), generator.standard_normal(1_000_000)])
+    e = generator.standard_normal(1_000_000)
+    e = np.concatenate([e, -e])  # symmetric, and in the sample too
+    x = np.concatenate([x, x])
+    b = np.array([0.0, 0.05])
+    inside = (x**2).sum(axis=1)
+
+    def weights(error: np.ndarray) -> np.ndarray:
+        return np.minimum(1.0, radius**2 / (inside + error**2))
+
+    w0 = weights(e)
+    fitted = _weighted(x, e, w0)
+    assert np.abs(fitted).max() < 1e-12  # the right pilot: least squares, whatever the radius
+    clipped = inside + e**2 > radius**2
+    pull = np.where(clipped, 2.0 * w0 * e**2 / (inside + e**2), 0.0)
+    a, c = (x * w0[:, None]).T @ x, (x * pull[:, None]).T @ x
+    found = _weighted(x, e, weights(e - x @ b))
+    assert found[1] == pytest.approx(np.linalg.solve(a, c @ b)[1], rel=0.02)
+    assert 0.0 < found[1] < b[1]
+    most = 2.0 * (x * (w0 * clipped)[:, None]).T @ x
+    assert np.linalg.eigvalsh(most - c).min() > 0.0
+    assert np.linalg.eigvalsh(c).min() > 0.0
+
+
+def _weighted(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.linalg.solve((x * w[:, None]).T @ x, (x * w[:, None]).T @ y)
