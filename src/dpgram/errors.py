@@ -46,7 +46,14 @@ class DpgramError(Exception):
         self.args = (self._message(),)
 
     def say_nothing_was_spent(self) -> None:
-        """Let the message end with it, unless it says what was spent or something was."""
+        """Let the message end with it, unless it says what was spent or something was.
+
+        >>> from dpgram.errors import DpgramError
+        >>> problem = DpgramError("no such file", remedy="Check the path")
+        >>> problem.say_nothing_was_spent()
+        >>> print(problem)
+        no such file. Check the path. Nothing was spent
+        """
         if self.charged or re.search(r"(?i)was spent|paid for", str(self)):
             return
         self.remedy = (

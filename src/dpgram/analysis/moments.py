@@ -342,7 +342,7 @@ class Moments:
         >>> round(float(moments.form(constant, constant)))
         20016
         """
-        return np.asarray(left.T @ self.consistent_gram @ right)
+        return np.asarray(self.project(left).T @ self.consistent_gram @ self.project(right))
 
     def constant_vector(self) -> Vector | None:
         """f with f·v = 1 for every encoded row v; nothing when no column of the schema says so.

@@ -358,7 +358,7 @@ def _known_moments(schema: Schema, like: Release | Matrix) -> Matrix:
             raise AnalysisError("the release in `like` has other columns than the schema")
         if moments.rows is None or moments.rows <= 0.0:
             raise AnalysisError("the release in `like` does not tell its number of rows")
-        values, vectors = np.linalg.eigh(moments.consistent_gram / moments.rows)
+        values, vectors = np.linalg.eigh(moments.encoded_gram / moments.rows)
         second = (vectors * np.maximum(values, 0.0)) @ vectors.T
     if second.shape != (schema.width, schema.width) or not np.isfinite(second).all():
         raise AnalysisError(

@@ -35,14 +35,16 @@ from dpgram.publishing.measurements.target import Target
 
 BOUNDS = {"bounds": (-1.0, 1.0)}
 TARGET = BOUNDS | {"target_bounds": (-1.0, 1.0)}
+PLAIN = {"adaptive": False}
+"""One plain matrix: adaptive releases are tested in tests/contracts/test_adaptive.py."""
 NORMED = {"x_norm": 1.0, "y_bound": 1.0}
 FITS = {
-    "linear": lambda **o: PrivateLinearRegression(1.0, 1e-6, **TARGET, **o),
-    "lasso": lambda **o: PrivateLasso(1.0, 1e-6, **TARGET, **o),
+    "linear": lambda **o: PrivateLinearRegression(1.0, 1e-6, **TARGET, **PLAIN, **o),
+    "lasso": lambda **o: PrivateLasso(1.0, 1e-6, **TARGET, **PLAIN, **o),
     "joint ridge": lambda **o: PrivateRidge(1.0, 1e-6, mechanism="joint-gaussian", **TARGET, **o),
-    "pure ridge": lambda **o: PrivateRidge(1.0, 0.0, **TARGET, **o),
-    "pca": lambda **o: PrivatePCA(1, epsilon=1.0, delta=1e-6, **BOUNDS, **o),
-    "covariance": lambda **o: PrivateCovariance(1.0, 1e-6, **BOUNDS, **o),
+    "pure ridge": lambda **o: PrivateRidge(1.0, 0.0, **TARGET, **PLAIN, **o),
+    "pca": lambda **o: PrivatePCA(1, epsilon=1.0, delta=1e-6, **BOUNDS, **PLAIN, **o),
+    "covariance": lambda **o: PrivateCovariance(1.0, 1e-6, **BOUNDS, **PLAIN, **o),
     "ssp": lambda **o: SSP(1.0, 1e-6, **NORMED, **o),
     "adassp": lambda **o: AdaSSP(1.0, 1e-6, **NORMED, **o),
     "robust": lambda **o: RobustRegression(1.0, 1e-6, iterations=4, **NORMED, **o),
