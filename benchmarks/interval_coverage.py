@@ -189,7 +189,10 @@ def simulate(
         }
         for (epsilon, mechanism), noise in laws.items():
             moments = Moments(gram=noise.redraw(gram, rng), schema=world.schema, noise=noise, radius=radius)
-            design = build_design(moments, target)
+            groups = [column for column in moments.schema.columns if column.group_levels]
+            # The first levels, as in the simulated truth; by default it would be the most frequent ones.
+            first = {column.name: column.group_levels[0] for column in groups}
+            design = build_design(moments, target, reference=first)
             for kind in KINDS:
                 cell = cells[world.name, world.rows, epsilon, mechanism, kind]
                 _tally(cell, moments, design, kind, *truths[kind])

@@ -95,12 +95,12 @@
       const few = (most) => names.map((name, i) => ({ name, i })).filter(({ i }) => i % Math.ceil(count / most) === 0);
       box.left = rowNames(sheet, width, few(40).map(({ name, i }) => ({ name, y: y(i) })));
       const x = linear(-0.5, count - 0.5, box.left, box.right);
-      const [wide, high] = [box.right - box.left, box.bottom - box.top];
+      const [wide, tall] = [box.right - box.left, box.bottom - box.top];
       const cells = shape("image", {
-        x: box.left, y: box.top, width: wide, height: high, preserveAspectRatio: "none", class: "cells", href: pixels(values, tone),
+        x: box.left, y: box.top, width: wide, height: tall, preserveAspectRatio: "none", class: "cells", href: pixels(values, tone),
       });
       sheet.append(withTip(cells, (atX, atY) => {
-        const i = Math.min(Math.max(Math.floor(((atY - box.top) / high) * count), 0), count - 1);
+        const i = Math.min(Math.max(Math.floor(((atY - box.top) / tall) * count), 0), count - 1);
         const j = Math.min(Math.max(Math.floor(((atX - box.left) / wide) * count), 0), count - 1);
         const value = estimates[i][j];
         const told = Number.isNaN(value)
