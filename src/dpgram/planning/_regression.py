@@ -189,7 +189,12 @@ class AssumedRegression:
     def estimated(self, published: Sequence[Matrix], noise: EncodedNoise, radius: float) -> Matrix:
         """The library's own estimates from these matrices in encoded units, a row for each."""
         moments = [Moments(gram=gram, schema=self.schema, noise=noise, radius=radius) for gram in published]
-        design = build_design(moments[0], self.target, self.on, intercept=self.schema.constant)
+        asked = build_design(moments[0], self.target, self.on, intercept=self.schema.constant)
+        # The first level of each column and not the most frequent one, which noise could change.
+        first = {name: self.schema.column(name).group_levels[0] for name in asked.references}
+        design = build_design(
+            moments[0], self.target, self.on, intercept=self.schema.constant, reference=first
+        )
         slopes = [i for i, name in enumerate(design.names) if name != INTERCEPT]
         return np.array([infer(each, design).estimate[slopes] for each in moments])
 
