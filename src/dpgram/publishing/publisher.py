@@ -18,6 +18,7 @@ from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramError, MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
+from dpgram.models import Model
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
@@ -31,6 +32,7 @@ from dpgram.publishing._learning import (
     learnt_terms,
     refuse_few_rows,
 )
+from dpgram.publishing._models import measured_models, refuse_pure_models
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
 from dpgram.publishing.request import (
@@ -86,6 +88,7 @@ def publish(
     adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = "auto",
     adjacency: AdjacencyName = "add-remove",
+    models: Sequence[Model] = (),
     engine: str | Engine = "auto",
     note: str = "",
     report: Callable[[CuratorReport], None] | None = None,
@@ -100,7 +103,9 @@ def publish(
     matrix of the columns as declared (docs/explanation/how-it-works.md, docs/how-to/no-bounds.md).
     `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
     name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
-    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `engine` says where
+    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `models` are declared
+    beforehand, such as `linear("cost")`: what they need beyond the matrix is measured too, each with a share
+    of the budget (docs/how-to/models.md). `engine` says where
     rows are read and added up: "local", "dask", "spark", an engine object with its options, or "auto", by
     the type of `data` (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, before the
     charge, what the curator may know and nobody else (where something is learnt, the number of rows; then,
@@ -128,6 +133,7 @@ def publish(
         adaptive=adaptive,
         mechanism=mechanism,
         adjacency=adjacency,
+        models=models,
         engine=engine,
         note=note,
         report=report,
@@ -235,6 +241,7 @@ def published(
     order = _Order(request=request, entropy=entropy.label, report=report)
     family = adaptive_family(request, currency)
     if family is not None:
+        refuse_pure_models(request, family)
         adaptive = calibrate_adaptive(request, family)
         _refuse_expected(request, adaptive.octaves)
         program, price = order.adaptive(adaptive), adaptive.price
@@ -396,6 +403,10 @@ class _Order:
             for found, clip in zip(adapted.measured, adapted.clips, strict=True)
         ]
         releases = self._releases(terms, answer, measured)
+        if self.request.models and terms[0].encoder.coordinates is not None:
+            # Groups and blocks are refused: there is one release.
+            beside = yield from measured_models(calibration, terms[0], releases[0], rules)
+            releases = self._releases(terms, answer, [(*measured[0], *beside)])
         for sums in seen:
             for (one, level), found in zip(self._parts(terms), sums, strict=False):
                 self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
