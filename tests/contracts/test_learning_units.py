@@ -359,10 +359,19 @@ class TestAudit:
         return bool(result.passes(curve_of(GaussianEvent(mu=mu))))
 
     def measure(self, releases: tuple[Release, ...]) -> list[float]:
-        first = releases[0]
-        assert all(release.measured[:4] == first.measured[:4] for release in releases)
-        octaves, nodes, rough, reach, clip = first.measured
+        """Groups have measurements of their own, in which the person has a part each: their sums."""
+        assert len({release.measured[0] for release in releases}) == 1
+        octaves = releases[0].measured[0]
         assert isinstance(octaves, MeasuredOctaves)
+        counts = np.sum([self.measured(release) for release in releases], axis=0)
+        matrices = [release.matrix() for release in releases]
+        cells = [float(cell) for matrix in matrices for cell in matrix[np.tril_indices(2)]]
+        rows = sum(float(matrix[0, 0]) for matrix in matrices)
+        found = [sum(map(int, octaves.columns[0].cells)), *counts.tolist()]
+        return [*(count / ROW_NORM_SQUARED for count in found), rows, *cells]
+
+    def measured(self, release: Release) -> list[float]:
+        _, nodes, rough, reach, clip = release.measured
         assert isinstance(nodes, MeasuredHistograms)
         assert isinstance(rough, MeasuredMatrix)
         assert isinstance(reach, MeasuredReach)
@@ -374,18 +383,13 @@ class TestAudit:
         seen = np.zeros((2, 2))
         seen[np.tril_indices(2)] = [float(cell) for cell in rough.cells]
         seen = np.tril(seen) + np.tril(seen, -1).T
-        counts = [
-            sum(map(int, octaves.columns[0].cells)),
+        return [
             sum(map(int, (*column.counts, *column.lost))),
             sum(map(int, column.counts[-2:])),
             float(row @ seen @ row),
             sum(map(int, reach.cells)),
             sum(map(int, clip.cells)),
         ]
-        matrices = [release.matrix() for release in releases]
-        cells = [float(cell) for matrix in matrices for cell in matrix[np.tril_indices(2)]]
-        rows = sum(float(matrix[0, 0]) for matrix in matrices)
-        return [*(count / ROW_NORM_SQUARED for count in counts), rows, *cells]
 
     def test_a_person_stays_hidden(self, split: str) -> None:
         assert self.found(split, seed=1)

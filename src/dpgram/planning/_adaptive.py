@@ -15,7 +15,6 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
-from dpgram.publishing._coordinates import rank
 from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive, normal_squares
 from dpgram.publishing.split import BudgetSplit
 from dpgram.schema import Schema
@@ -74,7 +73,7 @@ class AdaptiveSetting:
 
     def _ratio(self, found: ExpectedAdaptive, seen: AssumedRegression) -> float:
         """In the coordinates that one first matrix led to, in which the clip leaves a part w of the rows."""
-        lengths = normal_squares(rank(self.schema)) * float(seen.values.sum()) / rank(self.schema)
+        lengths = normal_squares(found.rank) * float(seen.values.sum()) / found.rank
         weights = np.minimum(1.0, found.radius**2 / lengths)
         kept = float(weights.mean())
         noise = SymmetricGaussian(sigma=found.sigma)

@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from dpgram.document.fields import (
     MeasuredHistograms,
-    MeasuredLevels,
     MeasuredMatrix,
-    MeasuredOctaves,
     MeasuredReach,
     Measurements,
 )
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
-from dpgram.document.octaves import OctaveRun
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError, LearningError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -55,13 +52,18 @@ from dpgram.publishing._coordinates import (
     standardising,
     whitening,
 )
-from dpgram.publishing._learning import count_noise
-from dpgram.publishing.measurements.counts import Octaves
+from dpgram.publishing._open_columns import (
+    coarse_bounds,
+    cost,
+    count_noise,
+    open_measurements,
+    stage,
+    with_levels,
+)
 from dpgram.publishing.measurements.each_group import by_group, each_group
 from dpgram.publishing.measurements.gram import FirstGram, Gram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
-from dpgram.publishing.measurements.levels import Levels
-from dpgram.publishing.publication import Program, Stage
+from dpgram.publishing.publication import Program
 from dpgram.publishing.request import Request
 from dpgram.publishing.terms import ReleaseTerms, numbered_blocks, own_guarantee
 from dpgram.rows.encoder import Encoder
@@ -237,21 +239,30 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     first_charge, rest_charge = calibration.charges
     charge: Event | None = first_charge
     measured: list[Any] = []
-    opened = tuple(_open_measurements(calibration))
+    opened = tuple(
+        open_measurements(
+            request,
+            levels=calibration.levels,
+            level_share=request.split.levels,
+            level_delta=calibration.level_delta,
+            octaves=calibration.octaves,
+            octave_share=request.split.bounds,
+        )
+    )
     if opened:
-        answer = yield _stage(calibration, schema, opened, charge, inspect)
+        answer = yield stage(request, schema, opened, charge, inspect)
         measured += answer.published
         charge = None
-        schema = _closed(calibration, schema, measured)
+        schema = with_levels(schema, measured).with_bounds(coarse_bounds(measured, first_charge))
     counted = each_group([_histograms(calibration, schema)] * len(request.rules.groups))
-    answer = yield _stage(calibration, schema, (counted,), charge, inspect)
+    answer = yield stage(request, schema, (counted,), charge, inspect)
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms)
     blocks = _blocks(calibration, schema, histograms, answer.public_rows)
     charge = rest_charge
     firsts = tuple(one for block in blocks for one in (block.first, block.reach) if one is not None)
     if firsts:
-        answer = yield _stage(calibration, schema, firsts, charge, inspect)
+        answer = yield stage(request, schema, firsts, charge, inspect)
         charge = None
         found = iter(answer.published)
         blocks = tuple(block.whitened(found) for block in blocks)
@@ -267,51 +278,6 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         clips=tuple(block.clip for block in blocks),
         measured=tuple((*measured, one, *after) for one, after in zip(shown, seen, strict=True)),
         charge=charge,
-    )
-
-
-def _open_measurements(calibration: AdaptiveCalibration) -> Iterator[Measurement]:
-    schema, split = calibration.request.rules.schema, calibration.request.split
-    if calibration.levels is not None:
-        yield Levels(
-            noise=calibration.levels,
-            share=split.levels,
-            units_changed=calibration.units_changed,
-            delta=calibration.level_delta,
-            columns=schema.without_levels,
-        )
-    if calibration.octaves is not None:
-        yield Octaves(
-            noise=calibration.octaves,
-            share=split.bounds,
-            units_changed=calibration.units_changed,
-            columns=schema.unbounded,
-        )
-
-
-def _closed(calibration: AdaptiveCalibration, schema: Schema, measured: list[Any]) -> Schema:
-    """The schema with the levels and the coarse bounds that were found."""
-    for each in measured:
-        if isinstance(each, MeasuredLevels):
-            schema = schema.with_levels({found.column: found.levels for found in each.columns})
-        if isinstance(each, MeasuredOctaves):
-            bounds = {}
-            for found in each.columns:
-                if not found.cells:
-                    raise _hidden(calibration, found.column)
-                last = found.first + len(found.cells) - 1
-                bounds[found.column] = OctaveRun(first=found.first, last=last).bounds
-            schema = schema.with_bounds(bounds)
-    return schema
-
-
-def _hidden(calibration: AdaptiveCalibration, column: str) -> LearningError:
-    paid = calibration.charges[0]
-    return LearningError(
-        f"noise hides the values of column {column!r}: no power of two holds enough of them",
-        remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
-        spent=paid,
-        cost=f"{describe(paid)}, of what the whole release would have cost",
     )
 
 
@@ -345,24 +311,8 @@ def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistogr
                 limit=f"{limit:.0%} (Adaptive(loss_at_most=…))",
                 remedy="Run check: it says what is wrong and which line of the schema mends it",
                 spent=paid,
-                cost=f"{describe(paid)}, of what the whole release would have cost",
+                cost=cost(paid),
             )
-
-
-def _stage(
-    calibration: AdaptiveCalibration,
-    schema: Schema,
-    measurements: tuple[Measurement, ...],
-    charge: Event | None,
-    inspect: Callable[[Pass, Sums], None],
-) -> Stage:
-    work = Pass(
-        rules=replace(calibration.request.rules, schema=schema),
-        statistics=tuple(one.statistic for one in measurements),
-    )
-    return Stage(
-        work=work, measurements=measurements, charge=charge, inspect=lambda sums: inspect(work, sums)
-    )
 
 
 @final

@@ -15,17 +15,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 from dpgram.document.fields import (
-    ColumnOctaves,
     MeasuredBins,
-    MeasuredLevels,
-    MeasuredOctaves,
     MeasuredRows,
     Measurements,
 )
 from dpgram.document.measurements import latest
-from dpgram.document.octaves import OctaveRun
 from dpgram.engines.passes import Pass
-from dpgram.errors import GuaranteeError, LearningError, MechanismError
+from dpgram.errors import LearningError, MechanismError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import (
     Auto,
@@ -44,18 +40,24 @@ from dpgram.privacy.accountant import (
     GaussianEvent,
     PureEvent,
     composed,
-    describe,
 )
 from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts, scale_of_counts
-from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_mu_at_most
+from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
-from dpgram.privacy.sampling.entropy import LARGEST_SCALE
 from dpgram.publishing._blocks import gaussian_shares, pure_shares
 from dpgram.publishing._bounds import fine_bounds, reach_for, rows_needed
-from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
-from dpgram.publishing.measurements.levels import Levels
-from dpgram.publishing.publication import Program, Stage
+from dpgram.publishing._open_columns import (
+    coarse_bounds,
+    cost,
+    count_noise,
+    open_measurements,
+    stage,
+    too_little,
+    with_levels,
+)
+from dpgram.publishing.measurements.counts import Bins, RowCount
+from dpgram.publishing.publication import Program
 from dpgram.publishing.request import Request
 from dpgram.publishing.split import PartShares
 from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
@@ -136,7 +138,7 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
     guarantee, split, schema = request.guarantee, request.split, request.rules.schema
     level_delta = split.levels * guarantee.delta
     if split.levels and level_delta == 0.0:
-        raise _too_little(split.levels)
+        raise too_little(split.levels)
     whole = guarantee.epsilon
     if family == "gaussian":
         whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
@@ -198,27 +200,6 @@ def _family(request: Request, currency: Currency | None) -> tuple[Family, Mechan
     if asked.gaussian:
         return "gaussian", asked
     return ("pure" if asked.pure else "approximate"), asked
-
-
-def count_noise(law: CountLaw, price: float, histograms: int, units_changed: int) -> CountNoise | None:
-    """Noise on so many histograms at this price; none where there is nothing to count or to pay with."""
-    if price == 0.0 or histograms == 0:
-        return None
-    scale = scale_of_counts(law, price, histograms=histograms, units_changed=units_changed)
-    if not 0.0 < scale <= LARGEST_SCALE:
-        raise _too_little(price)
-    if law == "discrete-gaussian":
-        scale = max(scale, DISCRETE_SIGMA_AT_LEAST)  # less is not covered by the proof of its privacy
-    return CountNoise(law=law, scale=scale)
-
-
-def _too_little(share: float) -> GuaranteeError:
-    return GuaranteeError(
-        "so small a share of the budget needs more noise than can be drawn",
-        got=f"a share of {share:g}",
-        limit="a scale of 2^56 lattice units",
-        remedy="Give it a larger share, or ask for a larger epsilon or delta",
-    )
 
 
 def _charges(
@@ -294,12 +275,8 @@ def refuse_few_rows(request: Request, octaves: CountNoise | None, rows: float, *
         limit=f"{needed:,}",
         remedy=remedy,
         spent=paid,
-        cost=_cost(paid),
+        cost=cost(paid),
     )
-
-
-def _cost(paid: Event | None) -> str:
-    return "" if paid is None else f"{describe(paid)}, of what the whole release would have cost"
 
 
 def _columns_within(noise: CountNoise, columns: int, rows: float) -> int:
@@ -340,14 +317,14 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
     first = tuple(_first_measurements(calibration))
     if first:
         # The last charge is for the rest: with two, the first covers what could stop here.
-        answer = yield _stage(rules.schema, calibration, first, charges.pop(0), inspect)
+        answer = yield stage(request, rules.schema, first, charges.pop(0), inspect)
         measured += answer.published
         public_rows = answer.public_rows
         rows = _rows(measured, public_rows)
         refuse_few_rows(request, calibration.octaves, rows, paid=calibration.charges[0])
-    schema = _with_levels(rules.schema, measured)
+    schema = with_levels(rules.schema, measured)
     if calibration.bins is not None:
-        bounds = _coarse_bounds(calibration, measured)
+        bounds = coarse_bounds(measured, calibration.charges[0])
         bins = Bins(
             noise=calibration.bins,
             share=calibration.shares.bins,
@@ -356,7 +333,7 @@ def learn(calibration: LearningCalibration, inspect: Callable[[Pass, Sums], None
             bounds=tuple(bounds.values()),
             rows=max(rows, 1.0),
         )
-        answer = yield _stage(schema, calibration, (bins,), charges.pop(0), inspect)
+        answer = yield stage(request, schema, (bins,), charges.pop(0), inspect)
         measured += answer.published
         schema = _with_bounds(calibration, schema, measured, max(rows, 1.0))
     blocks = request.blocks
@@ -377,36 +354,13 @@ def _first_measurements(calibration: LearningCalibration) -> Iterator[Measuremen
             units_changed=calibration.units_changed,
             columns=schema.unbounded,
         )
-    if calibration.levels is not None:
-        yield Levels(
-            noise=calibration.levels,
-            share=shares.levels,
-            units_changed=calibration.units_changed,
-            delta=calibration.level_delta,
-            columns=schema.without_levels,
-        )
-    if calibration.octaves is not None:
-        yield Octaves(
-            noise=calibration.octaves,
-            share=shares.octaves,
-            units_changed=calibration.units_changed,
-            columns=schema.unbounded,
-        )
-
-
-def _stage(
-    schema: Schema,
-    calibration: LearningCalibration,
-    measurements: tuple[Measurement, ...],
-    charge: Event | None,
-    inspect: Callable[[Pass, Sums], None],
-) -> Stage:
-    work = Pass(
-        rules=replace(calibration.request.rules, schema=schema),
-        statistics=tuple(one.statistic for one in measurements),
-    )
-    return Stage(
-        work=work, measurements=measurements, charge=charge, inspect=lambda sums: inspect(work, sums)
+    yield from open_measurements(
+        calibration.request,
+        levels=calibration.levels,
+        level_share=shares.levels,
+        level_delta=calibration.level_delta,
+        octaves=calibration.octaves,
+        octave_share=shares.octaves,
     )
 
 
@@ -415,33 +369,11 @@ def _rows(measured: list[Any], public_rows: int | None) -> float:
     return noisy[0] if noisy else float(public_rows or 0)
 
 
-def _with_levels(schema: Schema, measured: list[Any]) -> Schema:
-    found = [each.columns for each in measured if isinstance(each, MeasuredLevels)]
-    return schema.with_levels({each.column: each.levels for each in found[0]}) if found else schema
-
-
-def _coarse_bounds(calibration: LearningCalibration, measured: list[Any]) -> dict[str, tuple[float, float]]:
-    """The coarse bounds that the octaves stand for; stops where noise hides a column."""
-    (octaves,) = (each for each in measured if isinstance(each, MeasuredOctaves))
-    return {each.column: _octave_run(calibration, each).bounds for each in octaves.columns}
-
-
-def _octave_run(calibration: LearningCalibration, octaves: ColumnOctaves) -> OctaveRun:
-    if not octaves.cells:
-        raise LearningError(
-            f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
-            remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
-            spent=calibration.charges[0],
-            cost=_cost(calibration.charges[0]),
-        )
-    return OctaveRun(first=octaves.first, last=octaves.first + len(octaves.cells) - 1)
-
-
 def _with_bounds(
     calibration: LearningCalibration, schema: Schema, measured: list[Any], rows: float
 ) -> Schema:
     """Location ± reach·scale of each column, from the bins counted last."""
-    coarse = _coarse_bounds(calibration, measured)
+    coarse = coarse_bounds(measured, calibration.charges[0])
     (bins,) = (each for each in measured if isinstance(each, MeasuredBins))
     reach = reach_for(calibration.norm_of(schema.width), rows)
     found = {}

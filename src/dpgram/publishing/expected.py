@@ -48,6 +48,8 @@ class ExpectedAdaptive:
     told: bool
     """Whether there are enough rows for better coordinates."""
     radius: float
+    rank: int
+    """d: the encoded columns that are free of each other."""
     sigma: float
     """σ of the last matrix, in standardised columns."""
     kept: float
@@ -124,6 +126,7 @@ def expected_adaptive(
         signal=told,
         told=told >= PLAIN_BELOW,
         radius=longest,
+        rank=width,
         sigma=sigma,
         kept=kept,
         spread=spread,
