@@ -21,8 +21,8 @@ from dpgram.privacy.sampling.entropy import simulation
 WORTH_IT: Final = 2.0
 """A ratio of 2: as good as least squares on a quarter of the rows."""
 MOST_ROWS: Final = 10**12
-DRAWS: Final = 24
-"""Simulated releases behind a forecast that has no exact closed form, for up to 64 columns."""
+DRAWS: Final = 64
+"""Simulated releases behind a forecast that has no exact closed form, for up to 24 columns."""
 ONE_SIGMA: Final = 0.6827
 """The part of errors within one standard error."""
 
@@ -140,7 +140,7 @@ class Setting:
         generator, width = simulation(0), len(gram)
         shift = law.mean_diagonal * np.eye(width)
         drawn = []
-        for _ in range(max(6, min(DRAWS, DRAWS * 64 // width))):
+        for _ in range(_draws(width)):
             drawn.append((law.redraw(gram, generator) - shift) * unit)
             tick()
         exact = gram * unit
@@ -208,4 +208,8 @@ def forecast(
 def tick_count(asked: Mechanism, width: int, *, simulate: bool) -> int:
     """How often `forecast` calls `tick`."""
     simulated = simulate and asked.first_order_error
-    return 3 + (max(6, min(DRAWS, DRAWS * 64 // width)) if simulated else 0)
+    return 3 + (_draws(width) if simulated else 0)
+
+
+def _draws(width: int) -> int:
+    return max(6, min(DRAWS, DRAWS * 24 // width))
