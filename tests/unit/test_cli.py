@@ -20,6 +20,8 @@ import dpgram
 from dpgram import cli
 from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 
 PROJECT = Path(__file__).resolve().parents[2]
 REFERENCE = PROJECT / "docs" / "reference" / "cli.md"
@@ -62,6 +64,30 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     release.save(folder / "people.json")
     return folder
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release with a comma and a sign of equality in names, and a level that no row has."""
+    draw = np.random.default_rng(3)
+    rows = 4_000
+    table = {
+        "age, years": draw.uniform(18, 90, rows),
+        "city": draw.choice(["Basel", "Bern"], rows, p=[0.3, 0.7]),
+        "a=b": draw.choice(["c", "c=d"], rows, p=[0.6, 0.4]),
+        "charges": draw.uniform(0, 10, rows),
+        **{f"x{i}": draw.uniform(-1, 1, rows) for i in range(5)},
+    }
+    schema = dpgram.Schema(
+        dpgram.numeric("age, years", 18, 90),
+        dpgram.categorical("city", ["Nowhere", "Basel", "Bern"]),
+        dpgram.categorical("a=b", ["c", "c=d"]),
+        dpgram.numeric("charges", 0, 10),
+        *(dpgram.numeric(f"x{i}", -1, 1) for i in range(5)),
+    )
+    seeded = {"entropy": SeededEntropy(1), "adaptive": False}
+    (release,) = publish_with(table, schema, epsilon=5.0, delta=1e-6, **seeded)
+    return release.save(tmp_path_factory.mktemp("odd") / "odd.json")
 
 
 def commands() -> dict[str, Any]:
@@ -375,6 +401,57 @@ class TestAnalyst:
             "--json",
         )
         assert "(intercept)" not in [row["name"] for row in ridge.json["coefficients"]]
+
+    @pytest.mark.parametrize("how", ["whole", "quoted", "twice"])
+    def test_a_column_with_a_comma_in_its_name_can_be_named(self, how: str, run: Any, odd: Path) -> None:
+        asked = {
+            "whole": ("--on", "age, years"),
+            "quoted": ("--on", '"age, years",city'),
+            "twice": ("--on", "age, years", "--on", "city"),
+        }[how]
+        told = run("regress", odd, "charges", *asked, "--json").json
+        names = [row["name"] for row in told["coefficients"]]
+        assert names[:2] == ["(intercept)", "age, years"]
+        assert len(names) == (2 if how == "whole" else 4)
+        assert run("pca", odd, *asked, "--json").json["columns"][0] == "age, years"
+        columns = tuple("--columns" if word == "--on" else word for word in asked)
+        assert run("correlation", odd, *columns, "--json").json["columns"][0] == "age, years"
+
+    def test_the_reference_level_is_the_most_frequent_or_the_one_asked_for(self, run: Any, odd: Path) -> None:
+        for asked, reference in ((), "Bern"), (("--reference", "city=Basel"), "Basel"):
+            told = run("regress", odd, "charges", "--on", "city", *asked, "--json").json
+            assert told["references"] == {"city": reference}
+            assert f"city={reference}" not in [row["name"] for row in told["coefficients"]]
+        # The sign may be in a level, or in the name of a column.
+        told = run("regress", odd, "charges", "--on", "a=b", "--reference", "a=b=c=d", "--json").json
+        assert told["references"] == {"a=b": "c=d"}
+        for wrong in ("Basel", "town=Basel", "city=Genf"):
+            result = run("regress", odd, "charges", "--on", "city", "--reference", wrong)
+            assert (result.code, result.out) == (2, "")
+            assert "COLUMN=LEVEL" in result.err or "no level 'Genf'" in result.err
+
+    def test_the_json_of_a_refused_fit_says_why(self, run: Any, tmp_path: Path) -> None:
+        few = dpgram.publish(
+            insurance.table(300), insurance.schema(), epsilon=0.1, delta=1e-6, adaptive=False, progress=False
+        )
+        few.save(tmp_path / "few.json")
+        told = run("regress", tmp_path / "few.json", "charges", "--json").json
+        assert "the privacy noise is too large" in told["intervals"]["refusal"]
+        for row in told["coefficients"]:
+            assert row["reason"] == told["intervals"]["refusal"]
+            assert row["estimate"] is row["std_error"] is row["low"] is row["p_value"] is None
+            assert isinstance(row["fitted"], float)
+        for quantity in ("rsquared", "residual_variance"):
+            assert told[quantity]["estimate"] is None
+            assert told[quantity]["reason"]
+
+    def test_the_json_of_one_coefficient_without_an_interval_says_why(self, run: Any, odd: Path) -> None:
+        told = run("regress", odd, "charges", "--json").json
+        by_name = {row["name"]: row for row in told["coefficients"]}
+        assert told["intervals"]["refusal"] is None
+        assert "tells too little" in by_name["city=Nowhere"]["reason"]
+        assert by_name["city=Nowhere"]["std_error"] is by_name["city=Nowhere"]["p_value"] is None
+        assert by_name["city=Basel"]["reason"] is None
 
     def test_correlation(self, run: Any, made: Path) -> None:
         told = run("correlation", made / "people.json", "--columns", "age,smoker,charges", "--json").json
