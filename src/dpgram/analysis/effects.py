@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
+from dpgram.analysis.estimates import as_lines, as_rows
 from dpgram.analysis.inference import Inference, infer
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
@@ -107,7 +108,7 @@ class Effects:
         if self.inference.refusal is not None:
             lines.append(f"No estimate: {self.inference.refusal}.")
         else:
-            lines += self._table(level)
+            lines += as_lines(self.as_rows(level), level)
         notes = [f"{self.estimand}. Intervals are for {self.inference.meaning}."]
         if self.inference.assumptions:
             notes[0] += f" Assumed: {'; '.join(self.inference.assumptions)}."
@@ -116,25 +117,16 @@ class Effects:
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 
-    def _table(self, level: float) -> list[str]:
-        ends, errors, p_values = self.conf_int(level), self.bse, self.pvalues
-        cells: list[tuple[str, ...]] = [
-            ("", "coefficient", "std. error", f"{100 * level:g}% from", "to", "p-value")
-        ]
-        for name, value, clear in zip(self.names, self._estimate(), self._clear(), strict=True):
-            numbers = (
-                f"{value:.5g}",
-                f"{errors[name]:.3g}",
-                f"{ends[name][0]:.5g}",
-                f"{ends[name][1]:.5g}",
-                "<1e-16" if p_values[name] < 1e-16 else f"{p_values[name]:.2g}",
-            )
-            cells.append((name, *(numbers if clear else ("–",) * 5)))
-        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-        return [
-            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
-            for first, *rest in cells
-        ]
+    def as_rows(self, level: float = 0.95) -> list[dict[str, str | float | None]]:
+        """Name, estimate, error, ends and p-value of each; None where the noise leaves no interval.
+
+        >>> release.within("charges", ["age"], "smoker").as_rows()[0]["name"]
+        'age'
+        """
+        errors = np.asarray(self.bse)
+        return as_rows(
+            self.names, self._estimate(), errors, self.conf_int(level), self.pvalues, self._clear()
+        )
 
     def _estimate(self) -> Vector:
         return np.asarray(self.inference.estimate[list(self.positions)])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.effects import Effects
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.histograms import Histogram
-    from dpgram.analysis.iv import InstrumentalVariables, IVMethod
+    from dpgram.analysis.iv_results import InstrumentalVariables, IVMethod
     from dpgram.analysis.labelled import LabelledMatrix
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method
