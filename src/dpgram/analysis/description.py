@@ -61,6 +61,9 @@ class ColumnDescription:
     deviation: Told
     count: Told | None
     """The number of rows with this level, or with true; nothing for numbers."""
+    label: str | None = None
+    """What it is, as the schema says; nothing where it says nothing."""
+    units: str | None = None
 
 
 @final

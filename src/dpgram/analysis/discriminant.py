@@ -182,7 +182,9 @@ def discriminant(
         raise AnalysisError("no discriminant analysis", got=refusal, remedy=NOISE_REMEDY)
     covariance = fit.noise_part(link)
     if kind == "population":
-        covariance = covariance + fit.sampling_part(link) / degrees_of_freedom(moments, len(design.terms))
+        degrees = degrees_of_freedom(moments, len(design.terms))
+        # Not by the sampling factor of clipped rows: beside a two-valued column it is too small.
+        covariance = covariance + fit.sampling_part(link) / degrees
     to_original = design.to_original / design.target_scale
     clear = trusted(fit.found.solution, to_original @ fit.to_terms, moments)
     cautions = [*noise_cautions(moments, fit.found.solution), *difference_cautions(moments, kind)]

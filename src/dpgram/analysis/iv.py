@@ -28,6 +28,7 @@ from dpgram.analysis.estimand import (
     MOVED_CAUTION,
     MOVED_REFUSAL,
     Kind,
+    assumptions_of,
     difference_cautions,
     moved_columns,
 )
@@ -214,7 +215,7 @@ class _Model:
             kappa, liml=method == "liml" and len(self.to_instruments) > len(self.inside)
         )
         if degrees is not None:
-            sampling = sampling * max(self._residual_sum(kappa), 0.0) / degrees
+            sampling = sampling * moments.sampling_factor * max(self._residual_sum(kappa), 0.0) / degrees
         else:
             sampling = np.zeros_like(sampling)
         order, jacobian = self._jacobian()
@@ -251,6 +252,7 @@ class _Model:
             trusted=clear,
             cautions=tuple(cautions),
             test=test,
+            assumptions=assumptions_of(moments, kind),
         )
 
     def _kappa(self) -> float | None:
@@ -329,7 +331,9 @@ class _Model:
         return np.asarray(solution.inflation * (toward @ spread @ toward.T))
 
     def _sampling_of_instruments(self) -> Matrix:
-        return np.asarray(self.to_instruments @ self.given_all.solution.resolvent @ self.to_instruments.T)
+        """Of their coefficients for errors of variance one; the clip of rows makes it smaller (clip.py)."""
+        resolvent = self.moments.sampling_factor * self.given_all.solution.resolvent
+        return np.asarray(self.to_instruments @ resolvent @ self.to_instruments.T)
 
     def _first_stage(self, which: int, degrees: float | None) -> FirstStage:
         found = self.given_all

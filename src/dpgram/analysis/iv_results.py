@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.anderson_rubin import AndersonRubin, InstrumentTest
-from dpgram.analysis.estimand import EQUAL_VARIANCE, Kind
+from dpgram.analysis.estimand import Kind
 from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.inference import NOISE_REMEDY
 from dpgram.errors import AnalysisError
@@ -61,6 +61,8 @@ class InstrumentalVariables(Estimates):
     trusted: npt.NDArray[np.bool_]
     cautions: tuple[str, ...]
     test: InstrumentTest
+    assumptions: tuple[str, ...] = ()
+    """What the sampling error rests on."""
 
     @property
     def nobs(self) -> float:
@@ -115,8 +117,8 @@ class InstrumentalVariables(Estimates):
             lines.append(f"No errors or intervals: {self.refusal}.")
         notes = [str(self.anderson_rubin(level)) + "."] if self.test.refusal is None else []
         notes.append(f"Intervals are for {self.meaning}.")
-        if self.kind == "population":
-            notes[-1] += f" Assumed: {EQUAL_VARIANCE}."
+        if self.assumptions:
+            notes[-1] += f" Assumed: {'; '.join(self.assumptions)}."
         notes += [f"Caution: {caution}." for caution in self.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 

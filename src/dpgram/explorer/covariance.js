@@ -26,7 +26,7 @@
         const [c0, c1, c2] = quadratic(row(units, i), row(units, j));
         const within = (r) => {
           const noise = Math.max(c0 + c1 * r + c2 * r * r, 0);
-          const chance = degrees === null ? 0 : samplingVariance(r, skewness[i], skewness[j]) / degrees;
+          const chance = degrees === null ? 0 : samplingVariance(r, skewness[i], skewness[j], moments.samplingFactor) / degrees;
           return (value - r) ** 2 <= reach * (noise + chance);
         };
         const factor = allowance[i] * allowance[j];
@@ -112,12 +112,12 @@
     return (1 - 2 * share) / Math.sqrt(share * (1 - share));
   }
 
-  function samplingVariance(rho, left, right) {
+  function samplingVariance(rho, left, right, clipped) {
     const square = rho * rho;
     if (Number.isNaN(left) || Number.isNaN(right)) {
       const one = Number.isNaN(left) ? right : left;
-      const excess = Number.isNaN(one) ? 0 : one * one - 2;
-      return Math.max((1 - square) ** 2 * (1 + (square * excess) / 4), 0);
+      if (Number.isNaN(one)) return clipped * (1 - square) ** 2;
+      return Math.max((1 - square) ** 2 * (1 + (square * (one * one - 2)) / 4), 0);
     }
     const both = left * right;
     const even = 1 - square - 0.75 * (left * left + right * right) * square;
