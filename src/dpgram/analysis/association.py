@@ -36,6 +36,7 @@ from dpgram.analysis.sampling import (
     two_valued_skewness,
 )
 from dpgram.analysis.trust import refusal_of
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class Correlations:
     names: tuple[str, ...]
     sources: tuple[str, ...]
     """The declared column of each name."""
+    labels: tuple[str, ...]
+    """What each is called in figures: its label where the schema has one."""
     kind: Kind
     estimate: Matrix
     std_error: Matrix
@@ -341,9 +344,11 @@ def correlations(
     np.fill_diagonal(variance, np.where(clear, 0.0, np.nan))
     moved = {schema.encoded[i].source for i in places} & moments.learnt_bounds
     cautions = (*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else []))
+    words = Labels(schema)
     return Correlations(
         names=tuple(schema.encoded[i].name for i in places),
         sources=tuple(schema.encoded[i].source for i in places),
+        labels=tuple(words[schema.encoded[i].name] for i in places),
         kind=kind,
         estimate=rho,
         std_error=np.sqrt(variance),

@@ -25,6 +25,8 @@ from dpgram.analysis.histograms import Histogram, histogram_count, histograms
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
+from dpgram.analysis.summary import aligned
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 from dpgram.schema.encodings import EncodedColumn
 
@@ -89,25 +91,23 @@ class Description:
         """A frame with a row for each column.
 
         >>> release.describe().to_frame().columns[:4]
-        ['name', 'mean', 'mean_low', 'mean_high']
+        ['name', 'label', 'units', 'mean']
         """
         from dpgram.analysis._frames import frame_of
 
-        found: dict[str, list[object]] = {"name": [column.name for column in self.columns]}
+        found: dict[str, list[object]] = {
+            field: [getattr(column, field) for column in self.columns] for field in ("name", "label", "units")
+        }
         for field in ("mean", "deviation", "count"):
             told = [getattr(column, field) for column in self.columns]
             for end, key in (("", "estimate"), ("_low", "low"), ("_high", "high")):
                 found[field + end] = [None if each is None else getattr(each, key) for each in told]
-        return frame_of(found, numbers=[name for name in found if name != "name"])
+        return frame_of(found, numbers=list(found)[3:], texts=list(found)[:3])
 
     def __str__(self) -> str:
         lines = [f"rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})", ""]
-        cells = self._cells()
-        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-        lines += [
-            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
-            for first, *rest in cells
-        ]
+        head, *rows = self._cells()
+        lines += aligned(head, rows)
         return "\n".join([*lines, "", *self.notes()])
 
     def notes(self) -> tuple[str, ...]:
@@ -121,8 +121,11 @@ class Description:
             if self.kind == "population"
             else "for the table"
         )
-        told = f"{100 * self.level:g}% intervals: of means {of}, of the rest for the table."
-        return (told, *(f"Caution: {caution}." for caution in self.cautions))
+        told = [f"{100 * self.level:g}% intervals: of means {of}, of the rest for the table."]
+        said = [f"{column.name} is {column.label}" for column in self.columns if column.label is not None]
+        if said:
+            told.append(f"Columns: {'; '.join(said)}.")
+        return (*told, *(f"Caution: {caution}." for caution in self.cautions))
 
     def _repr_html_(self) -> str:
         head, *body = self._cells()
@@ -135,8 +138,11 @@ class Description:
         )
 
     def _cells(self) -> list[tuple[str, ...]]:
+        """Heading and rows; a column of units where any are declared."""
+        with_units = any(column.units is not None for column in self.columns)
+        head = ("", *(("units",) if with_units else ()))
         cells: list[tuple[str, ...]] = [
-            ("", "mean", "from", "to", "deviation", "from", "to", "count", "from", "to")
+            (*head, "mean", "from", "to", "deviation", "from", "to", "count", "from", "to")
         ]
         for column in self.columns:
             numbers: list[str] = []
@@ -145,7 +151,8 @@ class Description:
             count = column.count
             values = () if count is None else (count.estimate, count.low, count.high)
             numbers += [f"{value:,.0f}" for value in values] or [""] * 3
-            cells.append((column.name, *numbers))
+            units = (column.units or "",) if with_units else ()
+            cells.append((column.name, *units, *numbers))
         return cells
 
 
@@ -175,7 +182,7 @@ def describe(
     found = _centred(moments, constant, places)
     scale = release.count_scale
     moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
-    counted = histograms(release)
+    counted, words = histograms(release), Labels(moments.schema)
     columns = tuple(
         _counted_column(
             _column(moments, constant, place, found, k, quantile, kind, scale),
@@ -185,6 +192,9 @@ def describe(
             kind,
         )
         for k, place in enumerate(places)
+    )
+    columns = tuple(
+        replace(column, label=words.label(column.name), units=words.units(column.name)) for column in columns
     )
     rows = _row_count(moments, constant)
     if counted:

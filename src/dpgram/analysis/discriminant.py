@@ -42,6 +42,7 @@ from dpgram.analysis.prediction import design_matrix
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class Discriminant(Estimates):
         lines += as_lines(self.as_rows(level), level)
         chance = "sampling and privacy noise" if self.kind == "population" else "privacy noise only"
         notes = [f"{self.assumption}. Errors and intervals: {chance}."]
+        if (legend := Labels(self.design.schema).legend((self.target, *self.names))) is not None:
+            notes.append(f"Columns: {legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 

@@ -21,6 +21,7 @@ from dpgram.analysis.estimates import as_lines, as_rows
 from dpgram.analysis.inference import Inference, infer
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Effects:
     positions: tuple[int, ...]
     """Of the coefficients that are told, in it."""
     rows: float | None
+    legend: str | None = None
+    """What the names stand for, where the schema says so."""
 
     @property
     def params(self) -> LabelledVector:
@@ -114,6 +117,8 @@ class Effects:
             notes[0] += f" Assumed: {'; '.join(self.inference.assumptions)}."
         if self.assumption is not None:
             notes.append(f"It is the effect of the treatment if {self.assumption}.")
+        if self.legend is not None:
+            notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 
@@ -182,6 +187,7 @@ def within(
         inference=infer(moments, design, kind),
         positions=places,
         rows=moments.rows,
+        legend=Labels(moments.schema).legend((target, *on, *groups)),
     )
 
 
@@ -224,4 +230,5 @@ def did(
         inference=infer(moments, design, kind),
         positions=(place,),
         rows=moments.rows,
+        legend=Labels(moments.schema).legend((target, treated, after)),
     )

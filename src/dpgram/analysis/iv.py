@@ -45,6 +45,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ class _Model:
             cautions=tuple(cautions),
             test=test,
             assumptions=assumptions_of(moments, kind),
+            legend=Labels(moments.schema).legend((design.target_name, *names)),
         )
 
     def _kappa(self) -> float | None:

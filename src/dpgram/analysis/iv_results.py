@@ -63,6 +63,8 @@ class InstrumentalVariables(Estimates):
     test: InstrumentTest
     assumptions: tuple[str, ...] = ()
     """What the sampling error rests on."""
+    legend: str | None = None
+    """What the names stand for, where the schema says so."""
 
     @property
     def nobs(self) -> float:
@@ -119,6 +121,8 @@ class InstrumentalVariables(Estimates):
         notes.append(f"Intervals are for {self.meaning}.")
         if self.assumptions:
             notes[-1] += f" Assumed: {'; '.join(self.assumptions)}."
+        if self.legend is not None:
+            notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 

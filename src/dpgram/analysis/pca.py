@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Components:
 
     names: tuple[str, ...]
     """The encoded columns."""
+    labels: tuple[str, ...]
+    """What each is called in figures: its label where the schema has one."""
     variances: Vector
     """Eigenvalues of the noisy covariance, largest first; noise can make small ones negative."""
     total: float
@@ -185,8 +188,10 @@ def pca(
         squares = np.sum(off**2 * (np.outer(sizes, sizes) + inner**2) / (rows * distance) ** 2, axis=1)
     count = len(values) if k is None else k
     gaps = distance.min(axis=1) if len(values) > 1 else np.full(1, np.inf)
+    words = Labels(moments.schema)
     return Components(
         names=tuple(moments.schema.names[i] for i in positions),
+        labels=tuple(words[moments.schema.names[i]] for i in positions),
         variances=values[:count],
         total=float(values.sum()),
         loadings=vectors[:, :count],

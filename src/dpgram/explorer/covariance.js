@@ -189,7 +189,8 @@
         loadings: signed(row(loadings, i)),
       };
     });
-    return { names: positions.map((i) => moments.columns[i].name), list, noiseReach: reach };
+    const called = (what) => positions.map((i) => moments.columns[i][what]);
+    return { names: called("name"), labels: called("label"), list, noiseReach: reach };
   }
 
   // The columns less their noisy means, as functions of the row.

@@ -24,6 +24,7 @@ from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.document.document import Document
+from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
@@ -68,10 +69,12 @@ def page_facts(release: Document) -> dict[str, object]:
 
 
 def _encoded(moments: Moments) -> list[dict[str, object]]:
-    schema = moments.schema
+    schema, words = moments.schema, Labels(moments.schema)
     return [
         {
             "name": column.name,
+            "label": words[column.name],
+            "title": words.titled(column.name),
             "original_name": own.name,
             "parts": list(own.parts.items()),
             "monomial": list(own.monomial),
