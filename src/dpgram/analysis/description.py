@@ -157,7 +157,11 @@ class Description:
 
 
 def describe(
-    release: Document, on: Sequence[str] | None = None, *, level: float = 0.95, kind: Kind = "population"
+    release: Document | Moments,
+    on: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    kind: Kind = "population",
 ) -> Description:
     """Counts, means and deviations with intervals, of all columns that were read or of those in `on`.
 
@@ -180,9 +184,10 @@ def describe(
     quantile = float(-ndtri(0.5 * (1.0 - level)))
     places = _places(moments, on)
     found = _centred(moments, constant, places)
-    scale = release.count_scale
+    scale = moments.count_scale
     moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
-    counted, words = histograms(release), Labels(moments.schema)
+    counted = {} if isinstance(release, Moments) else histograms(release)
+    words = Labels(moments.schema)
     columns = tuple(
         _counted_column(
             _column(moments, constant, place, found, k, quantile, kind, scale),
@@ -197,7 +202,7 @@ def describe(
         replace(column, label=words.label(column.name), units=words.units(column.name)) for column in columns
     )
     rows = _row_count(moments, constant)
-    if counted:
+    if counted and not isinstance(release, Moments):
         rows = histogram_count(release)
     return Description(
         level=level,
