@@ -202,7 +202,8 @@ def did(
 ) -> Effects:
     """Difference-in-differences: how much more `target` changed `after` for the `treated`.
 
-    Both are yes/no columns (or numbers from 0 to 1), and their product was declared by the curator.
+    Both are yes/no columns, levels such as `state=NJ`, or numbers from 0 to 1, and the product of the
+    columns was declared by the curator.
 
     >>> from dpgram.analysis import did
     >>> did(release, "charges", "smoker=yes", "age")
@@ -211,16 +212,21 @@ def did(
     dpgram.errors.AnalysisError: this release has no product of 'smoker=yes' and 'age'...
     """
     moments = Moments.of(release)
-    wanted = {treated, after}
-    products = [column for column in moments.schema.columns_derived if set(column.factors) == wanted]
+    products = [
+        name
+        for column in moments.schema.columns_derived
+        for name, part in zip(column.encoded_names, column.parts, strict=True)
+        if set(part.factors) == {treated, after}
+    ]
     if treated == after or not products:
         raise AnalysisError(
             f"this release has no product of {treated!r} and {after!r}",
-            remedy=f"The curator would declare it: dg.product({treated!r}, {after!r})",
+            remedy=f"The curator would declare it: dg.product({_declared(moments, treated)!r}, "
+            f"{_declared(moments, after)!r})",
         )
-    both = products[0].name
+    both = products[0]
     design = build_design(moments, target, (treated, after, both, *controls))
-    place = next(i for i, term in enumerate(design.terms) if term.source == both)
+    (place,) = (i for i, term in enumerate(design.terms) if set(term.monomial) == {treated, after})
     return Effects(
         target=target,
         title=f"Difference-in-differences of {target}: {treated} × {after}",
@@ -232,3 +238,9 @@ def did(
         rows=moments.rows,
         legend=Labels(moments.schema).legend((target, treated, after)),
     )
+
+
+def _declared(moments: Moments, name: str) -> str:
+    """The declared column of a level."""
+    schema = moments.schema
+    return schema.encoded[schema.indices(name)[0]].source

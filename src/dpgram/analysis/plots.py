@@ -96,8 +96,11 @@ def _open_ended(axis: Axes, places: npt.NDArray[np.int_]) -> None:
 
 def _span(fit: Regression, position: int) -> float:
     """high − low of a numeric column; products and powers: of all factors; levels: one unit."""
-    term = fit.design.terms[position]
-    return 1.0 if term.level is not None else 2.0 * term.scale
+    term, schema = fit.design.terms[position], fit.design.schema
+    names = term.monomial or (term.name,)
+    if all(schema.encoded[schema.indices(name)[0]].kind == "level" for name in names):
+        return 1.0
+    return 2.0 * term.scale
 
 
 def component_plot(components: Components, *, path: str | Path | None = None, dark: bool = False) -> Figure:
