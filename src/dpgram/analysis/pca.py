@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+ADDS_UP: Final = 1e-9
+"""Squared length, beside the longest, of a sum of columns that is zero but for rounding."""
 
 
 @final
@@ -166,7 +169,10 @@ def pca(
     if standardise:
         scales = _deviations(moments, positions, functions, functions.T @ gram @ functions / rows, rows)
         functions = functions / scales
-    free = _free_directions(moments, positions, scales)
+    if any(_has_levels(moments, i) for i in positions):
+        free = _independent_directions(functions)
+    else:
+        free = _free_directions(moments, positions, scales)
     if k is not None and not 1 <= k <= free.shape[1]:
         raise AnalysisError(
             "the number of components is out of range",
@@ -233,6 +239,20 @@ def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
     if not found:
         raise AnalysisError("no columns are left", remedy="Name at least one column in `on`")
     return found
+
+
+def _has_levels(moments: Moments, position: int) -> bool:
+    """Whether it is a product with a level: these add up to other columns."""
+    schema = moments.schema
+    declared = {column.name: column for column in schema.columns}
+    source = schema.encoded[position].source
+    return source in declared and any(declared[name].group_levels for name in declared[source].factors)
+
+
+def _independent_directions(functions: Matrix) -> Matrix:
+    """Orthonormal columns for all that can vary: functions that every table has as zero are left out."""
+    values, vectors = np.linalg.eigh(functions.T @ functions)
+    return np.asarray(vectors[:, values > ADDS_UP * values[-1]])
 
 
 def _free_directions(moments: Moments, positions: Sequence[int], scales: Vector) -> Matrix:

@@ -154,7 +154,9 @@
     const scaled = fromRows(
       positions.map((_, i) => row(functions, i).map((x) => x / scales[i])), moments.width,
     );
-    const free = freeDirections(moments, positions, scales);
+    const free = positions.some((i) => hasLevels(moments, i))
+      ? independentDirections(scaled)
+      : freeDirections(moments, positions, scales);
     if (free.rows === 0) throw new Refusal("No columns are left.");
     const turnedAxes = times(free, scaled);
     const covariance = form(turnedAxes, gram);
@@ -191,6 +193,20 @@
     });
     const called = (what) => positions.map((i) => moments.columns[i][what]);
     return { names: called("name"), labels: called("label"), list, noiseReach: reach };
+  }
+
+  // Whether it is a product with a level: these add up to other columns.
+  function hasLevels({ columns }, position) {
+    const isLevel = (name) => columns.find((column) => column.name === name).kind === "level";
+    return columns[position].factors.some(isLevel);
+  }
+
+  // All that can vary: functions that every table has as zero are left out.
+  function independentDirections(functions) {
+    const { values, vectors } = eigen(timesTransposed(functions, functions));
+    const largest = Math.max(...values);
+    const kept = Array.from(values.keys()).filter((i) => values[i] > 1e-9 * largest);
+    return fromRows(kept.map((i) => row(vectors, i)), functions.rows);
   }
 
   // The columns less their noisy means, as functions of the row.

@@ -47,6 +47,7 @@ def page_facts(release: Document) -> dict[str, object]:
         "lift": None if moments.lift is None else moments.lift.ravel().tolist(),
         "sampling_factor": moments.sampling_factor,
         "complete_groups": moments.complete_groups,
+        "known_sums": [list(each.items()) for each in release.schema.known_sums],
         "public_rows": moments.public_rows,
         "noise": _noise(moments.noise, release.schema.width),
         "constants": _constants(),
@@ -70,6 +71,11 @@ def page_facts(release: Document) -> dict[str, object]:
 
 def _encoded(moments: Moments) -> list[dict[str, object]]:
     schema, words = moments.schema, Labels(moments.schema)
+    factors = {
+        name: part.factors
+        for column in schema.columns_derived
+        for name, part in zip(column.encoded_names, column.parts, strict=True)
+    }
     return [
         {
             "name": column.name,
@@ -78,6 +84,7 @@ def _encoded(moments: Moments) -> list[dict[str, object]]:
             "original_name": own.name,
             "parts": list(own.parts.items()),
             "monomial": list(own.monomial),
+            "factors": list(factors.get(column.name, ())),
             "source": column.source,
             "kind": column.kind,
             "level": column.level,

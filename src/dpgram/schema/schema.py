@@ -152,6 +152,8 @@ class Schema:
 
         The levels of a group add up to the constant, or to those of another group; products with the levels
         of a group add up to the other factor. None follows from the others.
+
+        Proof: proofs/adaptive.md#adaptive-null.
         """
         weights = {place: column.weight for column in self.columns for place in self.indices(column.name)}
         groups = [
