@@ -173,7 +173,7 @@ def _slopes(design: Design, column: str, point: Mapping[str, float]) -> Vector:
     if own.level is None or own.source not in design.references:
         return slopes
     reference = f"{own.source}={design.references[own.source]}"
-    return slopes - np.array([_slope(term, reference, point) for term in design.terms])
+    return np.asarray(slopes - [_slope(term, reference, point) for term in design.terms])
 
 
 def _slope(term: Term, column: str, point: Mapping[str, float]) -> float:
@@ -256,7 +256,7 @@ def variance_inflation(moments: Moments, design: Design, inference: Inference) -
         sums = deviations(moments, functions, names) ** 2 * float(moments.rows or 0.0)
     else:
         sums = np.diagonal(moments.form(functions, functions))
-    factors = np.diagonal(inference.unscaled)[features] * sums
+    factors = inference.unscaled(np.eye(len(design.terms))[features]) * sums
     return LabelledVector(names, np.where(inference.bounded()[features], factors, np.nan))
 
 

@@ -274,6 +274,8 @@ def _through_origin(
 
 def _places(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> tuple[int, ...]:
     """Positions of a column by its declared name, or by that of the product or power it stands for."""
+    if not schema.columns_derived:
+        return schema.indices(name)
     stands = [i for i, column in enumerate(columns) if column.monomial and column.name == name]
     whole = [
         column.name

@@ -351,13 +351,13 @@ class _KernelArrays:
         ]
         self.derived = np.zeros((6, len(computed)), np.int64)
         self.steps = np.array([column.weight * unit for column, _, _ in computed])
-        for position, (column, name, part) in enumerate(computed):
+        for position, (own, name, part) in enumerate(computed):
             (self.derived[kernel.RESULT, position],) = schema.indices(name)
-            self.derived[kernel.LEFT, position] = place[column.factors[0]]
+            self.derived[kernel.LEFT, position] = place[own.factors[0]]
             (self.derived[kernel.LEFT_LINE, position],) = schema.indices(part.factors[0])
             match part:
                 case ProductEncoding(right=right):
-                    self.derived[kernel.RIGHT, position] = place[column.factors[1]]
+                    self.derived[kernel.RIGHT, position] = place[own.factors[1]]
                     (self.derived[kernel.RIGHT_LINE, position],) = schema.indices(right)
                 case LegendreEncoding(degree=degree):
                     self.derived[kernel.RIGHT, position] = -1

@@ -61,6 +61,9 @@ class Schema:
     """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
     _declared: dict[str, Column] = field(compare=False, repr=False)
     _places: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
+    _derived: tuple[DerivedColumn, ...] = field(compare=False, repr=False)
+    _encoded: list[tuple[EncodedColumn, ...]] = field(compare=False, repr=False)
+    """What `encoded` gave, once it was asked for."""
 
     def __init__(
         self,
@@ -100,6 +103,9 @@ class Schema:
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_declared", {column.name: column for column in columns})
         object.__setattr__(self, "_places", _places(columns, names))
+        derived = tuple(column for column in columns if isinstance(column, DerivedColumn))
+        object.__setattr__(self, "_derived", derived)
+        object.__setattr__(self, "_encoded", [])
         self._check_blocks()
 
     @property
@@ -123,7 +129,7 @@ class Schema:
     @property
     def columns_derived(self) -> tuple[DerivedColumn, ...]:
         """The columns that are computed from others, in order."""
-        return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
+        return self._derived
 
     @property
     def source_columns(self) -> tuple[str, ...]:
@@ -143,8 +149,10 @@ class Schema:
     @property
     def encoded(self) -> tuple[EncodedColumn, ...]:
         """Every encoded column; needs all bounds."""
-        head = (EncodedColumn(name=CONSTANT, source=CONSTANT, kind="constant"),) if self.constant else ()
-        return head + tuple(encoded for column in self.columns for encoded in column.encoded())
+        if not self._encoded:
+            head = (EncodedColumn(name=CONSTANT, source=CONSTANT, kind="constant"),) if self.constant else ()
+            self._encoded.append(head + tuple(found for column in self.columns for found in column.encoded()))
+        return self._encoded[0]
 
     @property
     def known_sums(self) -> tuple[Mapping[int, float], ...]:
