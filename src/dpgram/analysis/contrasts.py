@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+
+MOST_LINES: Final = 26
+"""That `repr` shows: about one screen."""
 
 
 @final
@@ -130,7 +134,9 @@ class Contrast:
         return self.summary()
 
     def __repr__(self) -> str:
-        return self.summary()
+        lines = self.summary().splitlines()
+        more = len(lines) - MOST_LINES
+        return "\n".join([*lines[:MOST_LINES], f"… and {more} more"] if more > 0 else lines)
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -69,7 +69,7 @@ class ColumnDescription:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Description:
     """The number of rows and every column, with intervals."""
 
@@ -78,6 +78,9 @@ class Description:
     rows: Told
     columns: tuple[ColumnDescription, ...]
     cautions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Description: {len(self.columns)} columns, {self.rows.estimate:,.0f} rows, {self.kind}>"
 
     def __getitem__(self, name: str) -> ColumnDescription:
         for column in self.columns:

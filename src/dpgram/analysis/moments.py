@@ -156,7 +156,7 @@ class EncodedNoise:
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Moments:
     """One noisy Gram matrix in the coordinates where it was measured, with the public facts needed to use it.
 
@@ -226,6 +226,9 @@ class Moments:
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(learnt_bounds(source)),
         )
+
+    def __repr__(self) -> str:
+        return f"<Moments: {self.schema.width} columns, noise of deviation {self.noise.diagonal_sd:.4g}>"
 
     @property
     def clipped(self) -> bool:

@@ -42,7 +42,7 @@ ADDS_UP: Final = 1e-9
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Components:
     """The k leading components, in encoded units (each number scaled to its public range)."""
 
@@ -65,6 +65,9 @@ class Components:
     standardised: bool
     spectrum: Vector
     """All eigenvalues, for a scree plot."""
+
+    def __repr__(self) -> str:
+        return f"<Components: {len(self.variances)} of {len(self.names)} columns>"
 
     @property
     def stable(self) -> npt.NDArray[np.bool_]:

@@ -61,7 +61,7 @@ class Advice:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Plan:
     """Forecasts for one table that nobody has looked at."""
 
@@ -88,6 +88,9 @@ class Plan:
     asked: Mapping[str, Mechanism] = field(repr=False)
     """Every mechanism that was asked about, by name."""
     setting: Setting = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Plan: {len(self.forecasts)} forecasts for {self.target}, {self.rows:,} rows>"
 
     @property
     def recommended(self) -> Forecast | None:

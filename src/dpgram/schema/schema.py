@@ -38,7 +38,7 @@ LONGEST_FILE: Final = 1 << 22
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Schema:
     """Declared columns, in order, with a constant column first unless `constant=False`.
 
@@ -107,6 +107,11 @@ class Schema:
         object.__setattr__(self, "_derived", derived)
         object.__setattr__(self, "_encoded", [])
         self._check_blocks()
+
+    def __repr__(self) -> str:
+        named = ", ".join(column.name for column in self.columns[:8])
+        more = ", …" if len(self.columns) > 8 else ""
+        return f"<Schema: {len(self.columns)} columns ({self.width} encoded): {named[:400]}{more}>"
 
     @property
     def width(self) -> int:
