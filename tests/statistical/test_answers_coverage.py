@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import answers_coverage
 import numpy as np
 import pytest
+
+import answers_coverage
 
 RUNS = 60
 
