@@ -37,7 +37,27 @@ def nmes1988(request: pytest.FixtureRequest) -> tuple[pd.DataFrame, str, str, li
     return table, "visits", "health", ["age", "chronic"]
 
 
-def fitted(case: tuple[pd.DataFrame, str, str, list[str]]) -> tuple[Regression, object, str, str]:
+def diabetes(_: pytest.FixtureRequest) -> tuple[pd.DataFrame, str, str, list[str]]:
+    """Bundled with scikit-learn; sex as a categorical column."""
+    from sklearn import datasets
+
+    table = datasets.load_diabetes(as_frame=True).frame.rename(columns={"bp": "pressure"})
+    table["sex"] = np.where(table["sex"] > 0, "one", "other")
+    return table, "target", "sex", ["bmi", "pressure"]
+
+
+def fair(_: pytest.FixtureRequest) -> tuple[pd.DataFrame, str, str, list[str]]:
+    """Bundled with statsmodels: 6,366 answers to a questionnaire."""
+    import statsmodels.api as sm
+
+    table = sm.datasets.fair.load_pandas().data
+    table["happy"] = table["rate_marriage"].map(lambda mark: "yes" if mark > 3 else "no")
+    return table, "affairs", "happy", ["yrs_married", "religious"]
+
+
+def fitted(
+    case: tuple[pd.DataFrame, str, str, list[str]], right: str | None = None
+) -> tuple[Regression, Any, str, str]:
     table, target, group, (first, second) = case
     table = table[[target, group, first, second]].copy()
     for name in (target, first, second):
@@ -48,16 +68,23 @@ def fitted(case: tuple[pd.DataFrame, str, str, list[str]]) -> tuple[Regression, 
         categorical(group, levels),
         product(first, second),
         legendre(first, 2),
+        product(group, first),
+        product(second, group),
     )
     columns = {name: table[name].to_numpy() for name in table}
     columns[group] = columns[group].astype(str)
-    formula = f"{target} ~ {first} * {second} + I({first}**2) + C({group}, Treatment('{levels[0]}'))"
+    coded = f"C({group}, Treatment('{levels[0]}'))"
+    usual = "{first} * {second} + I({first}**2) + {coded}"
+    formula = f"{target} ~ " + (right or usual).format(first=first, second=second, coded=coded)
     ours = regress(exact_moments(schema, columns), formula, method="ols")
     theirs = smf.ols(formula, table).fit()
     return ours, theirs, first, second
 
 
-@pytest.mark.parametrize("case", [made_up, cps1988, nmes1988])
+CASES = (made_up, cps1988, nmes1988, diabetes, fair)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_every_attribute_agrees(case: Any, request: pytest.FixtureRequest) -> None:
     ours, theirs, first, second = fitted(case(request))
     names = {"(intercept)": "Intercept", f"{first}^2": f"I({first} ** 2)"}
@@ -81,6 +108,7 @@ def test_every_attribute_agrees(case: Any, request: pytest.FixtureRequest) -> No
     for attribute, theirs_too in (
         ("rsquared", "rsquared"), ("rsquared_adj", "rsquared_adj"), ("df_resid", "df_resid"),
         ("df_model", "df_model"), ("nobs", "nobs"), ("scale", "scale"), ("fvalue", "fvalue"),
+        ("f_pvalue", "f_pvalue"),
     ):  # fmt: skip
         assert getattr(ours, attribute) == pytest.approx(getattr(theirs, theirs_too), rel=DIGITS)
     hypothesis = np.zeros((2, len(order)))
@@ -98,6 +126,8 @@ def test_every_attribute_agrees(case: Any, request: pytest.FixtureRequest) -> No
     assert chi.statistic == pytest.approx(
         float(np.ravel(theirs.wald_test(permuted, use_f=False, scalar=True).statistic)[0]), rel=DIGITS
     )
+    assert both.pvalue == pytest.approx(float(joint.pvalue), rel=1e-4, abs=1e-300)
+    np.testing.assert_allclose(one.pvalue, np.ravel(other.pvalue), rtol=1e-4, atol=1e-300)
     exog = theirs.model.exog
     for name, factor in ours.vif.items():
         place = theirs.params.index.get_loc(order[ours.names.index(name)])
@@ -118,3 +148,77 @@ def test_nested_regressions_agree() -> None:
     )
     found = large.compare_f_test(small)
     assert (found.statistic, found.df_num) == (pytest.approx(theirs[0], rel=DIGITS), int(theirs[2]))
+
+
+TERMS = (
+    "{first}",
+    "{first} + {second} - 1",
+    "{first}:{second}",
+    "{first} * {second}",
+    "({first} + {second})**2",
+    "{first} + I({first}**2)",
+    "I({first} * {second}) + {coded}",
+    "{coded} - 1",
+    "{coded} * {first}",
+    "{coded}:{first}",
+    "{coded} / {second}",
+    "{coded} * {first} + {coded} * {second} + {first}:{second}",
+)
+
+
+@pytest.mark.parametrize("right", TERMS)
+@pytest.mark.parametrize("case", CASES)
+def test_every_formula_agrees(case: Any, right: str, request: pytest.FixtureRequest) -> None:
+    """Terms in another order perhaps; coefficients, errors and the fit are the same."""
+    ours, theirs, _, _ = fitted(case(request), right)
+    assert len(ours.params) == len(theirs.params)
+    np.testing.assert_allclose(sorted(np.asarray(ours.params)), sorted(theirs.params), rtol=DIGITS)
+    np.testing.assert_allclose(sorted(np.asarray(ours.bse)), sorted(theirs.bse), rtol=DIGITS)
+    assert ours.scale == pytest.approx(theirs.scale, rel=DIGITS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_predictions_agree(case: Any, request: pytest.FixtureRequest) -> None:
+    ours, theirs, _, _ = fitted(case(request))
+    rows = theirs.model.data.frame.iloc[[0, 7, 99, 300]]
+    found = ours.get_prediction({name: rows[name].to_numpy() for name in rows}).summary_frame(0.9)
+    wanted = theirs.get_prediction(rows).summary_frame(alpha=0.1)
+    assert list(found.columns) == list(wanted.columns)
+    for name in wanted:
+        np.testing.assert_allclose(found[name].to_numpy(), wanted[name], rtol=DIGITS)
+    np.testing.assert_allclose(ours.predict(rows), theirs.predict(rows), rtol=DIGITS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_contrasts_agree(case: Any, request: pytest.FixtureRequest) -> None:
+    """Marginal effects are the slopes of the formula at a point; standardised ones those of z-scores."""
+    ours, theirs, first, second = fitted(case(request))
+    params = theirs.params
+    found = ours.marginal_effects({first: 2.0, second: 3.0})
+    effects = dict(zip(found.names, found.effect, strict=True))
+    assert effects[first] == pytest.approx(
+        params[first] + 3.0 * params[f"{first}:{second}"] + 4.0 * params[f"I({first} ** 2)"], rel=DIGITS
+    )
+    assert effects[second] == pytest.approx(params[second] + 2.0 * params[f"{first}:{second}"], rel=DIGITS)
+    contrast = np.zeros((1, len(params)))
+    contrast[0, [params.index.get_loc(n) for n in (second, f"{first}:{second}")]] = 1.0, 2.0
+    error = float(np.ravel(theirs.t_test(contrast).sd)[0])
+    assert found.sd[found.names.index(second)] == pytest.approx(error, rel=DIGITS)
+    standard = ours.standardised()
+    exog, spread = theirs.model.exog, float(np.std(theirs.model.endog))
+    wanted = params.to_numpy() * np.std(exog, axis=0) / spread
+    np.testing.assert_allclose(
+        sorted(standard.effect), sorted(np.delete(wanted, params.index.get_loc("Intercept"))), rtol=DIGITS
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_summary_shows_the_same_numbers(case: Any, request: pytest.FixtureRequest) -> None:
+    ours, theirs, first, _ = fitted(case(request))
+    (line,) = [line.split() for line in ours.summary().splitlines() if line.split()[:1] == [first]]
+    low, high = theirs.conf_int().loc[first]
+    shown = [float(cell) for cell in line[2:7]]
+    wanted = [theirs.params[first], theirs.bse[first], theirs.tvalues[first], low, high]
+    assert shown == pytest.approx(wanted, rel=6e-3)
+    assert "un-shrunken" in ours.summary()
+    assert f"{theirs.rsquared:.3f}" in ours.summary()

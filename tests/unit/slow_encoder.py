@@ -28,9 +28,12 @@ def scaled_row(row: Row, schema: Schema, *, unit: float, missing: str) -> list[f
         cells[column.name] = _middle(column, steps[column.name]) if found is None else found
     for column in schema.columns:
         if isinstance(column, Product | Legendre):
-            factors = [cells[name][0] * (1.0 / steps[name]) for name in column.factors]
-            z = factors[0] * factors[1] if isinstance(column, Product) else _legendre(column.degree, *factors)
-            cells[column.name] = [steps[column.name] * min(max(z, -1.0), 1.0)]
+            factors = [[cell * (1.0 / steps[name]) for cell in cells[name]] for name in column.factors]
+            if isinstance(column, Product):  # levels have a cell each
+                values = [left * right for left in factors[0] for right in factors[1]]
+            else:
+                values = [_legendre(column.degree, factors[0][0])]
+            cells[column.name] = [steps[column.name] * min(max(z, -1.0), 1.0) for z in values]
     head = [unit] if schema.constant else []
     return head + [value for column in schema.columns for value in cells[column.name]]
 

@@ -81,6 +81,12 @@ def schemas(draw: st.DrawFn) -> Schema:
         columns.append(legendre(numbers[0], draw(st.integers(2, 6)), weight=draw(WEIGHTS)))
     if factors and draw(st.booleans()):
         columns.append(product(factors[0], factors[-1], weight=draw(WEIGHTS)))
+    groups = [column.name for column in columns if isinstance(column, Categorical)]
+    if groups and draw(st.booleans()):
+        others = [name for name in (*factors, *groups[1:]) if name != groups[0]]
+        if others:
+            pair = draw(st.permutations([groups[0], draw(st.sampled_from(others))]))
+            columns.append(product(*pair, weight=draw(WEIGHTS)))
     return Schema(*columns, constant=draw(st.booleans()))
 
 

@@ -20,6 +20,8 @@ import dpgram
 from dpgram import cli
 from dpgram.demo import insurance
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 
 PROJECT = Path(__file__).resolve().parents[2]
 REFERENCE = PROJECT / "docs" / "reference" / "cli.md"
@@ -62,6 +64,61 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     release.save(folder / "people.json")
     return folder
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release with a comma and a sign of equality in names, and a level that no row has."""
+    draw = np.random.default_rng(3)
+    rows = 4_000
+    table = {
+        "age, years": draw.uniform(18, 90, rows),
+        "city": draw.choice(["Basel", "Bern"], rows, p=[0.3, 0.7]),
+        "a=b": draw.choice(["c", "c=d"], rows, p=[0.6, 0.4]),
+        "charges": draw.uniform(0, 10, rows),
+        **{f"x{i}": draw.uniform(-1, 1, rows) for i in range(5)},
+    }
+    schema = dpgram.Schema(
+        dpgram.numeric("age, years", 18, 90),
+        dpgram.categorical("city", ["Nowhere", "Basel", "Bern"]),
+        dpgram.categorical("a=b", ["c", "c=d"]),
+        dpgram.numeric("charges", 0, 10),
+        *(dpgram.numeric(f"x{i}", -1, 1) for i in range(5)),
+    )
+    seeded = {"entropy": SeededEntropy(1), "adaptive": False}
+    (release,) = publish_with(table, schema, epsilon=5.0, delta=1e-6, **seeded)
+    return release.save(tmp_path_factory.mktemp("odd") / "odd.json")
+
+
+@pytest.fixture(scope="session")
+def panel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release with an instrument, one that is none, a treatment before and after, and a group."""
+    draw = np.random.default_rng(4)
+    rows = 6_000
+    z, u = draw.uniform(-1, 1, rows), draw.normal(0, 0.2, rows)
+    treated, after = draw.random(rows) < 0.4, draw.random(rows) < 0.5
+    x = np.clip(0.5 * z + 0.3 * treated + u, -2, 2)
+    table = {
+        "z": z,
+        "nothing": draw.uniform(-1, 1, rows),
+        "x": x,
+        "city": draw.choice(["Basel", "Bern"], rows, p=[0.3, 0.7]),
+        "treated": treated,
+        "after": after,
+        "y": np.clip(x + 0.5 * u + 0.4 * treated * after, -2, 2),
+    }
+    schema = dpgram.Schema(
+        *(dpgram.numeric(name, -1, 1) for name in ("z", "nothing")),
+        dpgram.numeric("x", -2, 2),
+        dpgram.categorical("city", ["Basel", "Bern"]),
+        dpgram.boolean("treated"),
+        dpgram.boolean("after"),
+        dpgram.numeric("y", -2, 2),
+        dpgram.product("treated", "after"),
+    )
+    seeded = {"entropy": SeededEntropy(2), "adaptive": False}
+    (release,) = publish_with(table, schema, epsilon=2.0, delta=1e-6, **seeded)
+    return release.save(tmp_path_factory.mktemp("panel") / "panel.json")
 
 
 def commands() -> dict[str, Any]:
@@ -109,6 +166,7 @@ class TestDocumentation:
             f"dpgram {name}"
             for name in (
                 "schema", "check", "publish", "show", "regress", "correlation", "pca", "demo",
+                "describe", "iv", "within", "did", "discriminant",
                 "ledger create", "ledger show", "ledger left", "ledger verify",
             )
         }  # fmt: skip
@@ -376,6 +434,57 @@ class TestAnalyst:
         )
         assert "(intercept)" not in [row["name"] for row in ridge.json["coefficients"]]
 
+    @pytest.mark.parametrize("how", ["whole", "quoted", "twice"])
+    def test_a_column_with_a_comma_in_its_name_can_be_named(self, how: str, run: Any, odd: Path) -> None:
+        asked = {
+            "whole": ("--on", "age, years"),
+            "quoted": ("--on", '"age, years",city'),
+            "twice": ("--on", "age, years", "--on", "city"),
+        }[how]
+        told = run("regress", odd, "charges", *asked, "--json").json
+        names = [row["name"] for row in told["coefficients"]]
+        assert names[:2] == ["(intercept)", "age, years"]
+        assert len(names) == (2 if how == "whole" else 4)
+        assert run("pca", odd, *asked, "--json").json["columns"][0] == "age, years"
+        columns = tuple("--columns" if word == "--on" else word for word in asked)
+        assert run("correlation", odd, *columns, "--json").json["columns"][0] == "age, years"
+
+    def test_the_reference_level_is_the_most_frequent_or_the_one_asked_for(self, run: Any, odd: Path) -> None:
+        for asked, reference in ((), "Bern"), (("--reference", "city=Basel"), "Basel"):
+            told = run("regress", odd, "charges", "--on", "city", *asked, "--json").json
+            assert told["references"] == {"city": reference}
+            assert f"city={reference}" not in [row["name"] for row in told["coefficients"]]
+        # The sign may be in a level, or in the name of a column.
+        told = run("regress", odd, "charges", "--on", "a=b", "--reference", "a=b=c=d", "--json").json
+        assert told["references"] == {"a=b": "c=d"}
+        for wrong in ("Basel", "town=Basel", "city=Genf"):
+            result = run("regress", odd, "charges", "--on", "city", "--reference", wrong)
+            assert (result.code, result.out) == (2, "")
+            assert "COLUMN=LEVEL" in result.err or "no level 'Genf'" in result.err
+
+    def test_the_json_of_a_refused_fit_says_why(self, run: Any, tmp_path: Path) -> None:
+        few = dpgram.publish(
+            insurance.table(300), insurance.schema(), epsilon=0.1, delta=1e-6, adaptive=False, progress=False
+        )
+        few.save(tmp_path / "few.json")
+        told = run("regress", tmp_path / "few.json", "charges", "--json").json
+        assert "the privacy noise is too large" in told["intervals"]["refusal"]
+        for row in told["coefficients"]:
+            assert row["reason"] == told["intervals"]["refusal"]
+            assert row["estimate"] is row["std_error"] is row["low"] is row["p_value"] is None
+            assert isinstance(row["fitted"], float)
+        for quantity in ("rsquared", "residual_variance"):
+            assert told[quantity]["estimate"] is None
+            assert told[quantity]["reason"]
+
+    def test_the_json_of_one_coefficient_without_an_interval_says_why(self, run: Any, odd: Path) -> None:
+        told = run("regress", odd, "charges", "--json").json
+        by_name = {row["name"]: row for row in told["coefficients"]}
+        assert told["intervals"]["refusal"] is None
+        assert "tells too little" in by_name["city=Nowhere"]["reason"]
+        assert by_name["city=Nowhere"]["std_error"] is by_name["city=Nowhere"]["p_value"] is None
+        assert by_name["city=Basel"]["reason"] is None
+
     def test_correlation(self, run: Any, made: Path) -> None:
         told = run("correlation", made / "people.json", "--columns", "age,smoker,charges", "--json").json
         assert told["columns"] == ["age", "smoker=no", "smoker=yes", "charges"]
@@ -390,6 +499,69 @@ class TestAnalyst:
         shown = run("correlation", made / "people.json").out
         assert "blood_pressure" in shown
         assert "95% intervals (population)" in shown
+
+    def test_describe(self, run: Any, odd: Path) -> None:
+        told = run("describe", odd, "--on", "age, years", "--on", "city", "--level", 0.9, "--json").json
+        found = dpgram.load(odd).describe(["age, years", "city"], level=0.9)
+        assert [column["name"] for column in told["columns"]] == [column.name for column in found.columns]
+        assert told["rows"]["low"] == pytest.approx(found.rows.low)
+        assert told["columns"][0]["mean"]["high"] == pytest.approx(found["age, years"].mean.high)
+        assert told["columns"][0]["count"] is None
+        assert told["columns"][3]["count"]["estimate"] == pytest.approx(found["city=Bern"].count.estimate)
+        assert "90% intervals" in run("describe", odd, "--level", 0.9).out
+
+    def test_iv(self, run: Any, panel: Path) -> None:
+        asked = ("iv", panel, "y", "--endogenous", "x", "--instruments", "z", "--controls", "city")
+        found = dpgram.load(panel).iv("y", "x", "z", ["city"])
+        told = run(*asked, "--json").json
+        assert told["intervals"]["refusal"] is None
+        assert told["coefficients"] == [
+            {key: value if isinstance(value, str) else pytest.approx(value) for key, value in row.items()}
+            for row in found.as_rows()
+        ]
+        assert told["first_stage"][0]["f_statistic"] == pytest.approx(found.first_stage[0].f_statistic)
+        assert told["anderson_rubin"]["pieces"] == [
+            pytest.approx(piece) for piece in found.anderson_rubin().pieces
+        ]
+        assert "Anderson–Rubin set for x" in run(*asked).out
+        liml = run(*asked, "--method", "liml", "--reference", "city=Basel", "--json").json
+        assert liml["method"] == "liml"
+        assert "city=Bern" in [row["name"] for row in liml["coefficients"]]
+
+    def test_iv_without_a_first_stage_says_why(self, run: Any, panel: Path) -> None:
+        asked = ("iv", panel, "y", "--endogenous", "x", "--instruments", "nothing")
+        told = run(*asked, "--json").json
+        assert told["coefficients"] is None
+        assert "hides the first stage" in told["intervals"]["refusal"]
+        assert told["anderson_rubin"]["pieces"]
+        assert "No errors or intervals" in run(*asked).out
+
+    def test_within_and_did(self, run: Any, panel: Path) -> None:
+        loaded = dpgram.load(panel)
+        for asked, found in (
+            (("within", "--on", "x", "--group", "city"), loaded.within("y", ["x"], "city")),
+            (
+                ("did", "--treated", "treated", "--after", "after", "--controls", "x,city"),
+                loaded.did("y", "treated", "after", ["x", "city"]),
+            ),
+        ):
+            command, *options = asked
+            told = run(command, panel, "y", *options, "--json").json
+            (row,) = told["coefficients"]
+            (name,) = found.names
+            assert (row["name"], row["low"]) == (name, pytest.approx(found.conf_int()[name][0]))
+            assert told["estimand"] == found.estimand
+            assert told["assumption"] == found.assumption
+            assert found.title in run(command, panel, "y", *options).out
+
+    def test_discriminant(self, run: Any, panel: Path) -> None:
+        for link in ("logit", "probit"):
+            found = dpgram.load(panel).discriminant("treated", ["x", "city"], link=link)
+            asked = ("discriminant", panel, "treated", "--on", "x,city", "--link", link)
+            told = run(*asked, "--json").json
+            assert [row["estimate"] for row in told["coefficients"]] == pytest.approx(list(found.estimate))
+            assert told["assumption"] == found.assumption
+            assert f"{link.capitalize()} of treated by discriminant analysis" in run(*asked).out
 
     def test_pca(self, run: Any, made: Path) -> None:
         told = run("pca", made / "people.json", "--components", 2, "--on", "age,bmi,smoker", "--json").json
@@ -483,6 +655,22 @@ class TestErrors:
             "regress {made}/people.json charges --on age --alpha 3",
             "regress {made}/people.json charges --on age --level 2",
             "correlation {made}/people.json --columns nothing",
+            "describe {made}/people.json --on nothing",
+            "describe {made}/people.json --level 95",
+            "iv {made}/people.json charges",
+            "iv {made}/people.json charges --endogenous bmi",
+            "iv {made}/people.json charges --endogenous bmi --instruments bmi",
+            "iv {made}/people.json charges --endogenous charges --instruments age",
+            "iv {made}/people.json charges --endogenous bmi,age --instruments children",
+            "iv {made}/people.json charges --endogenous bmi --instruments age --method gmm",
+            "iv {made}/people.json charges --endogenous bmi --instruments age --level 95",
+            "within {made}/people.json charges --on age",
+            "within {made}/people.json charges --on age --group bmi",
+            "did {made}/people.json charges --treated smoker=yes --after age",
+            "did {made}/people.json charges --treated age",
+            "discriminant {made}/people.json charges",
+            "discriminant {made}/people.json smoker",
+            "discriminant {made}/people.json smoker=yes --link cloglog",
             "pca {made}/people.json --components 99",
             "pca {made}/people.json --on nothing",
             "ledger create {made}/people.ledger --name x --epsilon 1 --delta 0",
@@ -507,7 +695,7 @@ class TestErrors:
         assert "Traceback" not in result.err
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("command", ["show", "correlation", "regress", "pca"])
+    @pytest.mark.parametrize("command", ["show", "correlation", "regress", "pca", "describe"])
     def test_a_file_cannot_steer_the_terminal(self, command: str, run: Any, tmp_path: Path) -> None:
         """Column names may hold anything; escape sequences in them are spelled out, never sent."""
         name = "a\x1b]0;owned\x07\x9b2J"

@@ -80,6 +80,8 @@ WIDE = Schema(
     ordinal("o", ["lo", "mid", "hi"]),
     legendre("x0", 5),
     product("x1", "b"),
+    product("c", "x2"),
+    product("b", "c", weight=0.3),
 )
 
 

@@ -1,5 +1,6 @@
 """What analysts do with a release: post-processing only, never a row."""
 
+from dpgram.analysis.anderson_rubin import AndersonRubin
 from dpgram.analysis.association import Correlation, Correlations, correlations, partial_correlation
 from dpgram.analysis.contrasts import Contrast
 from dpgram.analysis.description import ColumnDescription, Description, Told, describe
@@ -7,7 +8,8 @@ from dpgram.analysis.discriminant import Discriminant, discriminant
 from dpgram.analysis.effects import Effects, did, within
 from dpgram.analysis.glm_results import GeneralizedLinear, declared_model
 from dpgram.analysis.inference import Inference, WaldTest
-from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
+from dpgram.analysis.iv import iv
+from dpgram.analysis.iv_results import FirstStage, InstrumentalVariables
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca

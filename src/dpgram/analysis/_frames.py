@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 
 def frame_of(
-    columns: Mapping[str, Sequence[object] | npt.NDArray[Any]], *, numbers: Collection[str] = ()
+    columns: Mapping[str, Sequence[object] | npt.NDArray[Any]],
+    *,
+    numbers: Collection[str] = (),
+    texts: Collection[str] = (),
 ) -> Frame:
-    """A Polars frame, or where there is no Polars one of pandas; None is a missing value in `numbers`."""
+    """A Polars frame, or where there is no Polars one of pandas; None is missing in `numbers` and `texts`."""
     if find_spec("polars") is not None:
         import polars as pl
 
-        return pl.DataFrame(columns, schema_overrides=dict.fromkeys(numbers, pl.Float64))
+        types = dict.fromkeys(numbers, pl.Float64()) | dict.fromkeys(texts, pl.String())
+        return pl.DataFrame(columns, schema_overrides=types)
     if find_spec("pandas") is not None:
         import pandas as pd
 

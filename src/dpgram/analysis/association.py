@@ -36,6 +36,7 @@ from dpgram.analysis.sampling import (
     two_valued_skewness,
 )
 from dpgram.analysis.trust import refusal_of
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Correlation:
     """Rows behind the sampling error, less the columns accounted for; nothing for the table."""
     skewness: tuple[float | None, float | None] = (None, None)
     """Of the two columns where they have two values only."""
+    sampling_factor: float = 1.0
+    """What a clip of rows makes of the sampling variance."""
     allowance: float = 1.0
     """Factor of the end away from zero, for sums of squares that only just passed."""
     cautions: tuple[str, ...] = ()
@@ -103,7 +106,7 @@ class Correlation:
         True
         """
         left, right = (np.full(rho.shape, np.nan if g is None else g) for g in self.skewness)
-        return _variance_at(rho, self.noise, left, right, self.degrees)
+        return _variance_at(rho, self.noise, left, right, self.degrees, self.sampling_factor)
 
     def __str__(self) -> str:
         given = f" given {', '.join(self.given)}" if self.given else ""
@@ -121,6 +124,8 @@ class Correlations:
     names: tuple[str, ...]
     sources: tuple[str, ...]
     """The declared column of each name."""
+    labels: tuple[str, ...]
+    """What each is called in figures: its label where the schema has one."""
     kind: Kind
     estimate: Matrix
     std_error: Matrix
@@ -130,6 +135,8 @@ class Correlations:
     """Rows behind the sampling error; nothing for the table."""
     skewness: Vector
     """Of the columns that have two values only, NaN for the others."""
+    sampling_factor: float
+    """What a clip of rows makes of the sampling variance between two numbers."""
     allowance: Vector
     """Factor of the end away from zero for each column that only just passed, else 1."""
     cautions: tuple[str, ...] = ()
@@ -190,6 +197,7 @@ class Correlations:
             noise=(level, slope, curvature),
             degrees=self.degrees,
             skewness=(known[0], known[1]),
+            sampling_factor=self.sampling_factor,
             allowance=float(self.allowance[i] * self.allowance[j]),
             cautions=self.cautions,
         )
@@ -283,7 +291,8 @@ class Correlations:
         return (*told, *(f"Caution: {caution}." for caution in self.cautions))
 
     def _variance(self, rho: Matrix) -> Matrix:
-        return _variance_at(rho, self.noise, self.skewness[:, None], self.skewness[None, :], self.degrees)
+        left, right = self.skewness[:, None], self.skewness[None, :]
+        return _variance_at(rho, self.noise, left, right, self.degrees, self.sampling_factor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.estimate, dtype=dtype)
@@ -330,19 +339,23 @@ def correlations(
     means = np.zeros(schema.width)
     means[places] = _means(moments, axes)
     skewness = two_valued_skewness(moments, means)[places]
-    variance = _variance_at(rho, noise, skewness[:, None], skewness[None, :], degrees)
+    factor = moments.sampling_factor
+    variance = _variance_at(rho, noise, skewness[:, None], skewness[None, :], degrees, factor)
     np.fill_diagonal(variance, np.where(clear, 0.0, np.nan))
     moved = {schema.encoded[i].source for i in places} & moments.learnt_bounds
     cautions = (*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else []))
+    words = Labels(schema)
     return Correlations(
         names=tuple(schema.encoded[i].name for i in places),
         sources=tuple(schema.encoded[i].source for i in places),
+        labels=tuple(words[schema.encoded[i].name] for i in places),
         kind=kind,
         estimate=rho,
         std_error=np.sqrt(variance),
         noise=noise,
         degrees=degrees,
         skewness=skewness,
+        sampling_factor=factor,
         allowance=_allowance(squares, _noise_of_squares(moments, found)),
         cautions=cautions,
     )
@@ -402,10 +415,17 @@ def partial_correlation(
         noise=(level, slope, curvature),
         degrees=degrees,
         skewness=skewness,
+        sampling_factor=moments.sampling_factor if _numbers(moments, (left, right)) else 1.0,
         allowance=float(np.prod(_allowance(squares, noise))),
         cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
     )
     return replace(answer, std_error=math.sqrt(float(answer.variance_at(np.array([rho]))[0])))
+
+
+def _numbers(moments: Moments, names: Iterable[str]) -> bool:
+    """Whether none of these columns has two values only."""
+    encoded, indices = moments.schema.encoded, moments.schema.indices
+    return all(encoded[indices(name)[0]].kind not in ("level", "boolean") for name in names)
 
 
 def _own_skewness(moments: Moments, names: Iterable[str]) -> tuple[float | None, float | None]:
@@ -477,13 +497,14 @@ def _variance_at(
     left: Matrix,
     right: Matrix,
     degrees: float | None,
+    factor: float,
 ) -> Matrix:
     """Noise plus, where there are `degrees`, sampling variance of a correlation estimate where ρ is true."""
     level, slope, curvature = noise
     variance = np.maximum(level + slope * rho + curvature * rho**2, 0.0)
     if degrees is None:
         return np.asarray(variance)
-    return np.asarray(variance + correlation_variance(rho, left, right, degrees))
+    return np.asarray(variance + correlation_variance(rho, left, right, degrees, factor))
 
 
 def _ends(

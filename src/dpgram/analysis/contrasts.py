@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+
+MOST_LINES: Final = 26
+"""That `repr` shows: about one screen."""
 
 
 @final
@@ -130,7 +134,9 @@ class Contrast:
         return self.summary()
 
     def __repr__(self) -> str:
-        return self.summary()
+        lines = self.summary().splitlines()
+        more = len(lines) - MOST_LINES
+        return "\n".join([*lines[:MOST_LINES], f"… and {more} more"] if more > 0 else lines)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -149,36 +155,37 @@ def marginal_effects(
 ) -> Contrast:
     """∂y/∂x for each column at one point: the means, but for what `at` says; levels against the reference."""
     columns = tuple(dict.fromkeys(name for term in design.terms for name in _columns_of(term)))
-    inside = [name for term in design.terms for name in term.monomial]
-    point = _point(moments, design, set(inside), at or {})
-    names: list[str] = []
-    rows: list[Vector] = []
-    for column in columns:
-        levels = [
-            i for i, term in enumerate(design.terms) if term.source == column and term.level is not None
-        ]
-        for i in levels:
-            names.append(design.names[i])
-            rows.append(np.eye(len(design.terms))[i])
-        if not levels:
-            names.append(column)
-            rows.append(np.array([_slope(term, column, point) for term in design.terms]))
+    inside = {name for term in design.terms for name in term.monomial}
+    point = _point(moments, design, inside, at or {})
+    references = {f"{group}={level}" for group, level in design.references.items()}
+    names = tuple(name for name in columns if name not in references)
+    rows = [_slopes(design, name, point) for name in names]
     told = ", ".join(f"{name} = {value:.5g}" for name, value in point.items())
     title = "Marginal effects" + (f" at {told}" if told else "")
-    found = inference.combined(np.array(rows), tuple(names))
+    found = inference.combined(np.array(rows), names)
     return Contrast(inference=found, values=np.zeros(len(names)), title=title)
 
 
 def _columns_of(term: Term) -> tuple[str, ...]:
     if term.source == INTERCEPT:
         return ()
-    return tuple(dict.fromkeys(term.monomial)) or (term.source,)
+    return tuple(dict.fromkeys(term.monomial)) or (term.name,)
+
+
+def _slopes(design: Design, column: str, point: Mapping[str, float]) -> Vector:
+    """How much the target changes with the column: with a level, in place of the reference level."""
+    slopes = np.array([_slope(term, column, point) for term in design.terms])
+    own = design.schema.encoded[design.schema.indices(column)[0]]
+    if own.level is None or own.source not in design.references:
+        return slopes
+    reference = f"{own.source}={design.references[own.source]}"
+    return np.asarray(slopes - [_slope(term, reference, point) for term in design.terms])
 
 
 def _slope(term: Term, column: str, point: Mapping[str, float]) -> float:
     """The derivative of the term's value by the column."""
     if not term.monomial:
-        return 1.0 if term.source == column else 0.0
+        return 1.0 if term.name == column else 0.0
     power = term.monomial.count(column)
     if power == 0:
         return 0.0
@@ -187,6 +194,7 @@ def _slope(term: Term, column: str, point: Mapping[str, float]) -> float:
 
 
 def _point(moments: Moments, design: Design, needed: set[str], at: Mapping[str, object]) -> dict[str, float]:
+    """Where effects are taken: a value for each column that is in a product or a power."""
     schema = design.schema
     derived = {column.name for column in schema.columns_derived}
     if about := [term.name for term in design.terms if term.source in derived and not term.monomial]:
@@ -195,18 +203,21 @@ def _point(moments: Moments, design: Design, needed: set[str], at: Mapping[str, 
             got=", ".join(about),
             remedy="A constant column, and all lower powers of a column, must be published with them",
         )
-    if unknown := [name for name in at if name not in needed]:
+    inside = [column for column in schema.encoded if column.name in needed]
+    sources = dict.fromkeys(column.source for column in inside)
+    if unknown := [name for name in at if name not in sources]:
         raise AnalysisError(
             f"{unknown[0]!r} has no influence on any effect: it is in no product or power of this regression",
-            limit=", ".join(sorted(needed)) or "no products or powers",
+            limit=", ".join(sorted(sources)) or "no products or powers",
         )
-    found: dict[str, float] = {}
     reading = {column.name: column for column in schema.columns_read}
-    for name in (column.name for column in schema.columns if column.name in needed):
-        given = (
-            np.ravel(reading[name].new_values(np.atleast_1d(np.asarray(at[name])))) if name in at else None
-        )
-        found[name] = _mean(moments, name) if given is None else float(given[0])
+    found: dict[str, float] = {}
+    for column in inside:
+        if column.source not in at:
+            found[column.name] = _mean(moments, column.name)
+            continue
+        (given, *_) = reading[column.source].new_values(np.atleast_1d(np.asarray(at[column.source])))
+        found[column.name] = float(given if column.level is None else given == column.level)
     return found
 
 
@@ -251,7 +262,7 @@ def variance_inflation(moments: Moments, design: Design, inference: Inference) -
         sums = deviations(moments, functions, names) ** 2 * float(moments.rows or 0.0)
     else:
         sums = np.diagonal(moments.form(functions, functions))
-    factors = np.diagonal(inference.unscaled)[features] * sums
+    factors = inference.unscaled(np.eye(len(design.terms))[features]) * sums
     return LabelledVector(names, np.where(inference.bounded()[features], factors, np.nan))
 
 

@@ -25,6 +25,8 @@ from dpgram.analysis.histograms import Histogram, histogram_count, histograms, o
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
+from dpgram.analysis.summary import aligned
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 from dpgram.schema.encodings import EncodedColumn
 
@@ -61,10 +63,13 @@ class ColumnDescription:
     deviation: Told
     count: Told | None
     """The number of rows with this level, or with true; nothing for numbers."""
+    label: str | None = None
+    """What it is, as the schema says; nothing where it says nothing."""
+    units: str | None = None
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Description:
     """The number of rows and every column, with intervals."""
 
@@ -73,6 +78,9 @@ class Description:
     rows: Told
     columns: tuple[ColumnDescription, ...]
     cautions: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Description: {len(self.columns)} columns, {self.rows.estimate:,.0f} rows, {self.kind}>"
 
     def __getitem__(self, name: str) -> ColumnDescription:
         for column in self.columns:
@@ -86,25 +94,23 @@ class Description:
         """A frame with a row for each column.
 
         >>> release.describe().to_frame().columns[:4]
-        ['name', 'mean', 'mean_low', 'mean_high']
+        ['name', 'label', 'units', 'mean']
         """
         from dpgram.analysis._frames import frame_of
 
-        found: dict[str, list[object]] = {"name": [column.name for column in self.columns]}
+        found: dict[str, list[object]] = {
+            field: [getattr(column, field) for column in self.columns] for field in ("name", "label", "units")
+        }
         for field in ("mean", "deviation", "count"):
             told = [getattr(column, field) for column in self.columns]
             for end, key in (("", "estimate"), ("_low", "low"), ("_high", "high")):
                 found[field + end] = [None if each is None else getattr(each, key) for each in told]
-        return frame_of(found, numbers=[name for name in found if name != "name"])
+        return frame_of(found, numbers=list(found)[3:], texts=list(found)[:3])
 
     def __str__(self) -> str:
         lines = [f"rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})", ""]
-        cells = self._cells()
-        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-        lines += [
-            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
-            for first, *rest in cells
-        ]
+        head, *rows = self._cells()
+        lines += aligned(head, rows)
         return "\n".join([*lines, "", *self.notes()])
 
     def notes(self) -> tuple[str, ...]:
@@ -118,8 +124,11 @@ class Description:
             if self.kind == "population"
             else "for the table"
         )
-        told = f"{100 * self.level:g}% intervals: of means {of}, of the rest for the table."
-        return (told, *(f"Caution: {caution}." for caution in self.cautions))
+        told = [f"{100 * self.level:g}% intervals: of means {of}, of the rest for the table."]
+        said = [f"{column.name} is {column.label}" for column in self.columns if column.label is not None]
+        if said:
+            told.append(f"Columns: {'; '.join(said)}.")
+        return (*told, *(f"Caution: {caution}." for caution in self.cautions))
 
     def _repr_html_(self) -> str:
         head, *body = self._cells()
@@ -132,8 +141,11 @@ class Description:
         )
 
     def _cells(self) -> list[tuple[str, ...]]:
+        """Heading and rows; a column of units where any are declared."""
+        with_units = any(column.units is not None for column in self.columns)
+        head = ("", *(("units",) if with_units else ()))
         cells: list[tuple[str, ...]] = [
-            ("", "mean", "from", "to", "deviation", "from", "to", "count", "from", "to")
+            (*head, "mean", "from", "to", "deviation", "from", "to", "count", "from", "to")
         ]
         for column in self.columns:
             numbers: list[str] = []
@@ -142,12 +154,17 @@ class Description:
             count = column.count
             values = () if count is None else (count.estimate, count.low, count.high)
             numbers += [f"{value:,.0f}" for value in values] or [""] * 3
-            cells.append((column.name, *numbers))
+            units = (column.units or "",) if with_units else ()
+            cells.append((column.name, *units, *numbers))
         return cells
 
 
 def describe(
-    release: Document, on: Sequence[str] | None = None, *, level: float = 0.95, kind: Kind = "population"
+    release: Document | Moments,
+    on: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    kind: Kind = "population",
 ) -> Description:
     """Counts, means and deviations with intervals, of all columns that were read or of those in `on`.
 
@@ -170,9 +187,12 @@ def describe(
     quantile = float(-ndtri(0.5 * (1.0 - level)))
     places = _places(moments, on)
     found = _centred(moments, constant, places)
-    scale = release.count_scale
+    scale = moments.count_scale
     moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
-    counted = {} if of_the_same_rows(release) is None else histograms(release)
+    counted: dict[str, Histogram] = {}
+    if not isinstance(release, Moments) and of_the_same_rows(release) is not None:
+        counted = histograms(release)
+    words = Labels(moments.schema)
     columns = tuple(
         _counted_column(
             _column(moments, constant, place, found, k, quantile, kind, scale),
@@ -183,8 +203,11 @@ def describe(
         )
         for k, place in enumerate(places)
     )
+    columns = tuple(
+        replace(column, label=words.label(column.name), units=words.units(column.name)) for column in columns
+    )
     rows = _row_count(moments, constant)
-    if counted:
+    if counted and not isinstance(release, Moments):
         rows = histogram_count(release)
     return Description(
         level=level,

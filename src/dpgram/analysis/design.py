@@ -5,7 +5,7 @@ original units terms are what R and Stata would have: 0/1 for levels and truth v
 the values as they are (document/original_units.py). For the arithmetic they are kept in the scale of
 z ∈ [-1, 1], where everything is of order one, and a linear map takes the coefficients to original units. The
 intercept is the vector of the constant column; a categorical column gives one term for each level but the
-reference.
+reference, and so do its products with another column that is there by itself.
 """
 
 from __future__ import annotations
@@ -39,13 +39,9 @@ class Term:
     shift: float = 0.0
     """Subtracted from the column before the coefficient applies (only without a constant column)."""
     monomial: tuple[str, ...] = ()
-    """The columns whose values it multiplies, for a product or a power of values as they are."""
+    """The columns whose values it multiplies, levels as 0 and 1, for a product or a power of values."""
     scale: float = 1.0
     """Half the public range of what the coefficient multiplies; 1 for levels and the intercept."""
-
-    def involves(self, column: str) -> bool:
-        """Whether its value depends on this declared column."""
-        return column == self.source or column in self.monomial
 
 
 @final
@@ -130,15 +126,23 @@ def build_design(
             "this release has no constant column, so no intercept can be fitted",
             remedy="Ask with intercept=False: the fit then passes through the public midpoints.",
         )
-    names = {encoded[i].source for i in features}
-    references = _references(moments, names, intercept=intercept, asked=reference or {}, features=features)
-    empty = [encoded[i].name for i in features if encoded[i].name in moments.empty_levels - set(on or ())]
+    interactions = _interactions(schema, features)
+    references, coded = _references(
+        moments, interactions, intercept=intercept, asked=reference or {}, features=features
+    )
+    left_out = _without(schema, interactions, features, references, intercept=intercept)
+    gone = moments.empty_levels - set(on or ())
+    empty = [
+        encoded[i].name
+        for i in features
+        if encoded[i].name in gone or (i in interactions and gone & set(interactions[i].levels))
+    ]
     features = tuple(i for i in features if encoded[i].name not in empty)
     terms = [Term(name=INTERCEPT, source=INTERCEPT)] if intercept else []
     places = [0] if intercept else []
     for i in features:
         column = encoded[i]
-        if column.kind == "level" and references.get(column.source) == column.level:
+        if i in left_out or (column.source in coded and references[column.source] == column.level):
             continue
         own = columns[i]
         terms.append(
@@ -270,8 +274,15 @@ def _through_origin(
 
 def _places(schema: Schema, name: str, columns: Sequence[OriginalColumn]) -> tuple[int, ...]:
     """Positions of a column by its declared name, or by that of the product or power it stands for."""
+    if not schema.columns_derived:
+        return schema.indices(name)
     stands = [i for i, column in enumerate(columns) if column.monomial and column.name == name]
-    return tuple(stands[:1]) or schema.indices(name)
+    whole = [
+        column.name
+        for column in schema.columns_derived
+        if len(column.factors) == 2 and ":".join(column.factors) == name
+    ]
+    return tuple(stands[:1]) or schema.indices(whole[0] if whole else name)
 
 
 def _target_position(schema: Schema, target: str, columns: Sequence[OriginalColumn]) -> int:
@@ -318,20 +329,52 @@ def _features(
     return tuple(found)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Interaction:
+    """A product with a level, or with two."""
+
+    source: str
+    factors: tuple[str, str]
+    """The declared columns."""
+    levels: tuple[str, ...]
+    """Of the groups among them, as names of encoded columns."""
+
+
+def _interactions(schema: Schema, features: tuple[int, ...]) -> dict[int, _Interaction]:
+    """The features that are products with levels."""
+    found: dict[int, _Interaction] = {}
+    for column in schema.columns_derived:
+        grouped = [bool(schema.column(name).group_levels) for name in column.factors]
+        if not any(grouped):
+            continue
+        left, right = column.factors
+        for name, part in zip(column.encoded_names, column.parts, strict=True):
+            (place,) = schema.indices(name)
+            if place in features:
+                levels = tuple(own for own, group in zip(part.factors, grouped, strict=True) if group)
+                found[place] = _Interaction(source=column.name, factors=(left, right), levels=levels)
+    return found
+
+
 def _references(
     moments: Moments,
-    names: set[str],
+    interactions: Mapping[int, _Interaction],
     *,
     intercept: bool,
     asked: Mapping[str, str],
     features: tuple[int, ...],
-) -> dict[str, str]:
-    """The reference level of each group with all its levels: as asked, or the most frequent one."""
+) -> tuple[dict[str, str], frozenset[str]]:
+    """The reference level of each group, as asked or the most frequent one; groups that go without theirs."""
     schema = moments.schema
-    groups = [
-        column
+    multiplied = {name for each in interactions.values() for name in each.factors}
+    whole = {
+        column.name
         for column in schema.columns
-        if column.group_levels and column.name in names and set(schema.indices(column.name)) <= set(features)
+        if column.group_levels and set(schema.indices(column.name)) <= set(features)
+    }
+    groups = [
+        column for column in schema.columns if column.group_levels and column.name in whole | multiplied
     ]
     for name, level in asked.items():
         group = next((column for column in groups if column.name == name), None)
@@ -342,11 +385,44 @@ def _references(
         if level not in group.group_levels:
             raise AnalysisError(f"{name!r} has no level {level!r}", limit=", ".join(group.group_levels[:20]))
     # Without an intercept the first group keeps all its levels: they carry the overall level themselves.
-    coded = groups if intercept else groups[1:]
-    return {
+    coded = [group.name for group in groups if group.name in whole][0 if intercept else 1 :]
+    compared = {*coded, *multiplied}
+    references = {
         group.name: asked[group.name] if group.name in asked else most_frequent(moments, group.name)
-        for group in coded
+        for group in groups
+        if group.name in compared
     }
+    return references, frozenset(coded)
+
+
+def _without(
+    schema: Schema,
+    interactions: Mapping[int, _Interaction],
+    features: tuple[int, ...],
+    references: Mapping[str, str],
+    *,
+    intercept: bool,
+) -> frozenset[int]:
+    """Products that follow from others: with a reference level, where the other factor is there by itself.
+
+    As in R: `region * age` has a slope of age and by how much those of other regions differ, `region:age`
+    alone a slope for each region. Of two groups alone the pair of both reference levels is left out.
+    """
+    chosen = set(features)
+    by_itself = {column.name for column in schema.columns if set(schema.indices(column.name)) <= chosen}
+    found = set()
+    for place, product in interactions.items():
+        if product.source not in by_itself:
+            continue  # single products, by their names: as asked
+        grouped = [name for name in product.factors if schema.column(name).group_levels]
+        least = [f"{name}={references[name]}" in product.levels for name in grouped]
+        others = [next(name for name in product.factors if name != group) for group in grouped]
+        reduced = [other in by_itself for other in others]
+        if any(is_least and drop for is_least, drop in zip(least, reduced, strict=True)) or (
+            len(grouped) == 2 and intercept and not any(reduced) and all(least)
+        ):
+            found.add(place)
+    return frozenset(found)
 
 
 def most_frequent(moments: Moments, name: str) -> str:

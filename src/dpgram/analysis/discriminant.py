@@ -28,6 +28,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.estimand import MOVED_CAUTION, MOVED_REFUSAL, Kind, difference_cautions, moved_columns
+from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.forms import (
     Residuals,
     in_noise_coordinates,
@@ -36,12 +37,12 @@ from dpgram.analysis.forms import (
     symmetric_product,
 )
 from dpgram.analysis.inference import NOISE_REMEDY, check_kind
-from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.prediction import design_matrix
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -62,13 +63,14 @@ ASSUMPTIONS: Final[Mapping[Link, str]] = {
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Discriminant:
+class Discriminant(Estimates):
     """Approximate logit or probit coefficients in original units."""
 
     target: str
     link: Link
     kind: Kind
     design: Design
+    names: tuple[str, ...]
     estimate: Vector
     covariance: Matrix
     trusted: npt.NDArray[np.bool_]
@@ -77,11 +79,7 @@ class Discriminant:
     rows: float
     learnt_bounds: frozenset[str]
     cautions: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the coefficients, the intercept first."""
-        return self.design.names
+    degrees: float | None = None
 
     @property
     def assumption(self) -> str:
@@ -89,55 +87,9 @@ class Discriminant:
         return ASSUMPTIONS[self.link]
 
     @property
-    def params(self) -> LabelledVector:
-        """Name → coefficient."""
-        return LabelledVector(self.names, np.where(self.trusted, self.estimate, np.nan))
-
-    @property
-    def bse(self) -> LabelledVector:
-        """Name → standard error: sampling and privacy noise."""
-        return LabelledVector(self.names, self._errors())
-
-    @property
-    def tvalues(self) -> LabelledVector:
-        """Name → coefficient over its standard error."""
-        return LabelledVector(self.names, self.estimate / self._errors())
-
-    @property
-    def pvalues(self) -> LabelledVector:
-        """Name → two-sided p-value of the coefficient being zero."""
-        return LabelledVector(self.names, 2.0 * ndtr(-np.abs(self.estimate / self._errors())))
-
-    @property
     def nobs(self) -> float:
         """The noisy number of rows."""
         return self.rows
-
-    def cov_params(self) -> LabelledMatrix:
-        """The covariance of `params`.
-
-        >>> found = release.discriminant("smoker=yes", ["age", "charges"])
-        >>> bool(found.cov_params()["age", "age"] ** 0.5 == found.bse["age"])
-        True
-        """
-        clear = np.outer(self.trusted, self.trusted)
-        return LabelledMatrix(self.names, np.where(clear, self.covariance, np.nan))
-
-    def conf_int(self, level: float = 0.95) -> Mapping[str, tuple[float, float]]:
-        """Name → coefficient ± quantile times its error.
-
-        >>> low, high = release.discriminant("smoker=yes", ["age"]).conf_int()["age"]
-        >>> low < high
-        True
-        """
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        reach = float(-ndtri(0.5 * (1.0 - level))) * self._errors()
-        ends = np.where(np.isnan(reach), np.inf, reach)
-        return {
-            name: (float(value - end), float(value + end))
-            for name, value, end in zip(self.names, self.estimate, ends, strict=True)
-        }
 
     def odds_ratios(self, level: float = 0.95) -> Mapping[str, tuple[float, float, float]]:
         """Name → (odds ratio, low, high) of one unit more, for the logit.
@@ -174,35 +126,22 @@ class Discriminant:
         >>> print(release.discriminant("smoker=yes", ["age"]).summary().splitlines()[0])
         Logit of smoker=yes by discriminant analysis, from a private release
         """
-        ends, p_values, errors = self.conf_int(level), self.pvalues, self._errors()
-        cells = [("", "coefficient", "std. error", f"{100 * level:g}% from", "to", "p-value")]
-        for i, name in enumerate(self.names):
-            numbers = (
-                f"{self.estimate[i]:.5g}",
-                f"{errors[i]:.3g}",
-                f"{ends[name][0]:.5g}",
-                f"{ends[name][1]:.5g}",
-                "<1e-16" if p_values[name] < 1e-16 else f"{p_values[name]:.2g}",
-            )
-            cells.append((name, *(numbers if self.trusted[i] else ("–",) * 5)))
-        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
         lines = [
             f"{self.link.capitalize()} of {self.target} by discriminant analysis, from a private release",
             "",
             f"rows   about {max(self.rows, 0.0):,.0f} (noisy), {self.share:.1%} of them with {self.target}",
             "",
         ]
-        lines += [
-            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
-            for first, *rest in cells
-        ]
+        lines += as_lines(self.as_rows(level), level)
         chance = "sampling and privacy noise" if self.kind == "population" else "privacy noise only"
         notes = [f"{self.assumption}. Errors and intervals: {chance}."]
+        if (legend := Labels(self.design.schema).legend((self.target, *self.names))) is not None:
+            notes.append(f"Columns: {legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 
-    def _errors(self) -> Vector:
-        return np.sqrt(np.where(self.trusted, np.diagonal(self.covariance), np.nan))
+    def _check(self) -> None:
+        """Where the noise leaves no answer, none was made."""
 
     def __str__(self) -> str:
         return self.summary()
@@ -246,7 +185,9 @@ def discriminant(
         raise AnalysisError("no discriminant analysis", got=refusal, remedy=NOISE_REMEDY)
     covariance = fit.noise_part(link)
     if kind == "population":
-        covariance = covariance + fit.sampling_part(link) / degrees_of_freedom(moments, len(design.terms))
+        degrees = degrees_of_freedom(moments, len(design.terms))
+        # Not by the sampling factor of clipped rows: beside a two-valued column it is too small.
+        covariance = covariance + fit.sampling_part(link) / degrees
     to_original = design.to_original / design.target_scale
     clear = trusted(fit.found.solution, to_original @ fit.to_terms, moments)
     cautions = [*noise_cautions(moments, fit.found.solution), *difference_cautions(moments, kind)]
@@ -259,6 +200,7 @@ def discriminant(
         link=link,
         kind=kind,
         design=design,
+        names=design.names,
         estimate=to_original @ fit.coefficients(link),
         covariance=to_original @ covariance @ to_original.T,
         trusted=clear,

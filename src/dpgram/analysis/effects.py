@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
+from dpgram.analysis.estimates import as_lines, as_rows
 from dpgram.analysis.inference import Inference, infer
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class Effects:
     positions: tuple[int, ...]
     """Of the coefficients that are told, in it."""
     rows: float | None
+    legend: str | None = None
+    """What the names stand for, where the schema says so."""
 
     @property
     def params(self) -> LabelledVector:
@@ -107,34 +111,27 @@ class Effects:
         if self.inference.refusal is not None:
             lines.append(f"No estimate: {self.inference.refusal}.")
         else:
-            lines += self._table(level)
+            lines += as_lines(self.as_rows(level), level)
         notes = [f"{self.estimand}. Intervals are for {self.inference.meaning}."]
         if self.inference.assumptions:
             notes[0] += f" Assumed: {'; '.join(self.inference.assumptions)}."
         if self.assumption is not None:
             notes.append(f"It is the effect of the treatment if {self.assumption}.")
+        if self.legend is not None:
+            notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]
         return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
 
-    def _table(self, level: float) -> list[str]:
-        ends, errors, p_values = self.conf_int(level), self.bse, self.pvalues
-        cells: list[tuple[str, ...]] = [
-            ("", "coefficient", "std. error", f"{100 * level:g}% from", "to", "p-value")
-        ]
-        for name, value, clear in zip(self.names, self._estimate(), self._clear(), strict=True):
-            numbers = (
-                f"{value:.5g}",
-                f"{errors[name]:.3g}",
-                f"{ends[name][0]:.5g}",
-                f"{ends[name][1]:.5g}",
-                "<1e-16" if p_values[name] < 1e-16 else f"{p_values[name]:.2g}",
-            )
-            cells.append((name, *(numbers if clear else ("–",) * 5)))
-        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-        return [
-            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
-            for first, *rest in cells
-        ]
+    def as_rows(self, level: float = 0.95) -> list[dict[str, str | float | None]]:
+        """Name, estimate, error, ends and p-value of each; None where the noise leaves no interval.
+
+        >>> release.within("charges", ["age"], "smoker").as_rows()[0]["name"]
+        'age'
+        """
+        errors = np.asarray(self.bse)
+        return as_rows(
+            self.names, self._estimate(), errors, self.conf_int(level), self.pvalues, self._clear()
+        )
 
     def _estimate(self) -> Vector:
         return np.asarray(self.inference.estimate[list(self.positions)])
@@ -190,6 +187,7 @@ def within(
         inference=infer(moments, design, kind),
         positions=places,
         rows=moments.rows,
+        legend=Labels(moments.schema).legend((target, *on, *groups)),
     )
 
 
@@ -204,7 +202,8 @@ def did(
 ) -> Effects:
     """Difference-in-differences: how much more `target` changed `after` for the `treated`.
 
-    Both are yes/no columns (or numbers from 0 to 1), and their product was declared by the curator.
+    Both are yes/no columns, levels such as `state=NJ`, or numbers from 0 to 1, and the product of the
+    columns was declared by the curator.
 
     >>> from dpgram.analysis import did
     >>> did(release, "charges", "smoker=yes", "age")
@@ -213,16 +212,21 @@ def did(
     dpgram.errors.AnalysisError: this release has no product of 'smoker=yes' and 'age'...
     """
     moments = Moments.of(release)
-    wanted = {treated, after}
-    products = [column for column in moments.schema.columns_derived if set(column.factors) == wanted]
+    products = [
+        name
+        for column in moments.schema.columns_derived
+        for name, part in zip(column.encoded_names, column.parts, strict=True)
+        if set(part.factors) == {treated, after}
+    ]
     if treated == after or not products:
         raise AnalysisError(
             f"this release has no product of {treated!r} and {after!r}",
-            remedy=f"The curator would declare it: dg.product({treated!r}, {after!r})",
+            remedy=f"The curator would declare it: dg.product({_declared(moments, treated)!r}, "
+            f"{_declared(moments, after)!r})",
         )
-    both = products[0].name
+    both = products[0]
     design = build_design(moments, target, (treated, after, both, *controls))
-    place = next(i for i, term in enumerate(design.terms) if term.source == both)
+    (place,) = (i for i, term in enumerate(design.terms) if set(term.monomial) == {treated, after})
     return Effects(
         target=target,
         title=f"Difference-in-differences of {target}: {treated} × {after}",
@@ -232,4 +236,11 @@ def did(
         inference=infer(moments, design, kind),
         positions=(place,),
         rows=moments.rows,
+        legend=Labels(moments.schema).legend((target, treated, after)),
     )
+
+
+def _declared(moments: Moments, name: str) -> str:
+    """The declared column of a level."""
+    schema = moments.schema
+    return schema.encoded[schema.indices(name)[0]].source

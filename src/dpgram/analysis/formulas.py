@@ -52,7 +52,9 @@ def read_formula(schema: Schema, text: str) -> Question:
         else:
             on.append(asked.column(term))
     own = schema.encoded[schema.indices(target)[0]].source
-    kept = [name for name in on if name != own and not ("." in text and own in schema.column(name).factors)]
+    made = {name for column in schema.columns if own in column.factors for name in column.encoded_names}
+    made |= {column.name for column in schema.columns if own in column.factors}
+    kept = [name for name in on if name != own and not ("." in text and name in made)]
     return Question(
         target=target, on=tuple(dict.fromkeys(kept)), intercept=intercept, reference=asked.references
     )
@@ -95,7 +97,7 @@ class _Asked:
         if len(names) == 1:
             return names[0]
         if groups := [name for name in names if self._is_group(name)]:
-            raise _categorical_product(groups[0], names)
+            return self._interaction(groups[0], names)
         return self._monomial(names)
 
     def name(self, factor: str) -> str:
@@ -180,12 +182,19 @@ class _Asked:
             remedy='The curator would add it to the table and declare it: numeric("its name", low, high).',
         )
 
+    def _interaction(self, group: str, names: list[str]) -> str:
+        """The declared product of a categorical column with another one."""
+        for column in self.schema.columns_derived:
+            if len(names) == 2 and Counter(column.factors) == Counter(names):
+                return column.name
+        raise _categorical_product(group, names)
+
     def _monomial(self, names: list[str]) -> str:
         wanted = Counter(names)
         encoded = self.schema.encoded
         for i, column in enumerate(original_columns(self.schema)):
             if column.monomial and Counter(column.monomial) == wanted:
-                return encoded[i].source
+                return encoded[i].name
         told = ":".join(name if power == 1 else f"{name}^{power}" for name, power in wanted.items())
         if len(wanted) == 1:
             (name,) = wanted
@@ -201,8 +210,8 @@ class _Asked:
         return name in self.schema.names or any(column.name == name for column in self.schema.columns)
 
     def _is_group(self, name: str) -> bool:
-        source = self.schema.encoded[self.schema.indices(name)[0]].source
-        return bool(self.schema.column(source).group_levels)
+        declared = {column.name: column for column in self.schema.columns}
+        return name in declared and bool(declared[name].group_levels)
 
     def _unknown(self, name: str) -> AnalysisError:
         from difflib import get_close_matches
@@ -236,11 +245,14 @@ def _treatment(coding: ast.expr, text: str) -> str:
 
 
 def _categorical_product(group: str, names: list[str]) -> AnalysisError:
-    other = next(name for name in names if name != group) if len(set(names)) > 1 else group
+    others = [name for name in names if name != group]
+    if len(others) != 1:
+        return AnalysisError(
+            f"this release has no product {':'.join(names)}",
+            remedy="Products of two columns can be declared; the curator would put this one into the table.",
+        )
     return AnalysisError(
-        f"this release has no product of the categorical column {group!r} with {other!r}: products are of "
-        "numbers and truth values",
-        remedy="The curator would put a yes/no column for each level of interest into the table, say "
-        f'{group}_north, and declare boolean("{group}_north") and product("{group}_north", "{other}"). '
-        "For two categorical columns: one column with the combined levels.",
+        f"this release has no product of the categorical column {group!r} with {others[0]!r}: it was not "
+        "declared",
+        remedy=f'The curator would declare it: product("{names[0]}", "{names[1]}").',
     )

@@ -103,8 +103,8 @@ class Inference:
     """Which coefficients have an interval: the others lean on directions that the noise could have made."""
     combine: Callable[[Matrix], Combined]
     """The same for linear combinations of the coefficients, which the rows of a matrix say."""
-    unscaled: Matrix
-    """(XᵀX)⁻¹ of the terms in original units, corrected for the noise: for the variance inflation factors."""
+    unscaled: Callable[[Matrix], Vector]
+    """The diagonal of M(XᵀX)⁻¹Mᵀ, corrected for the noise: for the variance inflation factors."""
     cautions: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     """What the sampling error rests on; nothing for the table, whose only error is noise of known law."""
@@ -151,7 +151,7 @@ class Inference:
             curvature=found.curvature,
             trusted=found.trusted,
             combine=lambda rows: self.combine(rows @ matrix),
-            unscaled=matrix @ self.unscaled @ matrix.T,
+            unscaled=lambda rows: self.unscaled(rows @ matrix),
         )
 
     def conf_int(self, level: float = 0.95) -> Matrix:
@@ -295,7 +295,7 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
                 small = (degrees + len(design.terms)) / degrees
                 covariance = covariance + small * solution.resolvent @ found.middle @ solution.resolvent
     combine = partial(_combined, moments, solution, jacobian, covariance)
-    own = combine(np.eye(len(design.terms)))
+    own = _combined_by(moments, solution, covariance, jacobian)
     cautions = [*noise_cautions(moments, solution, refused=refusal is not None)]
     cautions += difference_cautions(moments, kind, refused=refusal is not None)
     if moved and kind == "table":
@@ -320,7 +320,7 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
         refusal=refusal,
         trusted=own.trusted,
         combine=combine,
-        unscaled=jacobian @ solution.resolvent @ jacobian.T / design.target_scale**2,
+        unscaled=partial(_unscaled, solution.resolvent, jacobian / design.target_scale),
         cautions=tuple(cautions),
         assumptions=assumptions_of(moments, kind, equal_variance=found is None),
         unequal_variance=None if found is None else found.test,
@@ -352,10 +352,19 @@ def _variance_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
 def _combined(
     moments: Moments, solution: Unshrunken, jacobian: Matrix, covariance: Matrix, matrix: Matrix
 ) -> Combined:
-    functionals = matrix @ jacobian
+    return _combined_by(moments, solution, covariance, matrix @ jacobian)
+
+
+def _combined_by(moments: Moments, solution: Unshrunken, covariance: Matrix, functionals: Matrix) -> Combined:
+    """The same for combinations of the solution's coordinates."""
     level, slope, curvature = at_hypothesis(solution, functionals, covariance, moments.noise.offdiagonal_sd)
     clear = trusted(solution, functionals, moments)
     return Combined(level=level, slope=slope, curvature=curvature, trusted=clear)
+
+
+def _unscaled(resolvent: Matrix, jacobian: Matrix, matrix: Matrix) -> Vector:
+    functionals = matrix @ jacobian
+    return np.asarray(np.einsum("ij,ij->i", functionals @ resolvent, functionals))
 
 
 def at_hypothesis(

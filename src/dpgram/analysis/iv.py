@@ -8,33 +8,27 @@ controls (with the constant) and given controls and instruments together (analys
 The noise moves S_W and S_Z by rᵀN r, r the residual functions, and so β by A_xx⁻¹ times what it does to A·b;
 the sampling part is s²A_xx⁻¹ with s² = bᵀS_W b/(n − p). Both rest on a first stage that stands clear of the
 noise.
-
-Anderson and Rubin's test needs no first stage: where β₀ is true, the instruments explain nothing of y − xβ₀,
-so the coefficients π(β₀) of the instruments in its regression have mean zero and a covariance C(β₀), both of
-sampling and of noise. β₀ is kept while πᵀC⁻¹π ≤ c, that is while c·C(β₀) − π(β₀)π(β₀)ᵀ, quadratic in β₀, is
-positive semidefinite: its ends are eigenvalues of a quadratic eigenproblem. The set may be an interval, two
-half-lines, the whole line or empty.
+Anderson and Rubin's test needs no first stage: anderson_rubin.py.
 """
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, chdtri, fdtrc, fdtri, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import chdtrc, fdtrc
 
+from dpgram.analysis.anderson_rubin import InstrumentTest
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import (
-    EQUAL_VARIANCE,
     MOVED_CAUTION,
     MOVED_REFUSAL,
     Kind,
+    assumptions_of,
     difference_cautions,
     moved_columns,
 )
@@ -45,31 +39,27 @@ from dpgram.analysis.forms import (
     residuals,
     symmetric_product,
 )
-from dpgram.analysis.inference import NOISE_REMEDY, check_kind
-from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
+from dpgram.analysis.inference import check_kind
+from dpgram.analysis.iv_results import FirstStage, InstrumentalVariables, IVMethod
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
-    from dpgram.analysis._frames import Frame
     from dpgram.document.document import Document
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 Stack = npt.NDArray[np.float64]
-IVMethod = Literal["2sls", "liml"]
-Piece = tuple[float, float]
 
 METHODS: Final[tuple[IVMethod, ...]] = ("2sls", "liml")
 HIDDEN: Final = 25.0
 """First stages with an F against the noise alone below this are refused: the noise could have made them."""
 WEAK: Final = 10.0
 """The usual limit of the first-stage F below which 2SLS leans towards least squares."""
-REAL: Final = 1e-7
-"""A root with an imaginary part below this, in units of its size, is real."""
 
 HIDDEN_REFUSAL: Final = (
     "the privacy noise hides the first stage: the F of the instruments for {name!r} against the noise alone "
@@ -80,329 +70,6 @@ WEAK_CAUTION: Final = (
     "weak instruments: the first-stage F of {name!r} is {value:.2g}, below 10. Estimates lean towards least "
     "squares and these intervals are too short; those of anderson_rubin() hold"
 )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstStage:
-    """How much the instruments tell about one endogenous column."""
-
-    name: str
-    f_statistic: float
-    """Wald's F of the instruments' coefficients; their covariance has the sampling error and the noise."""
-    p_value: float
-    against_noise: float
-    """The same against the privacy noise alone: what the noise could have made by itself is about 1."""
-    numerator: int
-    denominator: float | None
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AndersonRubin:
-    """All values of an endogenous coefficient that are not rejected: one or several pieces, or none."""
-
-    name: str
-    level: float
-    pieces: tuple[Piece, ...]
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the set has two finite ends."""
-        return all(math.isfinite(end) for piece in self.pieces for end in piece)
-
-    def __contains__(self, value: float) -> bool:
-        return any(low <= value <= high for low, high in self.pieces)
-
-    def __str__(self) -> str:
-        head = f"{100 * self.level:g}% Anderson–Rubin set for {self.name}: "
-        if not self.pieces:
-            return head + "empty, no value agrees with all instruments"
-        if self.pieces == ((-math.inf, math.inf),):
-            return head + "every value, the instruments say nothing about it"
-        told = " or ".join(f"{low:.5g} to {high:.5g}" for low, high in self.pieces)
-        return head + told + ("" if self.bounded else " (unbounded: the instruments are weak)")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InstrumentalVariables:
-    """A regression with endogenous columns, in original units."""
-
-    target: str
-    endogenous: tuple[str, ...]
-    instruments: tuple[str, ...]
-    controls: tuple[str, ...]
-    method: IVMethod
-    kind: Kind
-    names: tuple[str, ...]
-    estimate: Vector
-    covariance: Matrix
-    privacy_covariance: Matrix
-    """The part of it that the privacy noise makes."""
-    kappa: float
-    """k of the k-class: 1 for 2SLS."""
-    first_stage: tuple[FirstStage, ...]
-    rows: float
-    degrees: float | None
-    refusal: str | None
-    """Why there are no errors and intervals of the usual kind; Anderson–Rubin sets may still exist."""
-    trusted: npt.NDArray[np.bool_]
-    cautions: tuple[str, ...]
-    test: InstrumentTest
-
-    @property
-    def params(self) -> LabelledVector:
-        """Name → coefficient in original units."""
-        self._check()
-        return LabelledVector(self.names, np.where(self.trusted, self.estimate, np.nan))
-
-    @property
-    def bse(self) -> LabelledVector:
-        """Name → standard error: sampling and privacy noise."""
-        return LabelledVector(self.names, self._errors())
-
-    @property
-    def tvalues(self) -> LabelledVector:
-        """Name → coefficient over its standard error."""
-        return LabelledVector(self.names, self.estimate / self._errors())
-
-    @property
-    def pvalues(self) -> LabelledVector:
-        """Name → two-sided p-value of the coefficient being zero."""
-        ratio = np.abs(self.estimate / self._errors())
-        tails = ndtr(-ratio) if self.degrees is None else stdtr(self.degrees, -ratio)
-        return LabelledVector(self.names, np.asarray(2.0 * tails))
-
-    @property
-    def nobs(self) -> float:
-        """The noisy number of rows."""
-        return self.rows
-
-    @property
-    def df_resid(self) -> float:
-        """Rows less coefficients."""
-        return self.rows - len(self.names)
-
-    def cov_params(self) -> LabelledMatrix:
-        """The covariance of `params`: sampling and privacy noise.
-
-        >>> found = release.iv("charges", "age", "smoker")
-        >>> bool(found.cov_params()["age", "age"] ** 0.5 == found.bse["age"])
-        True
-        """
-        self._check()
-        clear = np.outer(self.trusted, self.trusted)
-        return LabelledMatrix(self.names, np.where(clear, self.covariance, np.nan))
-
-    def conf_int(self, level: float = 0.95) -> Mapping[str, tuple[float, float]]:
-        """Name → coefficient ± quantile times its error; for weak instruments see `anderson_rubin`.
-
-        >>> low, high = release.iv("charges", "age", "smoker").conf_int()["age"]
-        >>> low < high
-        True
-        """
-        reach = _quantile(level, self.degrees) * self._errors()
-        ends = np.where(np.isnan(reach), np.inf, reach)
-        return {
-            name: (float(value - end), float(value + end))
-            for name, value, end in zip(self.names, self.estimate, ends, strict=True)
-        }
-
-    def anderson_rubin(self, level: float = 0.95) -> AndersonRubin:
-        """The values of the endogenous coefficient that the instruments do not reject, however weak they are.
-
-        >>> print(release.iv("charges", "age", "smoker").anderson_rubin())
-        95% Anderson–Rubin set for age: ...
-        """
-        if not 0.0 < level < 1.0:
-            raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-        return AndersonRubin(name=self.test.name, level=level, pieces=self.test.kept(level))
-
-    def anderson_rubin_test(self, value: float = 0.0) -> float:
-        """The p-value of the endogenous coefficient being `value`; it holds however weak the instruments are.
-
-        >>> 0.0 <= release.iv("charges", "age", "smoker").anderson_rubin_test(0.0) <= 1.0
-        True
-        """
-        return self.test.p_value(value)
-
-    def to_frame(self, level: float = 0.95) -> Frame:
-        """A frame with a row for each coefficient.
-
-        >>> release.iv("charges", "age", "smoker").to_frame().columns
-        ['name', 'estimate', 'std_error', 'low', 'high', 'p_value']
-        """
-        from dpgram.analysis._frames import frame_of
-
-        ends = np.array(list(self.conf_int(level).values()))
-        columns = {
-            "name": list(self.names),
-            "estimate": np.asarray(self.params).tolist(),
-            "std_error": self._errors().tolist(),
-            "low": ends[:, 0].tolist(),
-            "high": ends[:, 1].tolist(),
-            "p_value": np.asarray(self.pvalues).tolist(),
-        }
-        return frame_of(columns, numbers=[name for name in columns if name != "name"])
-
-    def summary(self, level: float = 0.95) -> str:
-        """Coefficients with intervals, the first stage, the Anderson–Rubin set and warnings as text.
-
-        >>> print(release.iv("charges", "age", "smoker").summary().splitlines()[0])
-        Instrumental variables: charges on age (2SLS), from a private release
-        """
-        title = (
-            f"Instrumental variables: {self.target} on {', '.join(self.endogenous)} ({self.method.upper()})"
-        )
-        lines = [
-            f"{title}, from a private release",
-            "",
-            f"rows         about {max(self.rows, 0.0):,.0f} (noisy)",
-        ]
-        lines.append(f"instruments  {', '.join(self.instruments)}")
-        for stage in self.first_stage:
-            told = f"F = {stage.f_statistic:.4g}, against the noise alone {stage.against_noise:.4g}"
-            lines.append(f"first stage  {stage.name}: {told}")
-        lines.append("")
-        lines += self._table(level) if self.refusal is None else [f"No errors or intervals: {self.refusal}."]
-        notes = [str(self.anderson_rubin(level)) + "."] if self.test.refusal is None else []
-        notes.append(f"Intervals are for {self.meaning}.")
-        if self.kind == "population":
-            notes[-1] += f" Assumed: {EQUAL_VARIANCE}."
-        notes += [f"Caution: {caution}." for caution in self.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
-
-    @property
-    def meaning(self) -> str:
-        """What is estimated, in one line."""
-        if self.kind == "population":
-            return (
-                "the coefficients in the population (sampling and privacy noise) if the instruments are valid"
-            )
-        return f"the {self.method.upper()} coefficients of the table (privacy noise only)"
-
-    def _table(self, level: float) -> list[str]:
-        ends, p_values, errors = self.conf_int(level), self.pvalues, self._errors()
-        cells = [("", "coefficient", "std. error", f"{100 * level:g}% from", "to", "p-value")]
-        for i, name in enumerate(self.names):
-            numbers = (
-                f"{self.estimate[i]:.5g}",
-                f"{errors[i]:.3g}",
-                f"{ends[name][0]:.5g}",
-                f"{ends[name][1]:.5g}",
-                "<1e-16" if p_values[name] < 1e-16 else f"{p_values[name]:.2g}",
-            )
-            cells.append((name, *(numbers if self.trusted[i] else ("–",) * 5)))
-        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-        return [
-            "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
-            for first, *rest in cells
-        ]
-
-    def _errors(self) -> Vector:
-        self._check()
-        return np.sqrt(np.where(self.trusted, np.diagonal(self.covariance), np.nan))
-
-    def _check(self) -> None:
-        if self.refusal is not None:
-            remedy = NOISE_REMEDY if self.test.refusal is not None else "anderson_rubin() still has an answer"
-            raise AnalysisError("no instrumental-variables estimate", got=self.refusal, remedy=remedy)
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def __repr__(self) -> str:
-        return f"<InstrumentalVariables: {self.target} on {', '.join(self.endogenous)}, {self.method}>"
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InstrumentTest:
-    """π(β) = intercept + β·slope, its covariance a quadratic in β: behind Anderson and Rubin's test."""
-
-    name: str
-    intercept: Vector
-    slope: Vector
-    covariances: tuple[Matrix, Matrix, Matrix]
-    """C₀, C₁, C₂ with C(β) = C₀ + βC₁ + β²C₂."""
-    unit: float
-    """A size of β of the order of one for the arithmetic."""
-    degrees: float | None
-    refusal: str | None
-
-    def statistic(self, value: float) -> float:
-        """π'C⁻¹π at a hypothesis."""
-        self.check()
-        weights = np.array([1.0, value, value**2]) / (1.0 + value**2)  # C and ππᵀ may share any factor
-        pi = (self.intercept + value * self.slope) / math.sqrt(1.0 + value**2)
-        covariance = np.tensordot(weights, np.array(self.covariances), axes=1)
-        return float(pi @ np.linalg.solve(covariance, pi))
-
-    def p_value(self, value: float) -> float:
-        """Of the coefficient being `value`."""
-        found, count = max(self.statistic(value), 0.0), len(self.slope)
-        if self.degrees is None:
-            return float(chdtrc(count, found))
-        return float(fdtrc(count, self.degrees, found / count))
-
-    def kept(self, level: float) -> tuple[Piece, ...]:
-        """The values that are not rejected at 1 − level, as pieces of the line in order."""
-        self.check()
-        count = len(self.slope)
-        limit = (
-            chdtri(count, 1.0 - level) if self.degrees is None else count * fdtri(count, self.degrees, level)
-        )
-        parts = [limit * matrix * self.unit**i for i, matrix in enumerate(self.covariances)]
-        first, second = self.intercept, self.slope * self.unit
-        parts[0] = parts[0] - np.outer(first, first)
-        parts[1] = parts[1] - np.outer(first, second) - np.outer(second, first)
-        parts[2] = parts[2] - np.outer(second, second)
-        ends = [end * self.unit for end in _real_roots(parts)]
-        return _pieces(ends, self, limit)
-
-    def check(self) -> None:
-        """Raise where there is no such test."""
-        if self.refusal is not None:
-            raise AnalysisError("no Anderson–Rubin test", got=self.refusal)
-
-
-def _real_roots(parts: Sequence[Matrix]) -> list[float]:
-    """Real t with det(P₀ + tP₁ + t²P₂) = 0, in order."""
-    from scipy.linalg import eig
-
-    size = len(parts[0])
-    scale = max(float(np.abs(part).max()) for part in parts)
-    zero, one = np.zeros((size, size)), np.eye(size)
-    left = np.block([[zero, one], [-parts[0] / scale, -parts[1] / scale]])
-    right = np.block([[one, zero], [zero, parts[2] / scale]])
-    roots = eig(left, right, right=False)
-    roots = roots[np.isfinite(roots)]
-    return sorted(float(root.real) for root in roots if abs(root.imag) <= REAL * (1.0 + abs(root)))
-
-
-def _pieces(ends: Sequence[float], test: InstrumentTest, limit: float) -> tuple[Piece, ...]:
-    """The gaps between the ends in which the test does not reject, joined where they touch."""
-    edges = [-math.inf, *ends, math.inf]
-    pieces: list[Piece] = []
-    for low, high in pairwise(edges):
-        if test.statistic(_inside(low, high, test.unit)) > limit:
-            continue
-        if pieces and pieces[-1][1] == low:
-            pieces[-1] = (pieces[-1][0], high)
-        else:
-            pieces.append((low, high))
-    return tuple(pieces)
-
-
-def _inside(low: float, high: float, unit: float) -> float:
-    if math.isinf(low) and math.isinf(high):
-        return 0.0
-    if math.isinf(low):
-        return high - unit - abs(high)
-    if math.isinf(high):
-        return low + unit + abs(low)
-    return 0.5 * (low + high)
 
 
 def iv(
@@ -549,7 +216,7 @@ class _Model:
             kappa, liml=method == "liml" and len(self.to_instruments) > len(self.inside)
         )
         if degrees is not None:
-            sampling = sampling * max(self._residual_sum(kappa), 0.0) / degrees
+            sampling = sampling * moments.sampling_factor * max(self._residual_sum(kappa), 0.0) / degrees
         else:
             sampling = np.zeros_like(sampling)
         order, jacobian = self._jacobian()
@@ -586,6 +253,8 @@ class _Model:
             trusted=clear,
             cautions=tuple(cautions),
             test=test,
+            assumptions=assumptions_of(moments, kind),
+            legend=Labels(moments.schema).legend((design.target_name, *names)),
         )
 
     def _kappa(self) -> float | None:
@@ -664,7 +333,9 @@ class _Model:
         return np.asarray(solution.inflation * (toward @ spread @ toward.T))
 
     def _sampling_of_instruments(self) -> Matrix:
-        return np.asarray(self.to_instruments @ self.given_all.solution.resolvent @ self.to_instruments.T)
+        """Of their coefficients for errors of variance one; the clip of rows makes it smaller (clip.py)."""
+        resolvent = self.moments.sampling_factor * self.given_all.solution.resolvent
+        return np.asarray(self.to_instruments @ resolvent @ self.to_instruments.T)
 
     def _first_stage(self, which: int, degrees: float | None) -> FirstStage:
         found = self.given_all
@@ -730,10 +401,3 @@ def _wald(estimate: Vector, covariance: Matrix) -> float:
         return math.inf
     shared = covariance / np.outer(scale, scale)
     return float((estimate / scale) @ np.linalg.solve(shared, estimate / scale))
-
-
-def _quantile(level: float, degrees: float | None) -> float:
-    if not 0.0 < level < 1.0:
-        raise AnalysisError("the level of an interval is a probability", got=level, limit="0 < level < 1")
-    tail = 0.5 * (1.0 - level)
-    return float(-ndtri(tail)) if degrees is None else float(-stdtrit(degrees, tail))

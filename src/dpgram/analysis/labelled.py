@@ -17,7 +17,9 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 MOST_SHOWN = 24
-"""Rows and columns of a matrix that `repr` shows: about one screen."""
+"""Rows that `repr` shows: about one screen;"""
+WIDEST = 110
+"""and letters in a line of it."""
 
 
 @final
@@ -59,7 +61,9 @@ class LabelledVector(Mapping[str, float]):
         return frame_of({"name": list(self), "value": self._numbers.tolist()}, numbers=["value"])
 
     def __repr__(self) -> str:
-        return _table(tuple(self), ("",), [[value] for value in self._numbers.tolist()])
+        shown = tuple(self)[:MOST_SHOWN]
+        text = _table(shown, ("",), [[value] for value in self._numbers[: len(shown)].tolist()])
+        return f"{text}\n… and {len(self) - len(shown)} more" if len(self) > len(shown) else text
 
     def _repr_html_(self) -> str:
         return _html(tuple(self), (), [[value] for value in self._numbers.tolist()])
@@ -105,7 +109,11 @@ class LabelledMatrix:
 
     def __repr__(self) -> str:
         shown = self.names[:MOST_SHOWN]
-        text = _table(shown, shown, self.values[: len(shown), : len(shown)].tolist())
+        while True:
+            text = _table(shown, shown, self.values[: len(shown), : len(shown)].tolist())
+            if len(shown) <= 1 or len(text.split("\n", 1)[0]) <= WIDEST:
+                break
+            shown = shown[:-1]
         more = len(self.names) - len(shown)
         return f"{text}\n… and {more} more rows and columns" if more else text
 

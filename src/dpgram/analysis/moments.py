@@ -157,7 +157,7 @@ class EncodedNoise:
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Moments:
     """One noisy Gram matrix in the coordinates where it was measured, with the public facts needed to use it.
 
@@ -231,6 +231,9 @@ class Moments:
             learnt_bounds=frozenset(learnt_bounds(source)),
         )
 
+    def __repr__(self) -> str:
+        return f"<Moments: {self.schema.width} columns, noise of deviation {self.noise.diagonal_sd:.4g}>"
+
     @property
     def clipped(self) -> bool:
         """Whether rows may have been scaled down, so that long ones count less."""
@@ -262,22 +265,17 @@ class Moments:
 
     @cached_property
     def known_null_space(self) -> Matrix:
-        """Orthonormal columns with G·u = 0 in every table: a group's levels add up to the constant.
+        """Orthonormal columns with G·u = 0 in every table: levels, and products with them, add up.
 
         Proof: proofs/adaptive.md#adaptive-null.
         """
-        schema, width = self.schema, self.schema.width
-        groups = [schema.indices(column.name) for column in schema.columns if column.group_levels]
-        if not self.complete_groups or not groups:
-            return np.zeros((width, 0))
-        ones = np.zeros((width, len(groups)))
-        for number, members in enumerate(groups):
-            ones[list(members), number] = 1.0 / self.weights[list(members)]
-        if schema.constant:
-            ones[0, :] = -1.0 / self.weights[0]
-        else:  # no constant: two groups agree with each other
-            ones = ones[:, 1:] - ones[:, :1]
-        return np.asarray(np.linalg.qr(self._lifted(ones))[0])
+        known = self.schema.known_sums if self.complete_groups else ()
+        if not known:
+            return np.zeros((self.schema.width, 0))
+        sums = np.zeros((self.schema.width, len(known)))
+        for number, function in enumerate(known):
+            sums[list(function), number] = list(function.values())
+        return np.asarray(np.linalg.qr(self._lifted(sums))[0])
 
     def _lifted(self, functions: Matrix) -> Matrix:
         return functions if self.lift is None else self.lift @ functions

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -36,14 +37,19 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
+ADDS_UP: Final = 1e-9
+"""Squared length, beside the longest, of a sum of columns that is zero but for rounding."""
+
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Components:
     """The k leading components, in encoded units (each number scaled to its public range)."""
 
     names: tuple[str, ...]
     """The encoded columns."""
+    labels: tuple[str, ...]
+    """What each is called in figures: its label where the schema has one."""
     variances: Vector
     """Eigenvalues of the noisy covariance, largest first; noise can make small ones negative."""
     total: float
@@ -59,6 +65,9 @@ class Components:
     standardised: bool
     spectrum: Vector
     """All eigenvalues, for a scree plot."""
+
+    def __repr__(self) -> str:
+        return f"<Components: {len(self.variances)} of {len(self.names)} columns>"
 
     @property
     def stable(self) -> npt.NDArray[np.bool_]:
@@ -163,7 +172,10 @@ def pca(
     if standardise:
         scales = _deviations(moments, positions, functions, functions.T @ gram @ functions / rows, rows)
         functions = functions / scales
-    free = _free_directions(moments, positions, scales)
+    if any(_has_levels(moments, i) for i in positions):
+        free = _independent_directions(functions)
+    else:
+        free = _free_directions(moments, positions, scales)
     if k is not None and not 1 <= k <= free.shape[1]:
         raise AnalysisError(
             "the number of components is out of range",
@@ -185,8 +197,10 @@ def pca(
         squares = np.sum(off**2 * (np.outer(sizes, sizes) + inner**2) / (rows * distance) ** 2, axis=1)
     count = len(values) if k is None else k
     gaps = distance.min(axis=1) if len(values) > 1 else np.full(1, np.inf)
+    words = Labels(moments.schema)
     return Components(
         names=tuple(moments.schema.names[i] for i in positions),
+        labels=tuple(words[moments.schema.names[i]] for i in positions),
         variances=values[:count],
         total=float(values.sum()),
         loadings=vectors[:, :count],
@@ -228,6 +242,20 @@ def _positions(moments: Moments, on: Sequence[str] | None) -> tuple[int, ...]:
     if not found:
         raise AnalysisError("no columns are left", remedy="Name at least one column in `on`")
     return found
+
+
+def _has_levels(moments: Moments, position: int) -> bool:
+    """Whether it is a product with a level: these add up to other columns."""
+    schema = moments.schema
+    declared = {column.name: column for column in schema.columns}
+    source = schema.encoded[position].source
+    return source in declared and any(declared[name].group_levels for name in declared[source].factors)
+
+
+def _independent_directions(functions: Matrix) -> Matrix:
+    """Orthonormal columns for all that can vary: functions that every table has as zero are left out."""
+    values, vectors = np.linalg.eigh(functions.T @ functions)
+    return np.asarray(vectors[:, values > ADDS_UP * values[-1]])
 
 
 def _free_directions(moments: Moments, positions: Sequence[int], scales: Vector) -> Matrix:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
+from dpgram.document.labels import Labels
 from dpgram.figures import BLUE, GREY, LIGHT, ORANGE, finished, new_figure
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_LABELS: Final = 14
 """More columns than this are drawn without a label each: they could not be read."""
+LONGEST: Final = 40
+"""Letters of a label beside an axis."""
 
 
 def coefficient_plot(
@@ -39,7 +42,8 @@ def coefficient_plot(
     """
     inference = fit.inference(kind)
     shown = [i for i, name in enumerate(fit.names) if name != INTERCEPT]
-    names = [fit.names[i] for i in shown]
+    words = Labels(fit.design.schema)
+    names = [_shortened(words[fit.names[i]], LONGEST) for i in shown]
     spans = np.array([_span(fit, i) for i in shown])
     figure, (axis,) = new_figure(1.6 + 0.34 * max(len(shown), 2))
     places = np.arange(len(shown))[::-1]
@@ -65,8 +69,10 @@ def coefficient_plot(
     )
     axis.set_yticks(places, names)
     axis.set_ylim(-0.7, len(shown) - 0.3)
-    axis.set_xlabel(f"change of {fit.target} over the column's public range, or against the reference level")
-    title = f"Regression of {fit.target}"
+    target = fit.design.target_name
+    what = _shortened(words.titled(target), LONGEST)
+    axis.set_xlabel(f"change of {what} over the column's public range, or against the reference level")
+    title = f"Regression of {_shortened(words[target], LONGEST)}"
     if inference.refusal is not None:
         title += ": no intervals, the privacy noise is too large"
     axis.set_title(title, loc="left")
@@ -90,8 +96,11 @@ def _open_ended(axis: Axes, places: npt.NDArray[np.int_]) -> None:
 
 def _span(fit: Regression, position: int) -> float:
     """high − low of a numeric column; products and powers: of all factors; levels: one unit."""
-    term = fit.design.terms[position]
-    return 1.0 if term.level is not None else 2.0 * term.scale
+    term, schema = fit.design.terms[position], fit.design.schema
+    names = term.monomial or (term.name,)
+    if all(schema.encoded[schema.indices(name)[0]].kind == "level" for name in names):
+        return 1.0
+    return 2.0 * term.scale
 
 
 def component_plot(components: Components, *, path: str | Path | None = None, dark: bool = False) -> Figure:
@@ -142,7 +151,7 @@ def _biplot(axis: Axes, components: Components) -> None:
             continue
         taken.append((x, y))
         axis.annotate(
-            _shortened(components.names[i]),
+            _shortened(components.labels[i]),
             (x, y),
             xytext=(4 if x >= 0 else -4, 3 if y >= 0 else -3),
             textcoords="offset points",
@@ -172,7 +181,7 @@ def correlation_plot(
     >>> from dpgram.analysis import correlation_plot
     >>> figure = correlation_plot(release.correlation(), path="correlations.png")
     """
-    names, count = correlations.names, len(correlations.names)
+    names, count = correlations.labels, len(correlations.names)
     known, distinct = ~np.isnan(correlations.estimate), correlations.distinct(level)
     shades = np.where(known & ~distinct, 0.0, correlations.estimate)
     figure, (axis,) = new_figure(min(1.6 + 0.42 * count, 9.0))
@@ -194,5 +203,5 @@ def correlation_plot(
     return finished(figure, path, dark=dark)
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= 18 else name[:17] + "…"
+def _shortened(name: str, longest: int = 18) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"

@@ -129,10 +129,7 @@ def _term_values(term: Term, table: _Columns) -> Vector:
         return np.ones(1)
     if term.monomial:
         return np.asarray(np.prod([table.values(name) for name in term.monomial], axis=0))
-    values = table.values(term.source)
-    if term.level is not None:
-        return np.asarray(values == term.level, dtype=np.float64)
-    return np.asarray(values - term.shift)
+    return np.asarray(table.values(term.name) - term.shift)
 
 
 @runtime_checkable
@@ -156,15 +153,25 @@ class _Columns:
                 "new rows must be a mapping or a frame of columns", got=f"a {type(rows).__name__}"
             )
         self._read = {column.name: column for column in schema.columns_read}
-        self._derived = {column.name: column for column in schema.columns_derived}
+        self._derived = {
+            name: part
+            for column in schema.columns_derived
+            for name, part in zip(column.encoded_names, column.parts, strict=True)
+        }
         self._encoded = {column.name: column for column in schema.encoded}
         self._rows = rows
         self.length = _length(rows)
 
     def values(self, name: str) -> npt.NDArray[Any]:
-        """Numbers in original units (dates as days since 1970, ordered levels as codes), or levels."""
+        """Numbers in original units (dates as days since 1970, ordered levels as codes), or levels.
+
+        Of one level by its own name, `region=north`: 0 or 1.
+        """
+        own = self._encoded.get(name)
+        if own is not None and own.level is not None:
+            return np.asarray(self.values(own.source) == own.level, dtype=np.float64)
         if name in self._derived:  # nobody is asked for what follows from other columns
-            encoding = self._derived[name].encoding
+            encoding = self._derived[name]
             factors = [self._encoded[factor] for factor in encoding.factors]
             centred = [self.values(factor.name) - factor.centre for factor in factors]
             return encoding.original(centred, [factor.half_width for factor in factors])

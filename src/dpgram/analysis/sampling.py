@@ -8,7 +8,9 @@ numbers they are taken to be those of normal errors around a straight line:
     one of two values:      (1 − ρ²)²(1 + ρ²(g² − 2)/4)
     both of two values:     1 − ρ² + g_x g_y ρ − ¾(g_x² + g_y²)ρ² + ½ g_x g_y ρ³     (exact)
 
-each over the number of rows.
+each over the number of rows. Of rows that were clipped, the first is smaller by the sampling factor of
+analysis/clip.py; beside a column of two values that factor would be too small, and is left out
+(benchmarks/results/clipped-answers.md).
 """
 
 from __future__ import annotations
@@ -52,11 +54,15 @@ def two_valued_skewness(moments: Moments, means: Array) -> Array:
     return np.asarray((1.0 - 2.0 * share) / np.sqrt(share * (1.0 - share)))
 
 
-def correlation_variance(rho: Array, left: Array, right: Array, degrees: float) -> Array:
-    """Sampling variance of correlations ρ between columns of skewness `left` and `right` (NaN: numbers)."""
+def correlation_variance(rho: Array, left: Array, right: Array, degrees: float, factor: float = 1.0) -> Array:
+    """Sampling variance of correlations ρ between columns of skewness `left` and `right` (NaN: numbers).
+
+    `factor` is what a clip makes of that between two numbers.
+    """
     one = np.where(np.isnan(left), right, left)
     excess = np.where(np.isnan(one), 0.0, np.square(np.nan_to_num(one)) - 2.0)
     general = np.square(1.0 - rho**2) * (1.0 + rho**2 * excess / 4.0)
+    general = general * np.where(np.isnan(one), factor, 1.0)
     both = left * right
     exact = 1.0 - rho**2 + both * rho - 0.75 * (left**2 + right**2) * rho**2 + 0.5 * both * rho**3
     return np.asarray(np.maximum(np.where(np.isnan(both), general, exact), 0.0) / degrees)

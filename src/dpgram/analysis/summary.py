@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference
 from dpgram.analysis.moments import Moments
+from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -158,15 +159,22 @@ def _numbers(inference: Inference, level: float) -> Matrix:
 
 def _pieces(fit: Regression, level: float, kind: Kind) -> _Summary:
     inference = fit.inference(kind)
-    title = f"Regression of {fit.design.target_name} from a private release"
+    words, target = Labels(fit.design.schema), fit.design.target_name
+    told = "" if words.titled(target) == target else f" ({_listed(words, target)})"
+    title = f"Regression of {target}{told} from a private release"
     facts = [("fitted by", _method(fit)), rows_fact(fit.moments)]
     if inference.refusal is None:
         facts += [("R²", _told(fit.rsquared_estimate, kind)), ("error sd", _error_sd(fit, kind))]
     for group, reference in fit.design.references.items():
         facts.append((f"{group}", f"compared with {reference!r}"))
     header, rows = _table(fit, inference, level)
-    notes = _notes(fit, inference, level)
+    notes = _notes(fit, inference, level, words)
     return _Summary(title=title, facts=tuple(facts), header=header, rows=rows, notes=notes)
+
+
+def _listed(words: Labels, name: str) -> str:
+    """Label and units, as far as they are declared."""
+    return ", ".join(said for said in (words.label(name), words.units(name)) if said is not None)
 
 
 def _table(
@@ -195,7 +203,7 @@ def number(value: float, digits: int = 5) -> str:
     return "–" if np.isnan(value) else f"{value:.{digits}g}"
 
 
-def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ...]:
+def _notes(fit: Regression, inference: Inference, level: float, words: Labels) -> tuple[str, ...]:
     notes = []
     if inference.refusal is None:
         notes.append(
@@ -210,6 +218,8 @@ def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ..
         notes.append(
             f"No intervals: {inference.refusal}. The fitted values are the best guess for prediction."
         )
+    if (legend := words.legend(fit.names)) is not None:
+        notes.append(f"Columns: {legend}.")
     notes += [f"Caution: {caution}." for caution in (*fit.cautions, *inference.cautions)]
     if inference.refusal is None and (unbounded := _without_ends(fit, inference, level)):
         notes.append(f"Caution: no interval, error or p-value for {', '.join(unbounded)}: {NO_ENDS}.")

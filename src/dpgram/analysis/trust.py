@@ -67,8 +67,8 @@ def _between(solution: Unshrunken, moments: Moments, design: Design | None) -> s
     """The terms that make up most of the weakest direction."""
     if design is None or not len(solution.shares):
         return ""
-    weakest = np.linalg.eigh(solution.resolvent)[1][:, -1]
-    toward = np.linalg.lstsq(solution.basis.T @ moments.project(design.vectors), weakest, rcond=None)[0]
+    inside = solution.basis.T @ moments.project(design.vectors)
+    toward = np.asarray(np.linalg.solve(inside, solution.weakest), dtype=np.float64)
     return f" ({told_apart(design, toward)})"
 
 

@@ -77,7 +77,9 @@ class Unshrunken:
     shares: Vector
     """v·r_i² of every eigendirection; κ = 1 + their sum."""
     smallest: float
-    """The smallest eigenvalue of the noisy A."""
+    """The smallest eigenvalue of the noisy A,"""
+    weakest: Vector
+    """and its direction."""
 
     def function(self) -> Vector:
         """The fitted function a ↦ f·a."""
@@ -122,6 +124,7 @@ def solve(gram: Matrix, basis: Matrix, target: Vector, noise: EncodedNoise) -> U
         privacy_covariance=(covariance + covariance.T) / 2.0,
         shares=variance * inverse**2,
         smallest=float(values[0]),
+        weakest=vectors[:, 0],
     )
 
 
@@ -141,6 +144,7 @@ def _nothing_to_fit(gram: Matrix, basis: Matrix, target: Vector) -> Unshrunken:
         privacy_covariance=np.zeros((0, 0)),
         shares=np.zeros(0),
         smallest=np.inf,
+        weakest=np.zeros(0),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, curate, demo, federate, jobs, ledger, pages, plan, sign
+from dpgram.cli import analyse, audit, curate, demo, estimate, federate, jobs, ledger, pages, plan, sign
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -51,6 +51,11 @@ app.command("sign", rich_help_panel=CURATORS)(sign.sign)
 app.command("verify", rich_help_panel=ANALYSTS)(sign.verify)
 app.command("show", rich_help_panel=ANALYSTS)(analyse.show)
 app.command("regress", rich_help_panel=ANALYSTS)(analyse.regress)
+app.command("describe", rich_help_panel=ANALYSTS)(estimate.describe)
+app.command("iv", rich_help_panel=ANALYSTS)(estimate.iv)
+app.command("within", rich_help_panel=ANALYSTS)(estimate.within)
+app.command("did", rich_help_panel=ANALYSTS)(estimate.did)
+app.command("discriminant", rich_help_panel=ANALYSTS)(estimate.discriminant)
 app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
 app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
 app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)

@@ -16,7 +16,6 @@ from dpgram.cli.console import (
     print_json,
     print_table,
     say,
-    split_names,
 )
 from dpgram.cli.sign import PublicKeyIfAny, given_public_key
 from dpgram.errors import AnalysisError
@@ -137,7 +136,8 @@ def regress(
 def correlation(
     release: ReleaseFile,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to show, separated by commas; all by default.")
+        list[str] | None,
+        typer.Option(help="Columns to show, separated by commas, or one for each --columns; all by default."),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     kind: Annotated[
@@ -157,7 +157,8 @@ def correlation(
     """
     from dpgram.release import load
 
-    found = load(release).correlation(split_names(columns), kind=kind)
+    loaded = load(release)
+    found = loaded.correlation(given_names(columns, loaded.schema), kind=kind)
     low, high = found.conf_int(level)
     if as_json:
         print_json(

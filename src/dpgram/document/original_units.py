@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from dpgram.errors import AnalysisError
 from dpgram.schema import EncodedColumn, Schema
-from dpgram.schema.columns import DerivedColumn
 from dpgram.schema.encodings import DerivedEncoding
 
 Matrix = npt.NDArray[np.float64]
@@ -44,22 +43,26 @@ class OriginalColumn:
     shift: float = 0.0
     """What the parts lack: the centre, where there is no constant column."""
     monomial: tuple[str, ...] = ()
-    """The columns whose values are multiplied; none for what stands for itself."""
+    """The columns whose values are multiplied, levels as 0 and 1; none for what stands for itself."""
 
 
 def original_columns(schema: Schema) -> tuple[OriginalColumn, ...]:
     """Every encoded column in original units."""
     refuse_beyond_floats(schema)
     encoded = schema.encoded
-    derived = {column.name: column for column in schema.columns_derived}
-    names = {column.source: column for column in encoded}
+    derived: dict[str, DerivedEncoding] = {
+        name: part
+        for column in schema.columns_derived
+        for name, part in zip(column.encoded_names, column.parts, strict=True)
+    }
+    names = {column.name: column for column in encoded}
     places: dict[DerivedEncoding | str, int] = {
-        column.encoding: schema.indices(name)[0] for name, column in derived.items()
+        part: schema.indices(name)[0] for name, part in derived.items()
     }
     places |= {column.name: i for i, column in enumerate(encoded)}
     return tuple(
-        _derived(i, column, derived[column.source], encoded, names, places)
-        if column.source in derived
+        _derived(i, column, derived[column.name], encoded, names, places)
+        if column.name in derived
         else _plain(i, column, encoded, constant=schema.constant)
         for i, column in enumerate(encoded)
     )
@@ -78,13 +81,12 @@ def _plain(
 def _derived(
     i: int,
     column: EncodedColumn,
-    declared: DerivedColumn,
+    encoding: DerivedEncoding,
     encoded: tuple[EncodedColumn, ...],
     names: Mapping[str, EncodedColumn],
     places: Mapping[DerivedEncoding | str, int],
 ) -> OriginalColumn:
     """The product or power itself where what it needs is published; else about the middle of the ranges."""
-    encoding = declared.encoding
     ranges = {name: (names[name].centre, names[name].half_width) for name in encoding.factors}
     expansion = {part: value for part, value in encoding.expansion(ranges).items() if value != 0.0}
     ratio = math.prod(1.0 + abs(ranges[name][0]) / ranges[name][1] for name in encoding.monomial)

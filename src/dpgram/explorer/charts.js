@@ -169,7 +169,7 @@
 
   function biplot(found) {
     const [first, second] = found.list;
-    const arrows = found.names.map((name, i) => ({
+    const arrows = found.labels.map((name, i) => ({
       name,
       x: first.loadings[i] * Math.sqrt(Math.max(first.variance, 0)),
       y: second.loadings[i] * Math.sqrt(Math.max(second.variance, 0)),

@@ -26,7 +26,7 @@
         const [c0, c1, c2] = quadratic(row(units, i), row(units, j));
         const within = (r) => {
           const noise = Math.max(c0 + c1 * r + c2 * r * r, 0);
-          const chance = degrees === null ? 0 : samplingVariance(r, skewness[i], skewness[j]) / degrees;
+          const chance = degrees === null ? 0 : samplingVariance(r, skewness[i], skewness[j], moments.samplingFactor) / degrees;
           return (value - r) ** 2 <= reach * (noise + chance);
         };
         const factor = allowance[i] * allowance[j];
@@ -112,12 +112,12 @@
     return (1 - 2 * share) / Math.sqrt(share * (1 - share));
   }
 
-  function samplingVariance(rho, left, right) {
+  function samplingVariance(rho, left, right, clipped) {
     const square = rho * rho;
     if (Number.isNaN(left) || Number.isNaN(right)) {
       const one = Number.isNaN(left) ? right : left;
-      const excess = Number.isNaN(one) ? 0 : one * one - 2;
-      return Math.max((1 - square) ** 2 * (1 + (square * excess) / 4), 0);
+      if (Number.isNaN(one)) return clipped * (1 - square) ** 2;
+      return Math.max((1 - square) ** 2 * (1 + (square * (one * one - 2)) / 4), 0);
     }
     const both = left * right;
     const even = 1 - square - 0.75 * (left * left + right * right) * square;
@@ -154,7 +154,9 @@
     const scaled = fromRows(
       positions.map((_, i) => row(functions, i).map((x) => x / scales[i])), moments.width,
     );
-    const free = freeDirections(moments, positions, scales);
+    const free = positions.some((i) => hasLevels(moments, i))
+      ? independentDirections(scaled)
+      : freeDirections(moments, positions, scales);
     if (free.rows === 0) throw new Refusal("No columns are left.");
     const turnedAxes = times(free, scaled);
     const covariance = form(turnedAxes, gram);
@@ -189,7 +191,22 @@
         loadings: signed(row(loadings, i)),
       };
     });
-    return { names: positions.map((i) => moments.columns[i].name), list, noiseReach: reach };
+    const called = (what) => positions.map((i) => moments.columns[i][what]);
+    return { names: called("name"), labels: called("label"), list, noiseReach: reach };
+  }
+
+  // Whether it is a product with a level: these add up to other columns.
+  function hasLevels({ columns }, position) {
+    const isLevel = (name) => columns.find((column) => column.name === name).kind === "level";
+    return columns[position].factors.some(isLevel);
+  }
+
+  // All that can vary: functions that every table has as zero are left out.
+  function independentDirections(functions) {
+    const { values, vectors } = eigen(timesTransposed(functions, functions));
+    const largest = Math.max(...values);
+    const kept = Array.from(values.keys()).filter((i) => values[i] > 1e-9 * largest);
+    return fromRows(kept.map((i) => row(vectors, i)), functions.rows);
   }
 
   // The columns less their noisy means, as functions of the row.

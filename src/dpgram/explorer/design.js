@@ -28,16 +28,21 @@
     const chosen = on.map((name) => moments.declared.find((column) => column.name === name));
     // Without an intercept the first group in the schema keeps all its levels: they carry the overall level.
     const groups = moments.declared.filter((column) => column.group && chosen.includes(column));
+    const coded = new Set(intercept ? groups : groups.slice(1));
+    const multiplied = new Set(chosen.flatMap((column) => column.factors));
     const references = new Map(
-      (intercept ? groups : groups.slice(1)).map((group) => [
-        group.name, group.positions.find((i) => moments.columns[i].level === group.reference),
-      ]),
+      moments.declared
+        .filter((column) => coded.has(column) || (column.group && multiplied.has(column.name)))
+        .map((group) => [group.name, group.positions.find((i) => moments.columns[i].level === group.reference)]),
     );
     const every = chosen.flatMap((column) => column.positions);
-    // Levels in which noisy counts show no rows to speak of leave the fit.
-    const empty = every.filter((i) => moments.columns[i].empty).map((i) => moments.columns[i].name);
-    const members = every.filter((i) => !moments.columns[i].empty);
-    const kept = members.filter((i) => references.get(moments.columns[i].source) !== i);
+    // Levels in which noisy counts show no rows to speak of leave the fit, and their products with them.
+    const none = new Set(moments.columns.filter((column) => column.empty).map((column) => column.name));
+    const isEmpty = (i) => moments.columns[i].empty || moments.columns[i].factors.some((name) => none.has(name));
+    const empty = every.filter(isEmpty).map((i) => moments.columns[i].name);
+    const members = every.filter((i) => !isEmpty(i));
+    const compared = (i) => [...coded].some((group) => group.name === moments.columns[i].source) && references.get(moments.columns[i].source) === i;
+    const kept = members.filter((i) => !compared(i) && !followsFromOthers(moments, chosen, references, intercept, i));
     const terms = kept.map((position) => ({ name: moments.columns[position].original_name, position }));
     if (intercept) terms.unshift({ name: INTERCEPT, position: 0 });
     if (terms.length === 0) throw new Refusal("Choose at least one feature.");
@@ -59,6 +64,21 @@
       // Coefficients in original units of the function a ↦ f·a.
       coefficients: (f) => toOriginal(laidOut, apply(toTerms, apply(spanned.basis, f))),
     };
+  }
+
+  // Products with a reference level, where the other factor is there by itself: `_without` in analysis/design.py.
+  function followsFromOthers(moments, chosen, references, intercept, i) {
+    const { columns, declared } = moments;
+    const product = declared.find((column) => column.name === columns[i].source);
+    const grouped = product.factors.map((name) => declared.find((column) => column.name === name)).filter((column) => column.group);
+    if (grouped.length === 0) return false;
+    const least = grouped.map((group) => columns[i].factors.includes(columns[references.get(group.name)].name));
+    const reduced = grouped.map((group) => {
+      const other = product.factors.find((name) => name !== group.name);
+      return chosen.some((column) => column.name === other);
+    });
+    if (least.some((isLeast, k) => isLeast && reduced[k])) return true;
+    return grouped.length === 2 && intercept && !reduced.some(Boolean) && least.every(Boolean);
   }
 
   // Computes what is asked for under a name once, however often it is asked for.
@@ -167,7 +187,9 @@
   // high − low of a number, of all factors for a product or a power; one unit for levels.
   function span(moments, term) {
     const column = moments.columns[term.position];
-    return column.kind === "level" ? 1 : 2 * column.scale;
+    const names = column.monomial.length ? column.monomial : [column.name];
+    const kindOf = (name) => moments.columns.find((other) => other.name === name).kind;
+    return names.every((name) => kindOf(name) === "level") ? 1 : 2 * column.scale;
   }
 
   dpgram.design = { INTERCEPT, possibleTargets, possibleFeatures, buildDesign, span };

@@ -49,13 +49,15 @@
     const column = moments.columns[term.position];
     const declared = moments.declared.find((other) => other.name === column.source);
     const numberOf = (name) => {
-      const source = moments.declared.find((other) => other.name === name);
+      const own = moments.columns.find((other) => other.name === name);
+      const source = moments.declared.find((other) => other.name === own.source);
+      if (own.kind === "level") return { column: own.source, reader: source.reader, level: own.level };
       const at = moments.columns[source.positions[0]];
       return { column: name, centre: at.centre, half_width: at.scale, reader: source.reader, within: within(source) };
     };
     if (column.kind === "level") return { name: term.name, of: { kind: "level", column: column.source, reader: declared.reader, level: column.level } };
     if (column.monomial.length) return { name: term.name, of: { kind: "monomial", factors: column.monomial.map(numberOf) } };
-    if (column.kind === "product") return { name: term.name, of: { kind: "product", factors: declared.factors.map(numberOf) } };
+    if (column.kind === "product") return { name: term.name, of: { kind: "product", factors: column.factors.map(numberOf) } };
     if (column.kind === "legendre") {
       return { name: term.name, of: { kind: "legendre", degree: column.degree, ...numberOf(declared.factors[0]) } };
     }
@@ -104,8 +106,8 @@
 
   const clamped = (text, bounds) => (bounds ? `min(max(${text}, ${bounds[0]}), ${bounds[1]})` : text);
   const cell = (of) => of.reader.join(`row[${literal(of.column)}]`);
-  const value = (of) => clamped(cell(of), of.within);
-  const centred = (of) => `(${value(of)} - ${of.centre})`;
+  const value = (of) => (of.level === undefined ? clamped(cell(of), of.within) : `(${cell(of)} == ${literal(of.level)})`);
+  const centred = (of) => (of.level === undefined ? `(${value(of)} - ${of.centre})` : value(of));
 
   const TERMS = {
     constant: () => "",

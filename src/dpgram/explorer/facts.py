@@ -24,6 +24,7 @@ from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.document.document import Document
+from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
 from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
@@ -46,6 +47,7 @@ def page_facts(release: Document) -> dict[str, object]:
         "lift": None if moments.lift is None else moments.lift.ravel().tolist(),
         "sampling_factor": moments.sampling_factor,
         "complete_groups": moments.complete_groups,
+        "known_sums": [list(each.items()) for each in release.schema.known_sums],
         "public_rows": moments.public_rows,
         "noise": _noise(moments.noise, release.schema.width),
         "constants": _constants(),
@@ -68,13 +70,21 @@ def page_facts(release: Document) -> dict[str, object]:
 
 
 def _encoded(moments: Moments) -> list[dict[str, object]]:
-    schema = moments.schema
+    schema, words = moments.schema, Labels(moments.schema)
+    factors = {
+        name: part.factors
+        for column in schema.columns_derived
+        for name, part in zip(column.encoded_names, column.parts, strict=True)
+    }
     return [
         {
             "name": column.name,
+            "label": words[column.name],
+            "title": words.titled(column.name),
             "original_name": own.name,
             "parts": list(own.parts.items()),
             "monomial": list(own.monomial),
+            "factors": list(factors.get(column.name, ())),
             "source": column.source,
             "kind": column.kind,
             "level": column.level,

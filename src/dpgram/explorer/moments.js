@@ -83,19 +83,15 @@
     };
   }
 
-  // Orthonormal u with G·u = 0 in every table: the levels of a group add up to the constant.
+  // Orthonormal u with G·u = 0 in every table: levels, and products with them, add up.
   function knownNullSpace(facts, lift) {
     const width = facts.columns.length;
-    const groups = facts.complete_groups ? facts.declared.filter((column) => column.group) : [];
-    let ones = groups.map((group) => {
+    const sums = (facts.complete_groups ? facts.known_sums : []).map((parts) => {
       const vector = new Float64Array(width);
-      for (const i of group.positions) vector[i] = 1 / facts.columns[i].weight;
-      if (facts.constant) vector[0] = -1 / facts.columns[0].weight;
+      for (const [place, value] of parts) vector[place] = value;
       return vector;
     });
-    // Without a constant two groups agree with each other.
-    if (!facts.constant && ones.length) ones = ones.slice(1).map((vector) => addScaled(vector, -1, ones[0]));
-    return orthonormal(fromRows(ones.map(lift), width)).basis;
+    return orthonormal(fromRows(sums.map(lift), width)).basis;
   }
 
   function projected(vector, nullSpace) {

@@ -90,7 +90,12 @@
 
   function showRegression(moments, answer) {
     const { design, fit, inference } = answer;
-    const target = moments.columns[design.target].name;
+    const target = moments.columns[design.target].title;
+    // Tables go by names, figures by what the schema calls a column.
+    const labelOf = ({ name, position }) => {
+      const column = moments.columns[position];
+      return column.label === column.name ? name : column.label;
+    };
     const texts = [];
     if (inference.refusal !== null) {
       texts.push(`No intervals are given: ${inference.refusal}. The fitted values are the best guess for prediction.`);
@@ -117,7 +122,7 @@
         const size = span(moments, term);
         const c = inference.coefficients[k];
         const scaled = (x) => (x === null ? null : x * size);
-        return { name: term.name, fitted: fit.values[k] * size, estimate: scaled(c.estimate), low: scaled(c.low), high: scaled(c.high) };
+        return { name: labelOf(term), fitted: fit.values[k] * size, estimate: scaled(c.estimate), low: scaled(c.low), high: scaled(c.high) };
       });
     charts.coefficients(effects, target, inference.level);
     const references = design.references.map(({ name, level }) => `${shortened(name)}: compared with “${shortened(level)}”.`);
@@ -138,7 +143,7 @@
   }
 
   function showCorrelation(moments, columns, { values, low, high }, { kind, level }) {
-    charts.heatMap(columns.map((column) => column.name), values, low, high);
+    charts.heatMap(columns.map((column) => column.label), values, low, high);
     const pairs = [];
     columns.forEach((left, i) => columns.slice(0, i).forEach((right, j) => {
       // Levels of one column exclude each other: nothing worth a line. Nor is what noise could have made: the

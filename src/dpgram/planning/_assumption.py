@@ -20,7 +20,7 @@ from scipy.special import roots_jacobi
 
 from dpgram.errors import AnalysisError
 from dpgram.schema import Column, Schema, SourceColumn
-from dpgram.schema.columns import MAX_DEGREE
+from dpgram.schema.columns import MAX_DEGREE, DerivedColumn
 from dpgram.schema.encodings import BooleanEncoding, LegendreEncoding, LevelsEncoding, ProductEncoding
 
 Matrix = npt.NDArray[np.float64]
@@ -106,6 +106,8 @@ class Assumption:
                     shares = self._shares(column, len(levels))
                     mean[at] = shares
                     rest[np.ix_(at, at)] = np.diag(shares) - np.outer(shares, shares)
+                case ProductEncoding() if len(at) > 1 or column.factors[0] not in laws:
+                    pass  # with levels, once their shares are known
                 case ProductEncoding() as pair:
                     left, right = laws[pair.left], laws[pair.right]
                     i, j = names.index(pair.left), names.index(pair.right)
@@ -119,7 +121,50 @@ class Assumption:
                     mean[at], loading[at, names.index(column.name)] = laws[column.name].mean, 1.0
         for i, name in enumerate(names):
             self._polynomials(schema, name, laws[name], i, mean, loading, rest)
+        for derived in schema.columns_derived:
+            if any(schema.column(name).group_levels for name in derived.factors):
+                self._interactions(schema, derived, names, basic, mean, loading, rest)
         return mean, loading @ basic @ loading.T + rest
+
+    def _interactions(
+        self,
+        schema: Schema,
+        derived: DerivedColumn,
+        names: list[str],
+        basic: Matrix,
+        mean: Vector,
+        loading: Matrix,
+        rest: Matrix,
+    ) -> None:
+        """Products with the levels of a group that is independent of the other factor.
+
+        With shares p and a number z of mean m and variance s², 1[l]·z has mean p·m, leans on z with p, and
+        what is left of it goes with the levels: (diag p − pp') times (s² + m²), and times m beside them.
+        """
+        at = list(schema.indices(derived.name))
+        sides = [list(schema.indices(name)) for name in derived.factors]
+        grouped = [bool(schema.column(name).group_levels) for name in derived.factors]
+        if all(grouped):
+            left, right = (mean[side] for side in sides)
+            shares = np.outer(left, right).ravel()
+            mean[at] = shares
+            rest[np.ix_(at, at)] = np.diag(shares) - np.outer(shares, shares)
+            for side, own, other in ((sides[0], left, right), (sides[1], right, left)):
+                spread = np.diag(own) - np.outer(own, own)
+                across = np.einsum("ij,k->ijk", spread, other)
+                across = across if side is sides[0] else across.transpose(0, 2, 1)
+                rest[np.ix_(side, at)] = across.reshape(len(own), -1)
+                rest[np.ix_(at, side)] = rest[np.ix_(side, at)].T
+            return
+        group, number = (0, 1) if grouped[0] else (1, 0)
+        shares, (place,) = mean[sides[group]], sides[number]
+        i = names.index(derived.factors[number])
+        spread = np.diag(shares) - np.outer(shares, shares)
+        mean[at] = shares * mean[place]
+        loading[at, i] += shares
+        rest[np.ix_(at, at)] = spread * (basic[i, i] + mean[place] ** 2)
+        rest[np.ix_(at, sides[group])] = spread * mean[place]
+        rest[np.ix_(sides[group], at)] = spread * mean[place]
 
     def _polynomials(
         self, schema: Schema, name: str, law: _BetaLaw, i: int, mean: Vector, loading: Matrix, rest: Matrix

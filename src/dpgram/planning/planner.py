@@ -64,7 +64,7 @@ class Advice:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Plan:
     """Forecasts for one table that nobody has looked at."""
 
@@ -92,6 +92,9 @@ class Plan:
     """Every mechanism that was asked about, by name."""
     setting: Setting = field(repr=False)
     adaptive_setting: AdaptiveSetting | None = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        return f"<Plan: {len(self.forecasts)} forecasts for {self.target}, {self.rows:,} rows>"
 
     @property
     def recommended(self) -> Forecast | None:

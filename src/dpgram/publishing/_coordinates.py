@@ -67,9 +67,8 @@ def whitening(first: MeasuredMatrix, rows: float) -> Coordinates:
 
 
 def rank(schema: Schema) -> int:
-    """d: the number of encoded columns, less one for each group of levels that adds up to the constant."""
-    groups = sum(1 for column in schema.columns if column.group_levels)
-    return schema.width - (groups if schema.constant else max(groups - 1, 0))
+    """d: the number of encoded columns, less one for each sum of them that is known beforehand."""
+    return schema.width - len(schema.known_sums)
 
 
 def signal(rows: float, mu: float, width: int) -> float:

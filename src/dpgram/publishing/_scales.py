@@ -94,9 +94,8 @@ def scales(schema: Schema, measured: MeasuredHistograms) -> dict[str, Scale]:
         elif isinstance(histogram, LevelHistogram):
             found[column.name] = _of_levels(schema, column, histogram, noise, rows)
     for derived in schema.columns_derived:
-        found[derived.name] = _of_derived(
-            [found[name] for name in derived.factors if name in found], derived.encoding
-        )
+        for name, part in zip(derived.encoded_names, derived.parts, strict=True):
+            found[name] = _of_derived([found[own] for own in part.factors if own in found], part)
     return found
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.glm import Curve
     from dpgram.analysis.glm_results import GeneralizedLinear
     from dpgram.analysis.histograms import Histogram
-    from dpgram.analysis.iv import InstrumentalVariables, IVMethod
+    from dpgram.analysis.iv_results import InstrumentalVariables, IVMethod
     from dpgram.analysis.labelled import LabelledMatrix
     from dpgram.analysis.pca import Components
     from dpgram.analysis.regress import Method

@@ -32,6 +32,7 @@ from dpgram.rows.kernel import (
     KIND,
     LATTICE_SCALE,
     LEFT,
+    LEFT_LINE,
     LOST_ABOVE,
     LOST_BELOW,
     LOST_MISSING,
@@ -44,6 +45,7 @@ from dpgram.rows.kernel import (
     NUMBER,
     RESULT,
     RIGHT,
+    RIGHT_LINE,
     SIZE,
     STEPS,
     TARGET,
@@ -471,7 +473,6 @@ def _note(a: Floats, quick: bool, norms: Floats) -> None:
 
 @compiled
 def _derive(
-    sources: Integers,
     scales: Floats,
     derived: Integers,
     steps: Floats,
@@ -483,12 +484,12 @@ def _derive(
     """Products and polynomials of lines that are filled; squares are added after those of all other lines."""
     for k in range(derived.shape[1]):
         left, right = derived[LEFT, k], derived[RIGHT, k]
-        z_left, unit_left = out[sources[TARGET, left], first:last], 1.0 / scales[left, LATTICE_SCALE]
+        z_left, unit_left = out[derived[LEFT_LINE, k], first:last], 1.0 / scales[left, LATTICE_SCALE]
         a = out[derived[RESULT, k], first:last]
         if right < 0:
             _legendre(z_left, unit_left, derived[DEGREE, k], steps[k], a)
         else:
-            z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, LATTICE_SCALE]
+            z_right, unit_right = out[derived[RIGHT_LINE, k], first:last], 1.0 / scales[right, LATTICE_SCALE]
             _product(z_left, z_right, unit_left, unit_right, steps[k], a)
         _note(a, _LATER, norms)
 
@@ -536,7 +537,7 @@ def encode_rows(
         left_out = absent if drop else nothing[:size]
         if not quick:
             own = units[first:last]
-            _derive(sources, scales, derived, steps, out, first, last, norms)
+            _derive(scales, derived, steps, out, first, last, norms)
             if scaled:
                 _factors(norms, clip, own, weights[first:last], left_out, counts)
             factor = norms[: size if scaled else 0]
@@ -574,7 +575,7 @@ def fill_rows(
             _transpose(rows[first:last], raw)
             start = 0
         _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, at_once, unused)
-        _derive(sources, scales, derived, steps, out, first, last, unused)
+        _derive(scales, derived, steps, out, first, last, unused)
         if whole and not at_once:
             for j in range(out.shape[0]):
                 _round(out[j, first:last])

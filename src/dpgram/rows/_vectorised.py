@@ -29,6 +29,7 @@ from dpgram.rows.kernel import (
     KIND,
     LATTICE_SCALE,
     LEFT,
+    LEFT_LINE,
     LOST_ABOVE,
     LOST_BELOW,
     LOST_MISSING,
@@ -41,6 +42,7 @@ from dpgram.rows.kernel import (
     NUMBER,
     RESULT,
     RIGHT,
+    RIGHT_LINE,
     SIZE,
     STEPS,
     TARGET,
@@ -156,18 +158,15 @@ def _fill(
         yield from range(target, target + size)
 
 
-def _derive(
-    sources: Integers, scales: Floats, derived: Integers, steps: Floats, out: Floats
-) -> Iterator[int]:
+def _derive(scales: Floats, derived: Integers, steps: Floats, out: Floats) -> Iterator[int]:
     """Products and polynomials of lines that are filled; gives the places of those filled now."""
-    for (left, right, degree, result), step in zip(
-        derived[[LEFT, RIGHT, DEGREE, RESULT]].T.tolist(), steps, strict=True
-    ):
-        z_left, unit_left = out[sources[TARGET, left]], 1.0 / scales[left, LATTICE_SCALE]
+    facts = derived[[LEFT, RIGHT, DEGREE, RESULT, LEFT_LINE, RIGHT_LINE]].T.tolist()
+    for (left, right, degree, result, left_line, right_line), step in zip(facts, steps, strict=True):
+        z_left, unit_left = out[left_line], 1.0 / scales[left, LATTICE_SCALE]
         if right < 0:
             _legendre(z_left, unit_left, degree, step, out[result])
         else:
-            z_right, unit_right = out[sources[TARGET, right]], 1.0 / scales[right, LATTICE_SCALE]
+            z_right, unit_right = out[right_line], 1.0 / scales[right, LATTICE_SCALE]
             _product(z_left, z_right, unit_left, unit_right, step, out[result])
         yield result
 
@@ -251,7 +250,7 @@ def encode_rows(
     with np.errstate(all="ignore"):  # a warning would tell of one row
         for place in _fill(cells, sources, scales, constant, missing, counts, lines):
             norms += lines[place] * lines[place]
-        for place in _derive(sources, scales, derived, steps, lines):
+        for place in _derive(scales, derived, steps, lines):
             norms += lines[place] * lines[place]
         left_out = missing if drop else np.zeros(count, np.bool_)
         scaled = clip or len(units) > 0 or len(weights) > 0
@@ -287,7 +286,7 @@ def fill_rows(
     with np.errstate(all="ignore"):  # a warning would tell of one row
         for _ in _fill(cells, sources, scales, constant, absent, counts, lines):
             pass
-        for _ in _derive(sources, scales, derived, steps, lines):
+        for _ in _derive(scales, derived, steps, lines):
             pass
         if whole:
             np.rint(lines, out=lines)

@@ -347,14 +347,21 @@ class _KernelArrays:
             if isinstance(encoding, NumberEncoding):
                 numbers = encoding.low, encoding.high, encoding.centre, 1 / encoding.half_width
                 self.scales[position, : kernel.LATTICE_SCALE] = numbers
-        self.derived = np.zeros((4, len(derived)), np.int64)
-        self.steps = np.array([column.weight * unit for column in derived])
-        for position, computed in enumerate(derived):
-            (self.derived[kernel.RESULT, position],) = schema.indices(computed.name)
-            self.derived[kernel.LEFT, position] = place[computed.factors[0]]
-            match computed.encoding:
+        computed = [
+            (column, name, part)
+            for column in derived
+            for name, part in zip(column.encoded_names, column.parts, strict=True)
+        ]
+        self.derived = np.zeros((6, len(computed)), np.int64)
+        self.steps = np.array([column.weight * unit for column, _, _ in computed])
+        for position, (own, name, part) in enumerate(computed):
+            (self.derived[kernel.RESULT, position],) = schema.indices(name)
+            self.derived[kernel.LEFT, position] = place[own.factors[0]]
+            (self.derived[kernel.LEFT_LINE, position],) = schema.indices(part.factors[0])
+            match part:
                 case ProductEncoding(right=right):
-                    self.derived[kernel.RIGHT, position] = place[right]
+                    self.derived[kernel.RIGHT, position] = place[own.factors[1]]
+                    (self.derived[kernel.RIGHT_LINE, position],) = schema.indices(right)
                 case LegendreEncoding(degree=degree):
                     self.derived[kernel.RIGHT, position] = -1
                     self.derived[kernel.DEGREE, position] = degree

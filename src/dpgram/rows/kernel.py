@@ -27,8 +27,9 @@ LEVELS: Final = 2
 KIND, TARGET, SIZE = range(3)
 # Its numbers: bounds, centre, 1/half_width, and weight · 2^15 / R.
 LOW, HIGH, CENTRE, INVERSE_HALF_WIDTH, LATTICE_SCALE = range(5)
-# Facts of a derived column: two factors (the second is −1 for a polynomial), the degree, the column it fills.
-LEFT, RIGHT, DEGREE, RESULT = range(4)
+# Facts of a derived column: two factors (the second is −1 for a polynomial), the degree, the column it fills,
+# and the encoded columns of the factors.
+LEFT, RIGHT, DEGREE, RESULT, LEFT_LINE, RIGHT_LINE = range(6)
 # Entries of the counts: cells clamped, missing and unknown, and rows clipped.
 CLAMPED, MISSING, UNKNOWN, CLIPPED = range(4)
 

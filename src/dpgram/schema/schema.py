@@ -38,7 +38,7 @@ LONGEST_FILE: Final = 1 << 22
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Schema:
     """Declared columns, in order, with a constant column first unless `constant=False`.
 
@@ -61,6 +61,9 @@ class Schema:
     """Names of the encoded columns, that is, of the rows and columns of the Gram matrix."""
     _declared: dict[str, Column] = field(compare=False, repr=False)
     _places: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
+    _derived: tuple[DerivedColumn, ...] = field(compare=False, repr=False)
+    _encoded: list[tuple[EncodedColumn, ...]] = field(compare=False, repr=False)
+    """What `encoded` gave, once it was asked for."""
 
     def __init__(
         self,
@@ -81,6 +84,7 @@ class Schema:
                 )
         if not columns:
             raise SchemaError("a schema needs at least one column")
+        columns = _beside(columns)
         if not isinstance(constant, bool):
             raise SchemaError("a schema's `constant` must be true or false", got=repr(constant))
         _check_width(columns, constant=constant)
@@ -99,7 +103,15 @@ class Schema:
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_declared", {column.name: column for column in columns})
         object.__setattr__(self, "_places", _places(columns, names))
+        derived = tuple(column for column in columns if isinstance(column, DerivedColumn))
+        object.__setattr__(self, "_derived", derived)
+        object.__setattr__(self, "_encoded", [])
         self._check_blocks()
+
+    def __repr__(self) -> str:
+        named = ", ".join(column.name for column in self.columns[:8])
+        more = ", …" if len(self.columns) > 8 else ""
+        return f"<Schema: {len(self.columns)} columns ({self.width} encoded): {named[:400]}{more}>"
 
     @property
     def width(self) -> int:
@@ -122,7 +134,7 @@ class Schema:
     @property
     def columns_derived(self) -> tuple[DerivedColumn, ...]:
         """The columns that are computed from others, in order."""
-        return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
+        return self._derived
 
     @property
     def source_columns(self) -> tuple[str, ...]:
@@ -142,8 +154,35 @@ class Schema:
     @property
     def encoded(self) -> tuple[EncodedColumn, ...]:
         """Every encoded column; needs all bounds."""
-        head = (EncodedColumn(name=CONSTANT, source=CONSTANT, kind="constant"),) if self.constant else ()
-        return head + tuple(encoded for column in self.columns for encoded in column.encoded())
+        if not self._encoded:
+            head = (EncodedColumn(name=CONSTANT, source=CONSTANT, kind="constant"),) if self.constant else ()
+            self._encoded.append(head + tuple(found for column in self.columns for found in column.encoded()))
+        return self._encoded[0]
+
+    @property
+    def known_sums(self) -> tuple[Mapping[int, float], ...]:
+        """Functions of the encoded row that are zero in every row that lacks nothing: position → factor.
+
+        The levels of a group add up to the constant, or to those of another group; products with the levels
+        of a group add up to the other factor. None follows from the others.
+
+        Proof: proofs/adaptive.md#adaptive-null.
+        """
+        weights = {place: column.weight for column in self.columns for place in self.indices(column.name)}
+        groups = [
+            {place: 1.0 / weights[place] for place in self.indices(column.name)}
+            for column in self.columns
+            if column.group_levels
+        ]
+        if self.constant:
+            found: list[Mapping[int, float]] = [{**group, 0: -1.0} for group in groups]
+        else:
+            found = [{**group, **_negative(groups[0])} for group in groups[1:]]
+        for derived in self.columns_derived:
+            if any(self.column(name).group_levels for name in derived.factors):
+                grouped = tuple(bool(self.column(name).group_levels) for name in derived.factors)
+                found += _sums_of_products(derived, grouped, self._places, weights)
+        return tuple(found)
 
     def column(self, name: str) -> Column:
         """The declared column of that name.
@@ -393,6 +432,31 @@ def _places(columns: Iterable[Column], names: Sequence[str]) -> dict[str, tuple[
     return places
 
 
+def _negative(function: Mapping[int, float]) -> dict[int, float]:
+    return {place: -value for place, value in function.items()}
+
+
+def _sums_of_products(
+    derived: DerivedColumn,
+    grouped: Sequence[bool],
+    places: Mapping[str, tuple[int, ...]],
+    weights: Mapping[int, float],
+) -> list[Mapping[int, float]]:
+    """For each column of one factor, the products with all levels of the other (`grouped`), less itself."""
+    found: list[Mapping[int, float]] = []
+    for side in (0, 1):
+        if not grouped[1 - side]:
+            continue
+        sums: dict[str, dict[int, float]] = {}
+        for name, part in zip(derived.encoded_names, derived.parts, strict=True):
+            own, (place,) = part.factors[side], places[name]
+            (at,) = places[own]
+            sums.setdefault(own, {at: -1.0 / weights[at]})[place] = 1.0 / weights[place]
+        # With two groups all sums of both together are the constant: the last one follows from the rest.
+        found += list(sums.values())[: len(sums) - (side == 1 and all(grouped))]
+    return found
+
+
 def _checked_blocks(blocks: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     if isinstance(blocks, str) or len(blocks) < 2 or any(isinstance(names, str) for names in blocks):
         raise SchemaError(
@@ -408,14 +472,22 @@ def _checked_blocks(blocks: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], .
 
 
 def _check_width(columns: Iterable[Column], *, constant: bool) -> None:
-    width = int(constant) + sum(len(column.encoded_names) for column in columns)
+    width = int(constant) + sum(column.encoded_width for column in columns)
     if width > MAX_WIDTH:
         raise SchemaError(
             "the schema has too many encoded columns",
             got=width,
-            limit=f"{MAX_WIDTH} (each level of a categorical column counts)",
+            limit=f"{MAX_WIDTH} (each level of a categorical column counts, and each of its products)",
             remedy="Publish fewer columns; noise grows with each of them",
         )
+
+
+def _beside(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Each column as it is among the others: products take the levels of their factors."""
+    declared = {column.name: column for column in columns}
+    return tuple(
+        column.beside(declared) if isinstance(column, DerivedColumn) else column for column in columns
+    )
 
 
 def _check_derived(columns: Iterable[Column]) -> None:

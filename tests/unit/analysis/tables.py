@@ -38,6 +38,12 @@ def encode(schema: Schema, table: Table) -> npt.NDArray[np.float64]:
         assert isinstance(column, Numeric)
         return (table[name].astype(float) - column.centre) / column.half_width
 
+    def lines(name: str) -> list[npt.NDArray[np.float64]]:
+        column = schema.column(name)
+        if not isinstance(column, Categorical):
+            return [z(name)]
+        return [(table[name] == level).astype(float) for level in column.all_levels]
+
     for column in schema.columns:
         match column:
             case Numeric() | Boolean():
@@ -45,7 +51,8 @@ def encode(schema: Schema, table: Table) -> npt.NDArray[np.float64]:
             case Categorical():
                 columns += [column.weight * (table[column.name] == level) for level in column.all_levels]
             case Product():
-                columns.append(column.weight * z(column.left) * z(column.right))
+                for left in lines(column.left):
+                    columns += [column.weight * left * right for right in lines(column.right)]
             case Legendre():
                 selector = np.eye(column.degree + 1)[column.degree]
                 columns.append(column.weight * np.polynomial.legendre.legval(z(column.column), selector))

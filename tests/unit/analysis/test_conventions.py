@@ -14,7 +14,10 @@ from sklearn.linear_model import lasso_path as sklearn_path
 from tests.flat import publish
 from tests.unit.analysis.tables import encode, exact_moments, insurance, insurance_schema
 
+import dpgram as dg
+from dpgram.analysis.association import correlations
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.pca import pca
 from dpgram.analysis.regress import lasso_path, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.trust import CLOSE_CAUTION
@@ -260,6 +263,84 @@ def test_repr_fits_on_one_screen() -> None:
     for value in (*values, lasso_path(fit.moments, "charges")):
         assert len(repr(value)) < 4000
         assert len(repr(value).splitlines()) <= 30
+
+
+def test_repr_fits_on_one_screen_however_many_columns_there_are() -> None:
+    draw = np.random.default_rng(0)
+    table: dict[str, object] = {f"x{i}": draw.uniform(-1, 1, 40_000) for i in range(50)}
+    levels = [f"l{i}" for i in range(20)]
+    table |= {"g": draw.choice(levels, 40_000), "b": draw.random(40_000) < 0.5}
+    schema = Schema(*(numeric(f"x{i}", -1, 1) for i in range(50)), categorical("g", levels), boolean("b"))
+    release = publish(table, schema, epsilon=10.0, delta=1e-6, mechanism="gaussian")
+    fit = release.regress("x0")
+    values = [
+        release, schema, Moments.of(release), fit, fit.params, fit.bse, fit.vif, fit.cov_params(),
+        fit.conf_int, fit.marginal_effects(), fit.standardised(), fit.design, fit.inference(),
+        release.describe(), release.describe()["x1"], release.correlation(), release.pca(),
+        release.covariance(), release.within("x0", ["x1"], "g"), release.discriminant("b", ["x1"]),
+        release.iv("x0", "x1", "x2"), release.iv("x0", "x1", "x2").anderson_rubin(),
+        release.lasso_path("x0"), fit.t_test("x1 - x2 = 0"), fit.f_test("g"), fit.rsquared_estimate(),
+        dg.pool([release, release], "x0", ["x1"]), dg.compare(release, release, "x0", ["x1"]),
+        dg.plan(schema, target="x0", epsilon=1, delta=1e-6, rows=dg.Rows(expected=40_000)),
+    ]  # fmt: skip
+    for value in values:
+        assert len(repr(value)) < 4000, type(value)
+        assert len(repr(value).splitlines()) <= 30, type(value)
+    assert "… and 46 more" in repr(fit.params)
+
+
+def test_every_figure_shows_itself_in_a_notebook() -> None:
+    moments = exact_moments(insurance_schema(), TABLE, sigma=5.0)
+    figures = [
+        regress(moments, "charges").plot(),
+        correlations(moments).plot(),
+        pca(moments).plot(),
+    ]
+    for figure in figures:
+        assert figure._repr_png_().startswith(b"\x89PNG")
+        assert figure.canvas.manager is None  # no window, and pyplot keeps none of them
+
+
+def test_pooling_is_found_where_one_looks_for_it() -> None:
+    """Beside `load` and `publish`, with an example; and by whoever lists the names."""
+    for name in ("pool", "union", "compare"):
+        assert name in dg.__all__
+        assert ">>> " in (getattr(dg, name).__doc__ or "")
+        assert name in dir(dg)
+
+
+class TestOneEstimate:
+    """`params`, errors, tests and intervals belong together; what the method fitted has another name."""
+
+    FIT = regress(exact_moments(insurance_schema(), TABLE, sigma=40.0), "charges", ["age", "bmi"])
+
+    def test_params_are_what_errors_and_intervals_belong_to(self) -> None:
+        fit, found = self.FIT, self.FIT.inference()
+        np.testing.assert_array_equal(np.asarray(fit.params), found.estimate)
+        for name, (low, high) in fit.conf_int().items():
+            assert low < fit.params[name] < high
+        at_zero = regress(exact_moments(insurance_schema(), TABLE), "charges", ["age", "bmi"])
+        np.testing.assert_allclose(
+            np.asarray(at_zero.params) / np.asarray(at_zero.bse), at_zero.tvalues, rtol=1e-9
+        )
+
+    def test_the_fitted_ones_are_others_and_predict_uses_them(self) -> None:
+        fit = self.FIT
+        assert abs(fit.fitted_params["age"]) < abs(fit.params["age"])
+        rows = {"age": [30.0, 60.0], "bmi": [20.0, 40.0]}
+        design = np.array([[1.0, 30.0, 20.0], [1.0, 60.0, 40.0]])
+        np.testing.assert_allclose(fit.predict(rows), design @ np.asarray(fit.fitted_params))
+        np.testing.assert_allclose(fit.get_prediction(rows).predicted_mean, design @ np.asarray(fit.params))
+
+    @pytest.mark.parametrize("name", ["coefficients", "std_errors", "p_values", "intercept"])
+    def test_the_names_that_mixed_them_are_gone(self, name: str) -> None:
+        assert not hasattr(self.FIT, name)
+
+    def test_the_summary_names_both_and_the_estimand_in_one_line_each(self) -> None:
+        text = " ".join(self.FIT.summary().split())
+        assert "fitted un-shrunken std. error" in text
+        assert "Estimand: the un-shrunken regression in the population" in text
+        assert "Assumed: the error variance is the same for all rows." in text
 
 
 def test_moments_can_be_asked_for_forms() -> None:

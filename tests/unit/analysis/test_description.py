@@ -89,7 +89,7 @@ def test_what_it_says(release: Release) -> None:
     assert found["smoker=yes"].count is not None
     assert found["age"].count is None
     frame = found.to_frame()
-    assert frame.shape == (len(SCHEMA.encoded) - 1, 10)
+    assert frame.shape == (len(SCHEMA.encoded) - 1, 12)
     assert frame["count"].null_count() == 3
     table = describe(release, ["age"], kind="table")
     assert table["age"].mean.std_error < found["age"].mean.std_error

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from tests.unit.analysis.tables import exact_moments
 
-from dpgram.analysis.iv import HIDDEN, InstrumentalVariables, iv
+from dpgram.analysis.iv import HIDDEN, iv
+from dpgram.analysis.iv_results import InstrumentalVariables
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.errors import AnalysisError
 from dpgram.noise import EntrywiseLaplace

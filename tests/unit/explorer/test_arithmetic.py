@@ -141,11 +141,15 @@ def releases() -> dict[str, Release]:
         dg.numeric("age", 18, 90), dg.numeric("bmi"), dg.numeric("charges"), dg.product("age", "bmi")
     )
     made["learnt"] = seeded(table, learnt, epsilon=3.0, delta=1e-6, adaptive=True)
+    crossed = dg.Schema(*mixed_schema().columns[:6], *CROSSED)
+    made["crossed"] = seeded(table, crossed, epsilon=8.0, delta=1e-6, adaptive=False)
+    made["crossed, adaptive"] = seeded(table, crossed, epsilon=8.0, delta=1e-6, adaptive=True)
     for name in ("gaussian", "matrix-laplace"):
         made[f"golden {name}"] = dg.load(GOLDEN / f"insurance-{name}-v1.dpgram.json")
     return made
 
 
+CROSSED = (dg.product("smoker", "age"), dg.product("exercise", "smoker"), dg.product("smoker", "region"))
 EVERY = [
     *CASES,
     "no constant",
@@ -153,6 +157,8 @@ EVERY = [
     "adaptive pure",
     "persons",
     "learnt",
+    "crossed",
+    "crossed, adaptive",
     "golden gaussian",
     "golden matrix-laplace",
 ]
@@ -222,6 +228,10 @@ def test_regressions_agree(releases: dict[str, Release], name: str) -> None:
             ("smoker=yes", ["exercise", "age", "region"], 0.95),
             ("bmi", ["age"], 0.95),
             ("bmi", [], 0.95),
+            ("charges", ["smoker", "age", "smoker*age"], 0.95),
+            ("charges", ["smoker*age", "exercise*smoker"], 0.95),
+            ("charges", ["smoker*region"], 0.95),
+            ("charges", ["region", "smoker*region", "bmi"], 0.95),
         )
         if target in release.columns
         for method, alpha, kind in (
@@ -390,25 +400,31 @@ class TestDownloads:
             "grade": np.array(grades)[rng.integers(0, 4, 5000)],
             "member": rng.uniform(size=5000) < 0.4,
             "y": rng.uniform(0, 1, 5000),
+            "town": rng.choice(["a", 'b"'], 5000),
         }
         schema = dg.Schema(
             dg.numeric("since", "2020-01-01", "2022-12-31"),
             dg.ordinal("grade", grades),
             dg.boolean("member"),
             dg.numeric("y", 0, 1),
+            dg.categorical("town", ["a", 'b"']),
             dg.product("since", "grade"),
             dg.legendre("grade", 3),
+            dg.product("town", "since"),
+            dg.product("member", "town"),
         )
         release = seeded(table, schema, epsilon=20.0, delta=1e-6)
-        on = ["since", "grade", "member", "since*grade", "grade^P3"]
+        on = ["since", "grade", "member", "since*grade", "grade^P3", "town*since", "member*town"]
         (told,) = ask(release, {"ask": "python", "target": "y", "on": on, "method": "auto", "alpha": None})
         assert set(told["python"]) <= set(map(chr, range(32, 127))) | {"\n"}
         namespace: dict[str, object] = {}
         exec(told["python"], namespace)
         dates = [date(2021, 2, 3), date(2022, 3, 4), date(2020, 1, 1), date(2022, 12, 31)]
         rows = [
-            {"since": day, "grade": grade, "member": member}
-            for day, grade, member in zip(dates, grades, (True, False, True, False), strict=True)
+            {"since": day, "grade": grade, "member": member, "town": town}
+            for day, grade, member, town in zip(
+                dates, grades, (True, False, True, False), ("a", 'b"', 'b"', "a"), strict=True
+            )
         ]
         wanted = release.regress("y", on).predict(rows)
         close([namespace["predict"](row) for row in rows], wanted)

@@ -98,6 +98,11 @@ class Column(ABC):
         """Names of its columns in the Gram matrix; known before its bounds are."""
         return (self.name,)
 
+    @property
+    def encoded_width(self) -> int:
+        """How many they are, without a name made for each."""
+        return len(self.encoded_names)
+
     def encoded(self) -> tuple[EncodedColumn, ...]:
         """Its columns in the Gram matrix; needs bounds."""
         return self.encoding.encoded(self.name, self.weight)
@@ -228,6 +233,16 @@ class DerivedColumn(Column, ABC):
     @property
     def factors(self) -> tuple[str, ...]:
         return self.encoding.factors
+
+    def beside(self, declared: Mapping[str, Column]) -> DerivedColumn:
+        """The same column among these others: where a factor has levels, it takes one for each."""
+        del declared
+        return self
+
+    @property
+    def parts(self) -> tuple[DerivedEncoding, ...]:
+        """How each of its encoded columns is computed, its factors by the names of encoded columns."""
+        return (self.encoding,)
 
 
 def check_name(name: object) -> None:

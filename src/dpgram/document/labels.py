@@ -1,0 +1,72 @@
+"""What columns are called for people: the labels and units that the schema declares, else their names.
+
+Tables and programs go by names; figures, titles and notes by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import final
+
+from dpgram.document.original_units import original_columns
+from dpgram.schema import Schema
+from dpgram.schema.columns import SourceColumn
+
+
+@final
+class Labels:
+    """Of all columns of a schema, by any name that an answer may have for them.
+
+    >>> from dpgram.document.labels import Labels
+    >>> columns = [dg.numeric("age", 18, 90, label="Age", units="years"), dg.categorical("g", ["a", "b"])]
+    >>> words = Labels(dg.Schema(*columns))
+    >>> words["age"], words.titled("age"), words["g=a"]
+    ('Age', 'Age (years)', 'g=a')
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._labels: dict[str, str] = {}
+        self._units: dict[str, str] = {}
+        for column in schema.columns:
+            if isinstance(column, SourceColumn):
+                self._read(column)
+        if not self._labels:
+            return
+        for encoded, original in zip(schema.encoded, original_columns(schema), strict=True):
+            if original.monomial and any(name in self._labels for name in original.monomial):
+                product = " × ".join(self[name] for name in original.monomial)
+                for name in (original.name, encoded.name, encoded.source):
+                    self._labels.setdefault(name, product)
+
+    def _read(self, column: SourceColumn) -> None:
+        about, levels = column.about, column.group_levels
+        if about.label is not None:
+            self._labels[column.name] = about.label
+        if about.units is not None and not levels:
+            self._units[column.name] = about.units
+        if levels and (about.label is not None or about.level_labels):
+            told: Mapping[str, str] = dict(zip(levels, about.level_labels, strict=False))
+            for name, level in zip(column.encoded_names, levels, strict=True):
+                self._labels[name] = f"{about.label or column.name}: {told.get(level) or level}"
+
+    def __getitem__(self, name: str) -> str:
+        return self._labels.get(name, name)
+
+    def label(self, name: str) -> str | None:
+        """What was declared, or nothing."""
+        return self._labels.get(name)
+
+    def units(self, name: str) -> str | None:
+        """What was declared, or nothing."""
+        return self._units.get(name)
+
+    def titled(self, name: str) -> str:
+        """The label with the units behind it."""
+        units = self._units.get(name)
+        return self[name] if units is None else f"{self[name]} ({units})"
+
+    def legend(self, names: Iterable[str]) -> str | None:
+        """A sentence that says what names stand for; nothing where all speak for themselves."""
+        told = [(name, self.titled(name)) for name in names]
+        said = [f"{name} is {title}" for name, title in told if title != name]
+        return None if not said else "; ".join(said)
