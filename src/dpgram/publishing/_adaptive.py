@@ -318,18 +318,24 @@ def _refuse_lost(calibration: AdaptiveCalibration, measured: MeasuredHistograms)
     limit = calibration.request.split.loss_at_most
     noise, rows = CountNoise(law=measured.law, scale=measured.scale), max(histogram_rows(measured), 1.0)
     for each in measured.columns:
-        lost = sum(int(cell) for cell in each.lost[:2]) / ROW_NORM_SQUARED
+        missing, unread = (int(cell) / ROW_NORM_SQUARED for cell in each.lost[:2])
+        lost = missing + unread
         doubt = SURE_LOSS * noise.deviation * math.sqrt(2.0)
         if lost - doubt > limit * rows:
             paid = calibration.charges[0]
             raise LearningError(
                 f"most values of column {each.column!r} are missing, unreadable or of no declared level",
-                got=f"about {min(lost / rows, 1.0):.0%} of all rows, as far as noisy counts can tell",
+                got=f"about {_part(missing, rows)} missing and {_part(unread, rows)} unreadable or of no "
+                "level, as far as noisy counts can tell",
                 limit=f"{limit:.0%} (Adaptive(loss_at_most=…))",
                 remedy="Run check: it says what is wrong and which line of the schema mends it",
                 spent=paid,
                 cost=f"{describe(paid)}, of what the whole release would have cost",
             )
+
+
+def _part(count: float, rows: float) -> str:
+    return f"{min(max(count / rows, 0.0), 1.0):.0%}"
 
 
 def _stage(
