@@ -113,7 +113,7 @@ def publish(
     >>> dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
     <Release: 5 columns, gaussian, epsilon=1, delta=1e-06, add-remove>
     >>> print(ledger.left())
-    87% of the budget is left: enough for 7 more like the last charge, or for one release of ε = 2.77 ...
+    87% of the budget is left: enough for 6 more like the last release, or for one release of ε = 2.77 ...
     """
     with _telling_what_was_spent(ledger):
         _refuse_several(schema, rows)
