@@ -13,20 +13,24 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from assurance.adaptive_audit import PERSONS, SCHEMA, SETTINGS, VISITS, Setting, audited, people, stages, told
 
 import dpgram as dg
+from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredMatrix
 from dpgram.engines.local import add_up
 from dpgram.engines.passes import Pass
-from dpgram.errors import GuaranteeError
+from dpgram.errors import GuaranteeError, MechanismError
+from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedGaussian, PublicFacts
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing.measurements.gram import FirstGram
-from dpgram.publishing.publication import drawn
+from dpgram.publishing.measurements.each_group import EachGroup
+from dpgram.publishing.measurements.gram import FirstGram, Gram
+from dpgram.publishing.measurements.histograms import Clip
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import row_rules
 
@@ -116,27 +120,41 @@ def test_counts_with_too_little_noise_are_caught(monkeypatch: pytest.MonkeyPatch
     assert not audited(setting, runs=RUNS, seed=5).passes(curve)
 
 
-def test_a_first_matrix_of_groups_is_that_of_all_rows() -> None:
-    """At the price of one: a person in several groups adds no more than to one of them."""
-    (release,) = [Setting().publish(people(), SeededEntropy(0))]
+@pytest.mark.parametrize("seed", range(8))
+def test_a_person_in_several_groups_adds_no_more_than_in_one(seed: int) -> None:
+    """In coordinates of each group's own, to all matrices together, and to the counts of one group only."""
+    generator = np.random.default_rng(seed)
+    release = Setting().publish(people(), SeededEntropy(0))
     first = next(each for each in release.measured if isinstance(each, MeasuredMatrix))
-    encoder = Encoder(SCHEMA, clip=first.radius, coordinates=first.coordinates)
     facts = PublicFacts(width=SCHEMA.width, adjacency=AddRemove())
-    one = FirstGram(encoder=encoder, mechanism=CalibratedGaussian(sigma=2.0**40), facts=facts, share=0.1)
-    data = people(*[(1.0, -1.0)] * VISITS)
-    data = data.append_column("g", [["u", "v", "w"][k % 3] for k in range(len(data))])
-    whole, grouped = (
-        add_up(
-            data,
-            Pass(rules=row_rules(SCHEMA, rows), statistics=(one.statistic,)),
-            threads=1,
-            progress=False,
-        )
-        for rows in (PERSONS, dg.Rows(unit="id", by=dg.categorical("g", ["u", "v", "w"])))
+    lower = np.tril(generator.normal(size=(3, SCHEMA.width, SCHEMA.width))) + 3 * np.eye(SCHEMA.width)
+    encoders = [
+        Encoder(SCHEMA, clip=float(longest), coordinates=Coordinates.nearest(own))
+        for own, longest in zip((*lower[:2], first.coordinates.matrix), (0.1, 1.0, first.radius), strict=True)
+    ]
+    noise = CountNoise(law="discrete-gaussian", scale=2.0**30)
+    matrices = EachGroup(
+        tuple(Gram(encoder=one, mechanism=CalibratedGaussian(sigma=2.0**40), facts=facts) for one in encoders)
     )
-    assert (len(whole), len(grouped)) == (1, 3)
-    assert np.array_equal(sum(each.cells for each in grouped), whole[0].cells)  # type: ignore[union-attr]
-    assert drawn(one, grouped, SeededEntropy(2)) == drawn(one, whole, SeededEntropy(2))
+    lengths = EachGroup(tuple(Clip(noise=noise, share=0.1, units_changed=1, encoder=one) for one in encoders))
+    work = Pass(
+        rules=row_rules(SCHEMA, dg.Rows(unit="id", by=dg.categorical("g", ["u", "v", "w"]))),
+        statistics=(matrices.statistic, lengths.statistic),
+    )
+    own = [tuple(pair) for pair in generator.uniform(-1, 1, (VISITS, 2)).tolist()]
+    data = people(*own)
+    data = data.append_column("g", [[["u", "v", "w"][int(k)] for k in generator.integers(0, 3, len(data))]])
+    without = data.filter(pc.not_equal(data["id"], data["id"][len(data) - 1]))
+    with_, less = (work.by_statistic(add_up(one, work, threads=1, progress=False)) for one in (data, without))
+    moved = [np.asarray(a.cells - b.cells, np.float64) for a, b in zip(with_[0], less[0], strict=True)]  # type: ignore[attr-defined]
+    assert sum(float(np.trace(one)) for one in moved) <= ROW_NORM_SQUARED
+    assert sum(float(np.trace(one)) for one in moved) > 0.001 * ROW_NORM_SQUARED
+    assert all(np.linalg.eigvalsh(one)[0] > -1e-6 * ROW_NORM_SQUARED for one in moved)
+    counted = np.concatenate([(a.cells - b.cells).ravel() for a, b in zip(with_[1], less[1], strict=True)])  # type: ignore[attr-defined]
+    assert counted.sum() == np.abs(counted).sum() == ROW_NORM_SQUARED
+    assert matrices.event == matrices.members[0].event  # type: ignore[union-attr]
+    with pytest.raises(MechanismError, match="one price"):
+        EachGroup((*matrices.members[:2], lengths.members[2]))
 
 
 @pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")  # that this protects little

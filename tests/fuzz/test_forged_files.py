@@ -50,6 +50,12 @@ def cells(mechanism: str, value: str) -> bytes:
     return releases.sealed(json.dumps(content).encode())
 
 
+def with_bounds(mechanism: str, bounds: tuple[float, float]) -> bytes:
+    content = json.loads(forged(mechanism))
+    content["schema"]["columns"][0] |= {"low": bounds[0], "high": bounds[1]}
+    return releases.sealed(json.dumps(content).encode())
+
+
 class TestReleases:
     @pytest.mark.parametrize("mechanism", ["eigenvectors", "eigenvectors-zcdp", "deflation"])
     def test_sixty_digits_are_no_cell(self, mechanism: str) -> None:
@@ -101,14 +107,14 @@ class TestReleases:
     @pytest.mark.parametrize("bounds", [(18.0, 1e308), (-1e308, 1e308), (0.0, 1e-100)])
     def test_bounds_at_the_end_of_the_floats(self, bounds: tuple[float, float]) -> None:
         """Their squares overflowed, and what was told of the other columns was NaN."""
-        content = json.loads(forged("gaussian"))
-        content["schema"]["columns"][0] |= {"low": bounds[0], "high": bounds[1]}
-        release = Release.from_json(releases.sealed(json.dumps(content).encode()))
+        release = Release.from_json(with_bounds("laplace", bounds))
         for question in (release.mean, release.covariance, lambda: release.matrix("original")):
             with pytest.raises(AnalysisError, match="bounds of column 'age'"):
                 question()
         assert release.matrix("encoded").shape == (5, 5)
         assert "no count: " in str(release)
+        with pytest.raises(ReleaseError, match="contradicts the schema"):  # its histograms lie elsewhere
+            Release.from_json(with_bounds("gaussian", bounds))
 
     def test_a_tiny_numerical_delta_is_shown(self) -> None:
         assert "numerical δ = 1e-300" in str(

@@ -213,7 +213,7 @@ def test_whole_numbers_at_their_largest_are_exact() -> None:
     assert chunk.lengths is not None
     # Squares are added up in floats: a few units in the last place, where a lost bit of u would be as much.
     assert np.allclose(chunk.lengths, lengths, rtol=1e-14)
-    assert np.array_equal(working._coordinates.values[:, :97].T, np.array(cells, np.float64))  # type: ignore[union-attr]
+    assert np.array_equal(working._coordinates.lines[:, :97].T, np.array(exact, np.float64))  # type: ignore[union-attr]
 
 
 def test_standardised_rows_are_their_own() -> None:
@@ -249,11 +249,15 @@ def test_both_forms_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = np.array([[0.0, 1.0], [-1e308, 1.7e308], [1.0, 1.0 + 2e-9], [0.0, 2e-300], [0.0, 1.0]])
     levels = np.array([0, 0, 0, 0, 3])
     odd = [0.0, 1.0, 0.5, 1 / 3, -1.0, 2.0, 1e-300, 1e308, -1e308, 1.7e308, np.nan, np.inf, -np.inf]
+    start, reach = np.array([0.0, 0.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.7e308, 2e-9, 2e-300, 1.0])
     rows = np.concatenate(
         [
             generator.choice(odd, (700, 5)),
             generator.uniform(0, 1, (700, 5)),
             np.full((1, 5), np.nextafter(1, 2)),
+            # Whole tiles within the bounds, ends and nodes among them.
+            start + generator.uniform(0, 1, (3001, 5)) * reach,
+            start + np.outer(np.arange(17) / 16, reach),
         ]
     )
     weights = generator.integers(0, ROW_NORM_SQUARED + 1, len(rows))

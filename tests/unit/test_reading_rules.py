@@ -487,6 +487,14 @@ ANY_COLUMN: st.SearchStrategy[Any] = st.one_of(
 )
 
 
+@pytest.mark.parametrize("case", ["lower", "upper"])
+def test_a_missing_code_is_one_in_either_case(case: str) -> None:
+    column = categorical("x", ["1"], other="rest", case=case, missing=["NA"])
+    assert values({"x": ["NA", "na", " Na ", "nab"]}, column)[:3] == [None, None, None]
+    batch = pa.record_batch({"x": ["NA", "na", " Na ", "nab"]})
+    assert dg.check(batch, Schema(column)).columns[0].missing == 3
+
+
 @settings(max_examples=150, deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=6), column=ANY_COLUMN)
 def test_cells_are_read_one_by_one_and_once(cells: list[str], column: Any) -> None:

@@ -155,10 +155,10 @@ class Histogram:
 def of_the_same_rows(release: Document) -> MeasuredHistograms | None:
     """The histograms, where they are of the rows that are in the matrix, each counted as there.
 
-    Those beside one group are of all groups together; those beside several rows of a unit have one of them.
+    Those beside several rows of a unit have one of them.
     """
     rule = release.unit_rule
-    if release.group is not None or (rule is not None and rule.counts == "rows" and rule.rows_at_most > 1):
+    if rule is not None and rule.counts == "rows" and rule.rows_at_most > 1:
         return None
     return next((each for each in release.measured if isinstance(each, MeasuredHistograms)), None)
 

@@ -267,7 +267,7 @@ class MeasuredHistograms(
 
 @final
 class MeasuredMatrix(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="gram"):
-    """A first noisy matrix, of all groups together, from which the coordinates of the last one follow."""
+    """A first noisy matrix, from which the coordinates of the last one follow."""
 
     coordinates: Coordinates
     radius: Annotated[float, Meta(gt=1e-50, lt=1e50)]

@@ -25,6 +25,7 @@ from dpgram.rows.rules import RowRules
 from dpgram.sums.base import Accumulator, Statistic, Sum
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.counts import ExactCounts
+from dpgram.sums.each_group import members_of
 from dpgram.sums.exact_gram import GramSum
 from dpgram.sums.grams import GramStatistic
 
@@ -154,7 +155,8 @@ class Pass:
     @property
     def batch_rows(self) -> int:
         """Rows of a batch: whole chunks of the encoders, in memory that does not depend on the table."""
-        encoders = [each.encoder for each in self.statistics if isinstance(each, GramStatistic)]
+        every = [one for each in self.statistics for one in members_of(each)]
+        encoders = [each.encoder for each in every if isinstance(each, GramStatistic)]
         rows = min((encoder.chunk_rows for encoder in encoders), default=CHUNK_ROWS)
         return rows * min(BATCH_CHUNKS, max(1, BATCH_CELLS // (rows * len(self.columns))))
 

@@ -57,7 +57,8 @@ from dpgram.publishing._coordinates import (
 )
 from dpgram.publishing._learning import count_noise
 from dpgram.publishing.measurements.counts import Octaves
-from dpgram.publishing.measurements.gram import FirstGram
+from dpgram.publishing.measurements.each_group import by_group, each_group
+from dpgram.publishing.measurements.gram import FirstGram, Gram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.publication import Program, Stage
@@ -202,10 +203,13 @@ class Adapted:
 
     schema: Schema
     terms: tuple[ReleaseTerms, ...]
-    """Of the matrix, or of each block."""
-    clips: tuple[Clip | None, ...]
+    """Of each release: of the matrix, of each group, or of each block."""
+    matrices: tuple[Measurement, ...]
+    """One for all groups, or for each block."""
+    clips: tuple[Measurement | None, ...]
+    """Beside each of these."""
     measured: tuple[Measurements, ...]
-    """What each block's release records, in order; the counts of the clip come with the matrix."""
+    """What each release records, in order; the counts of the clip come with the matrix."""
     charge: Event | None
     """What is still to be charged."""
 
@@ -226,29 +230,29 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         measured += answer.published
         charge = None
         schema = _closed(calibration, schema, measured)
-    counted = _histograms(calibration, schema)
+    counted = each_group([_histograms(calibration, schema)] * len(request.rules.groups))
     answer = yield _stage(calibration, schema, (counted,), charge, inspect)
-    (histograms,) = answer.published
-    measured.append(histograms)
+    histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms)
-    rows = max(float(answer.public_rows or histogram_rows(histograms)), 1.0)
-    blocks = _blocks(calibration, schema, histograms, rows)
+    blocks = _blocks(calibration, schema, histograms, answer.public_rows)
     charge = rest_charge
-    rough = [(block.first, block.reach) for block in blocks if block.two]
-    if rough:
-        firsts = tuple(one for pair in rough for one in pair if one is not None)
+    firsts = tuple(one for block in blocks for one in (block.first, block.reach) if one is not None)
+    if firsts:
         answer = yield _stage(calibration, schema, firsts, charge, inspect)
         charge = None
         found = iter(answer.published)
-        blocks = tuple(block.whitened(found) if block.two else block for block in blocks)
-    own = [block.terms() for block in blocks]
+        blocks = tuple(block.whitened(found) for block in blocks)
+    own = [terms for block in blocks for terms in block.terms()]
+    seen = [one.seen for block in blocks for one in block.groups]
+    shown = histograms if len(blocks) == 1 else histograms * len(blocks)
     return Adapted(
         schema=schema,
         terms=tuple(own)
         if request.blocks == 1
         else numbered_blocks(own, calibration.guarantee, calibration.gaussian),
-        clips=tuple(block.clip() for block in blocks),
-        measured=tuple((*measured, *block.seen) for block in blocks),
+        matrices=tuple(block.matrix() for block in blocks),
+        clips=tuple(block.clip for block in blocks),
+        measured=tuple((*measured, one, *after) for one, after in zip(shown, seen, strict=True)),
         charge=charge,
     )
 
@@ -313,14 +317,15 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
     return Histograms(noise=noise, share=share, units_changed=calibration.units_changed, columns=columns)
 
 
-def _refuse_lost(calibration: AdaptiveCalibration, measured: MeasuredHistograms) -> None:
-    """Stop where noisy counts show beyond doubt that most of a column cannot be read."""
-    limit = calibration.request.split.loss_at_most
-    noise, rows = CountNoise(law=measured.law, scale=measured.scale), max(histogram_rows(measured), 1.0)
-    for each in measured.columns:
-        missing, unread = (int(cell) / ROW_NORM_SQUARED for cell in each.lost[:2])
+def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistograms, ...]) -> None:
+    """Stop where noisy counts show beyond doubt that most of a column cannot be read, groups together."""
+    limit, law, scale = calibration.request.split.loss_at_most, groups[0].law, groups[0].scale
+    rows = max(sum(map(histogram_rows, groups)), 1.0)
+    doubt = SURE_LOSS * CountNoise(law=law, scale=scale).deviation * math.sqrt(2.0 * len(groups))
+    for each, *others in zip(*(one.columns for one in groups), strict=True):
+        cells = [one.lost[:2] for one in (each, *others)]
+        missing, unread = (sum(map(int, kind)) / ROW_NORM_SQUARED for kind in zip(*cells, strict=True))
         lost = missing + unread
-        doubt = SURE_LOSS * noise.deviation * math.sqrt(2.0)
         if lost - doubt > limit * rows:
             paid = calibration.charges[0]
             raise LearningError(
@@ -356,28 +361,37 @@ def _stage(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BlockPlan:
-    """One block of columns, or all of them: its share of what is left, and its coordinates so far.
+class _GroupPlan:
+    """One group of rows, or all of them: its coordinates so far."""
 
-    Proof: proofs/adaptive.md#adaptive-composition.
-    """
-
-    calibration: AdaptiveCalibration
     encoder: Encoder
-    price: float
-    """μ² or ε of its matrices and its counts of the clip."""
     rows: float
-    """n̂ of one group."""
-    mu: float
-    """That of Gaussian noise as large as that of one matrix at its whole share."""
-    reason: str
+    """n̂."""
     two: bool
+    """Whether a first matrix is worth its price."""
     seen: tuple[MeasuredMatrix | MeasuredReach, ...] = ()
     """What its first stage published."""
 
-    @property
-    def facts(self) -> PublicFacts:
-        return self.calibration.request.facts(self.encoder)
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BlockPlan:
+    """One block of columns, or all of them: its share of what is left, and the coordinates of every group.
+
+    All groups are measured at the same prices, so that a unit with rows in several of them costs no more: a
+    group for which a first matrix is not worth it loses that share where others have one.
+
+    Proofs: proofs/adaptive.md#adaptive-composition, proofs/adaptive.md#adaptive-groups.
+    """
+
+    calibration: AdaptiveCalibration
+    price: float
+    """μ² or ε of its matrices and its counts of the clip."""
+    share: float
+    """Of what is left for all blocks."""
+    mu: float
+    """That of Gaussian noise as large as that of one matrix at its whole share."""
+    groups: tuple[_GroupPlan, ...]
 
     def _price(self, share: float) -> float:
         """The part of its own price that a share of the whole budget stands for."""
@@ -385,90 +399,115 @@ class _BlockPlan:
         return self.price * share / (1.0 - split.histograms - split.bounds - split.levels)
 
     @property
-    def first_price(self) -> float:
+    def _first_price(self) -> float:
         return self._price(self.calibration.request.split.first)
 
+    def _facts(self, one: _GroupPlan) -> PublicFacts:
+        return self.calibration.request.facts(one.encoder)
+
     @property
-    def first(self) -> FirstGram:
+    def first(self) -> Measurement | None:
+        """The rough matrix of each group that is to have one."""
+        return self._measured(lambda one: self._first(one) if one.two else None)
+
+    def _first(self, one: _GroupPlan) -> FirstGram:
         return FirstGram(
-            encoder=self.encoder,
-            mechanism=self.calibration.mechanism(self.first_price, self.facts),
-            facts=self.facts,
-            share=self.first_price / self.calibration.whole,
+            encoder=one.encoder,
+            mechanism=self.calibration.mechanism(self._first_price, self._facts(one)),
+            facts=self._facts(one),
+            share=self._first_price / self.calibration.whole,
         )
 
     @property
-    def reach(self) -> Reach | None:
-        noise = self._counting
+    def reach(self) -> Measurement | None:
+        """How far the rows of the same groups reach."""
+        return self._lengths(Reach, [one.two for one in self.groups])
+
+    @property
+    def clip(self) -> Measurement | None:
+        """What the clip of the last matrix takes."""
+        return self._lengths(Clip, [one.encoder.coordinates is not None for one in self.groups])
+
+    def _lengths(self, kind: type[Reach | Clip], wanted: list[bool]) -> Measurement | None:
+        """Counts of lengths, at half of their share each time."""
+        calibration, price = self.calibration, self._price(0.5 * self.calibration.request.split.clip)
+        noise = count_noise(calibration.law, price, 1, calibration.units_changed)
         if noise is None:
             return None
-        return Reach(noise=noise, **self._counted)
+        share, changed = price / calibration.whole, calibration.units_changed
+        chosen = {id(one) for one, there in zip(self.groups, wanted, strict=True) if there}
+        return self._measured(
+            lambda one: (
+                kind(noise=noise, share=share, units_changed=changed, encoder=one.encoder)
+                if id(one) in chosen
+                else None
+            )
+        )
 
-    def clip(self) -> Clip | None:
-        noise = self._counting
-        if self.encoder.coordinates is None or noise is None:
-            return None
-        return Clip(noise=noise, **self._counted)
-
-    @property
-    def _counting(self) -> CountNoise | None:
-        """Of lengths, at half of their share each time."""
-        price = self._price(0.5 * self.calibration.request.split.clip)
-        return count_noise(self.calibration.law, price, 1, self.calibration.units_changed)
-
-    @property
-    def _counted(self) -> dict[str, Any]:
-        price = self._price(0.5 * self.calibration.request.split.clip)
-        return {
-            "share": price / self.calibration.whole,
-            "units_changed": self.calibration.units_changed,
-            "encoder": self.encoder,
-        }
+    def _measured(self, made: Callable[[_GroupPlan], Measurement | None]) -> Measurement | None:
+        members = [made(one) for one in self.groups]
+        return None if all(one is None for one in members) else each_group(members)
 
     def whitened(self, published: Iterator[Any]) -> _BlockPlan:
-        """The same with the coordinates that its first matrix shows, and the radius that rows reach."""
-        groups = len(self.calibration.request.rules.groups)
-        first: MeasuredMatrix = next(published)
-        seen: tuple[MeasuredMatrix | MeasuredReach, ...] = (first,)
-        longest = self.encoder.radius
-        if self.reach is not None:
-            reach: MeasuredReach = next(published)
-            seen = (first, reach)
-            longest = reached(
-                reach, longest, rows=self.rows * groups, mu=self.mu, width=rank(self.encoder.schema)
-            )
-        coordinates = whitening(first, self.rows * groups)
-        return replace(self, seen=seen, encoder=replace(self.encoder, coordinates=coordinates, clip=longest))
+        """The same with the coordinates that the first matrices show, and the radius that rows reach."""
+        if self.first is None:
+            return self
+        firsts = by_group(self.first, next(published))
+        reaches = (None,) * len(firsts) if self.reach is None else by_group(self.reach, next(published))
+        found = zip(self.groups, firsts, reaches, strict=True)
+        return replace(self, groups=tuple(self._whitened(*one) for one in found))
 
-    def terms(self) -> ReleaseTerms:
-        """Of its last matrix, which gets all that is left."""
-        calibration, clip, facts = self.calibration, self.clip(), self.facts
-        before = Fraction(0)
-        if self.seen:
-            before += _price_of(calibration, calibration.mechanism(self.first_price, facts).event(facts))
-        if self.seen and self.reach is not None:
-            before += _price_of(calibration, self.reach.event)
-        if clip is not None:
-            before += _price_of(calibration, clip.event)
-        mechanism = calibration.mechanism(float(Fraction(self.price) - before) * _SLACK, facts)
-        single = calibration.request.blocks == 1
-        if single:
-            guarantee, gaussian = calibration.guarantee, calibration.gaussian
-        else:
-            spent = before + calibration.first_price + _price_of(calibration, mechanism.event(facts))
-            guarantee, gaussian = own_guarantee(
-                calibration.request, calibration.family, spent, calibration.level_delta
-            )
-        return ReleaseTerms(
-            encoder=self.encoder,
-            facts=facts,
-            guarantee=guarantee,
-            mechanism=mechanism,
-            event=mechanism.event(facts),
-            gaussian=gaussian,
-            reason=self.reason,
-            rules=replace(calibration.request.rules, schema=self.encoder.schema),
+    def _whitened(
+        self, one: _GroupPlan, first: MeasuredMatrix | None, reach: MeasuredReach | None
+    ) -> _GroupPlan:
+        if first is None:
+            return one
+        longest, width = one.encoder.radius, rank(one.encoder.schema)
+        if reach is not None:
+            longest = reached(reach, longest, rows=one.rows, mu=self.mu, width=width)
+        encoder = replace(one.encoder, coordinates=whitening(first, one.rows), clip=longest)
+        return replace(one, encoder=encoder, seen=(first,) if reach is None else (first, reach))
+
+    @property
+    def _before(self) -> Fraction:
+        """What its measurements before and beside the last matrix cost."""
+        paid = [one.event for one in (self.first, self.reach, self.clip) if one is not None]
+        return sum((_price_of(self.calibration, event) for event in paid), Fraction(0))
+
+    @property
+    def _mechanism(self) -> CalibratedMechanism:
+        """Of the last matrix, which gets all that is left."""
+        left = float(Fraction(self.price) - self._before) * _SLACK
+        return self.calibration.mechanism(left, self._facts(self.groups[0]))
+
+    def matrix(self) -> Measurement:
+        """The last matrix of every group."""
+        mechanism = self._mechanism
+        return each_group(
+            [Gram(encoder=one.encoder, mechanism=mechanism, facts=self._facts(one)) for one in self.groups]
         )
+
+    def terms(self) -> Iterator[ReleaseTerms]:
+        """Of the last matrix of each group."""
+        calibration, mechanism = self.calibration, self._mechanism
+        request = calibration.request
+        guarantee, gaussian = calibration.guarantee, calibration.gaussian
+        if request.blocks > 1:
+            event = mechanism.event(self._facts(self.groups[0]))
+            spent = self._before + calibration.first_price + _price_of(calibration, event)
+            guarantee, gaussian = own_guarantee(request, calibration.family, spent, calibration.level_delta)
+        for one in self.groups:
+            facts = self._facts(one)
+            yield ReleaseTerms(
+                encoder=one.encoder,
+                facts=facts,
+                guarantee=guarantee,
+                mechanism=mechanism,
+                event=mechanism.event(facts),
+                gaussian=gaussian,
+                reason=_reason(request, one, self.share),
+                rules=replace(request.rules, schema=one.encoder.schema),
+            )
 
 
 def _price_of(calibration: AdaptiveCalibration, event: Event) -> Fraction:
@@ -480,36 +519,44 @@ def _price_of(calibration: AdaptiveCalibration, event: Event) -> Fraction:
 
 
 def _blocks(
-    calibration: AdaptiveCalibration, schema: Schema, histograms: MeasuredHistograms, rows: float
+    calibration: AdaptiveCalibration,
+    schema: Schema,
+    histograms: tuple[MeasuredHistograms, ...],
+    public_rows: int | None,
 ) -> tuple[_BlockPlan, ...]:
-    """Budget shares of all blocks by their widths, for the least Σ d_b·σ_b²; rows by group."""
-    request = calibration.request
-    rows /= len(request.rules.groups)
+    """Budget shares of all blocks by their widths, for the least Σ d_b·σ_b²."""
+    known = float(public_rows) if public_rows is not None and len(histograms) == 1 else None
+    rows = [max(known or histogram_rows(one), 1.0) for one in histograms]
     schemas, parts = schema.in_blocks(), _parts_of_blocks(schema, calibration.family)
     plans = []
     for one, part in zip(schemas, parts, strict=True):
-        width = rank(one)
-        mu = calibration.mu(width) * math.sqrt(part)
-        told = signal(rows, mu, width) >= PLAIN_BELOW
-        two = told and bool(request.split.first)
-        encoder = Encoder(one, missing=request.rules.missing, strict=request.rules.strict)
-        if told:
-            encoder = replace(
-                encoder, clip=radius(rows, mu, width), coordinates=standardising(one, histograms)
-            )
+        mu = calibration.mu(rank(one)) * math.sqrt(part)
         share = part * (1.0 if len(parts) == 1 else _SLACK)
+        found = zip(histograms, rows, strict=True)
         plans.append(
             _BlockPlan(
                 calibration=calibration,
-                encoder=encoder,
                 price=float(calibration.rest) * _SLACK * share,
-                rows=rows,
+                share=share,
                 mu=mu,
-                reason=_reason(request, encoder, two, share, len(parts)),
-                two=two,
+                groups=tuple(_group(calibration.request, one, mu, *each) for each in found),
             )
         )
     return tuple(plans)
+
+
+def _group(
+    request: Request, schema: Schema, mu: float, histograms: MeasuredHistograms, rows: float
+) -> _GroupPlan:
+    """The standardised coordinates of one group, where its rows suffice for them."""
+    width = rank(schema)
+    encoder = Encoder(schema, missing=request.rules.missing, strict=request.rules.strict)
+    if signal(rows, mu, width) < PLAIN_BELOW:
+        return _GroupPlan(encoder=encoder, rows=rows, two=False)
+    standardised = replace(
+        encoder, clip=radius(rows, mu, width), coordinates=standardising(schema, histograms)
+    )
+    return _GroupPlan(encoder=standardised, rows=rows, two=bool(request.split.first))
 
 
 def _parts_of_blocks(schema: Schema, family: Family) -> list[float]:
@@ -519,12 +566,12 @@ def _parts_of_blocks(schema: Schema, family: Family) -> list[float]:
     return [cost / sum(costs) for cost in costs]
 
 
-def _reason(request: Request, encoder: Encoder, two: bool, share: float, blocks: int) -> str:
+def _reason(request: Request, one: _GroupPlan, share: float) -> str:
     how = "measured in standardised columns"
-    if encoder.coordinates is None:
+    if one.encoder.coordinates is None:
         how = "measured in the declared columns, since noisy counts show too few rows for better ones"
-    elif two:
+    elif one.two:
         how = "measured in coordinates that a first matrix showed"
     asked = "auto" if isinstance(request.mechanism, Auto) else "asked for by name"
-    part = "" if blocks == 1 else f", with {share:.1%} of what is left for the matrices"
+    part = "" if request.blocks == 1 else f", with {share:.1%} of what is left for the matrices"
     return f"{asked}: {how}{part}"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, Unpack, final
 
 from dpgram.document.fields import AdjacencyName, Group, Measurements
@@ -32,6 +33,8 @@ from dpgram.publishing._learning import (
     refuse_few_rows,
 )
 from dpgram.publishing.losses import WatchedEngine
+from dpgram.publishing.measurements.each_group import by_group
+from dpgram.publishing.measurements.gram import MeasuredGram
 from dpgram.publishing.publication import Account, Answer, Program, Stage, publication, tell
 from dpgram.publishing.request import (
     Asked,
@@ -316,7 +319,8 @@ class _Order:
             charge=price,
             inspect=inspect,
         )
-        return self._releases(terms, answer, [()] * len(terms))
+        parts = self._parts(terms)
+        return self._releases(parts, chain.from_iterable(answer.published), [()] * len(parts), answer)
 
     def learning(self, calibration: LearningCalibration) -> Program[tuple[Release, ...]]:
         """What the schema leaves open is measured first."""
@@ -350,9 +354,11 @@ class _Order:
             look=seen.append,
         )
         answer = yield stage
-        releases = self._releases(terms, answer, learnt.measured)
+        parts = self._parts(terms)
+        beside = [each for each in learnt.measured for _ in self.request.rules.groups]
+        releases = self._releases(parts, chain.from_iterable(answer.published), beside, answer)
         for sums in seen:
-            for (one, level), found in zip(self._parts(terms), sums, strict=True):
+            for (one, level), found in zip(parts, sums, strict=True):
                 self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
         for name in unresolved(releases[0]):
             tell(
@@ -380,9 +386,8 @@ class _Order:
                 )
 
         adapted = yield from adapt(calibration, before)
-        terms, clips = adapted.terms, [clip for clip in adapted.clips if clip is not None]
+        matrices, clips = adapted.matrices, [clip for clip in adapted.clips if clip is not None]
         rules = replace(self.request.rules, schema=adapted.schema)
-        matrices = tuple(one.measurement for one in terms)
         seen: list[Sums] = []
         answer = yield Stage(
             work=Pass(rules=rules, statistics=tuple(one.statistic for one in (*matrices, *clips))),
@@ -390,15 +395,22 @@ class _Order:
             charge=adapted.charge,
             look=seen.append,
         )
-        counted = iter(answer.published[len(matrices) :])
-        measured = [
-            found if clip is None else (*found, next(counted))
-            for found, clip in zip(adapted.measured, adapted.clips, strict=True)
+        found = [by_group(one, each) for one, each in zip(matrices, answer.published, strict=False)]
+        left = iter(answer.published[len(matrices) :])
+        counted = [
+            (None,) * len(own) if clip is None else by_group(clip, next(left))
+            for clip, own in zip(adapted.clips, found, strict=True)
         ]
-        releases = self._releases(terms, answer, measured)
+        measured = [
+            before if taken is None else (*before, taken)
+            for before, taken in zip(adapted.measured, chain.from_iterable(counted), strict=True)
+        ]
+        parts = list(zip(adapted.terms, self.request.rules.groups * len(matrices), strict=True))
+        drawn = [gram for each in found for (gram,) in each]
+        releases = self._releases(parts, drawn, measured, answer)
         for sums in seen:
-            for (one, level), found in zip(self._parts(terms), sums, strict=False):
-                self._tell_afterwards(one, level, found.counts, calibration.price, releases[0].measured)
+            for (one, level), total in zip(parts, sums, strict=False):
+                self._tell_afterwards(one, level, total.counts, calibration.price, releases[0].measured)
         return releases
 
     def _refuse_public(self, work: Pass, sums: Sums, octaves: CountNoise | None) -> None:
@@ -413,36 +425,39 @@ class _Order:
         return [(one, level) for one in terms for level in self.request.rules.groups]
 
     def _releases(
-        self, terms: Sequence[ReleaseTerms], answer: Answer, measured: Sequence[Measurements]
+        self,
+        parts: Sequence[tuple[ReleaseTerms, str | None]],
+        matrices: Iterable[MeasuredGram],
+        measured: Iterable[Measurements],
+        answer: Answer,
     ) -> tuple[Release, ...]:
         rules, receipts = self.request.rules, answer.receipts
         releases = []
-        for place, one in enumerate(terms):
-            for level, found in zip(rules.groups, answer.published[place], strict=True):
-                releases.append(
-                    Release(
-                        library=version("dpgram"),
-                        schema=one.schema,
-                        radius=one.radius,
-                        policy=one.policy,
-                        adjacency=self.request.adjacency.name,
-                        unit=rules.unit,
-                        public_rows=answer.public_rows,
-                        mechanism=one.used(),
-                        noise=found.noise,
-                        guarantee=one.stated(),
-                        entropy=self.entropy,
-                        published=found.matrix,
-                        receipt=receipts[-1] if receipts else None,
-                        first_receipt=receipts[0] if len(receipts) > 1 else None,
-                        unit_rule=rules.unit_rule,
-                        group=_group(rules.by, level),
-                        block=one.block,
-                        survey_weight=rules.weight,
-                        measurements=measured[place] or None,
-                        coordinates=one.encoder.coordinates,
-                    )
+        for (one, level), found, beside in zip(parts, matrices, measured, strict=True):
+            releases.append(
+                Release(
+                    library=version("dpgram"),
+                    schema=one.schema,
+                    radius=one.radius,
+                    policy=one.policy,
+                    adjacency=self.request.adjacency.name,
+                    unit=rules.unit,
+                    public_rows=answer.public_rows,
+                    mechanism=one.used(),
+                    noise=found.noise,
+                    guarantee=one.stated(),
+                    entropy=self.entropy,
+                    published=found.matrix,
+                    receipt=receipts[-1] if receipts else None,
+                    first_receipt=receipts[0] if len(receipts) > 1 else None,
+                    unit_rule=rules.unit_rule,
+                    group=_group(rules.by, level),
+                    block=one.block,
+                    survey_weight=rules.weight,
+                    measurements=beside or None,
+                    coordinates=one.encoder.coordinates,
                 )
+            )
         return tuple(releases)
 
     def _tell(self, terms: ReleaseTerms, level: str | None, counts: PolicyCounts, price: Event) -> None:

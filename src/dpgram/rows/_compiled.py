@@ -65,6 +65,8 @@ _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
 _LATER: Final = False  # lines are not rounded as they are filled
 _CLIPS: Final = True
+_ROWS_FROM: Final = 44  # bits of a packed sum below the number of rows
+_ONE_ROW: Final = 1 << _ROWS_FROM
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -332,6 +334,46 @@ def _round_within(
 
 
 @compiled
+def _scale_and_round(a: Floats, factor: Floats, out: Floats, total: Floats) -> None:
+    for i in range(a.shape[0]):
+        q = np.rint(a[i] * factor[i])
+        out[i] = q
+        total[i] += q * q
+
+
+@compiled
+def _round_into(
+    lines: Floats,
+    out: Floats,
+    first: int,
+    last: int,
+    factor: Floats,
+    units: Integers,
+    norms: Floats,
+    over: Bytes,
+) -> None:
+    """As `_round_within`, from `lines` into `out`: one way through the numbers, and back for long rows only.
+
+    Proof: proofs/adassp.md#adassp-lattice.
+    """
+    _set(norms, 0.0)
+    width = lines.shape[0]
+    for j in range(width):
+        _scale_and_round(lines[j, first:last], factor, out[j, first:last], norms)
+    if _flag(norms, units, ROW_NORM_SQUARED, over) == 0:
+        return
+    for i in range(norms.shape[0]):
+        if over[i]:
+            row, total = first + i, 0.0
+            limit = float(ROW_NORM_SQUARED // units[i]) if units.shape[0] else _LIMIT
+            for j in range(width):
+                out[j, row] = np.trunc(lines[j, row] * factor[i])
+                total += out[j, row] * out[j, row]
+            if total > limit:
+                _shorten(out, row, limit)
+
+
+@compiled
 def round_lines(lines: Floats, factor: Floats, limit: int) -> None:
     """See `Kernel.round_lines`.
 
@@ -400,7 +442,8 @@ def _fill(
 ) -> None:
     """a into places first … last−1 of the lines of `out`, from places start, start+1, … of those of `raw`.
 
-    Squares are added to `norms` line by line, while each is near; if `quick`, lines are rounded before that.
+    Squares are added to `norms` (unless it is empty) line by line, while each is near; if `quick`, lines are
+    rounded before that.
     """
     if constant > 0.0:
         _set(out[0, first:last], constant)
@@ -422,7 +465,8 @@ def _fill(
 def _note(a: Floats, quick: bool, norms: Floats) -> None:
     if quick:
         _round(a)
-    _add_squares(a, norms)
+    if norms.shape[0]:
+        _add_squares(a, norms)
 
 
 @compiled
@@ -446,7 +490,7 @@ def _derive(
         else:
             z_right, unit_right = out[sources[TARGET, right], first:last], 1.0 / scales[right, LATTICE_SCALE]
             _product(z_left, z_right, unit_left, unit_right, steps[k], a)
-        _add_squares(a, norms)
+        _note(a, _LATER, norms)
 
 
 @compiled
@@ -518,20 +562,20 @@ def fill_rows(
     counts: Integers,
     out: Floats,
 ) -> None:
-    unused = np.empty(_TILE, np.float64)
+    unused = np.empty(0, np.float64)
+    at_once = whole and derived.shape[1] == 0
     for first in range(0, count, _TILE):
         last = min(first + _TILE, count)
-        size = last - first
-        absent, norms = missing[first:last], unused[:size]
-        for i in range(size):
+        absent = missing[first:last]
+        for i in range(last - first):
             absent[i] = 0
         start = first
         if rows.shape[0]:
             _transpose(rows[first:last], raw)
             start = 0
-        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, _LATER, norms)
-        _derive(sources, scales, derived, steps, out, first, last, norms)
-        if whole:
+        _fill(raw, start, sources, scales, constant, absent, counts, out, first, last, at_once, unused)
+        _derive(sources, scales, derived, steps, out, first, last, unused)
+        if whole and not at_once:
             for j in range(out.shape[0]):
                 _round(out[j, first:last])
 
@@ -546,6 +590,7 @@ def finish_rows(
     missing: Bytes,
     counts: Integers,
     norms: Floats,
+    lines: Floats,
     out: Floats,
 ) -> int:
     """See `Kernel.finish_rows`. Proof: proofs/adaptive.md#adaptive-rows."""
@@ -558,14 +603,14 @@ def finish_rows(
         squares, factor, own = norms[first:last], factors[:size], units[first:last]
         left_out = missing[first:last] if drop else nothing[:size]
         _set(squares, 0.0)
-        for j in range(out.shape[0]):
-            _add_squares(out[j, first:last], squares)
+        for j in range(lines.shape[0]):
+            _add_squares(lines[j, first:last], squares)
         _multiply(squares, scale * scale)
         for i in range(size):
             factor[i] = squares[i]
         _factors(factor, _CLIPS, own, weights[first:last], left_out, counts)
         _multiply(factor, scale)
-        _round_within(out, first, last, factor, own, ROW_NORM_SQUARED, last_norms[:size], over[:size])
+        _round_into(lines, out, first, last, factor, own, last_norms[:size], over[:size])
         if kept < first or _count(left_out):
             _keep_norms(norms, left_out, first, kept)
             kept = _keep(out, left_out, first, kept)
@@ -591,23 +636,82 @@ def _count_node(x: float, one: int, low: float, high: float, factor: float, line
 
 
 @compiled
+def _node_positions(
+    x: Floats, low: float, high: float, factor: float, firsts: Floats, beyonds: Floats
+) -> bool:
+    """The node below each number and what counts at the next one, as `_count_node` finds them.
+
+    False where a number is not between the bounds: then neither is of use.
+    """
+    outside = 0
+    for i in range(x.shape[0]):
+        position = (x[i] * 0.5 - low * 0.5) * factor
+        position = min(position, float(STEPS))
+        first = min(np.floor(position), float(STEPS - 1))
+        firsts[i] = first
+        beyonds[i] = np.floor((position - first) * float(ROW_NORM_SQUARED))
+        outside += not low <= x[i] <= high
+    return outside == 0
+
+
+@compiled
+def _count_positions(firsts: Floats, beyonds: Floats, packed: Integers, line: Integers) -> None:
+    """Count one for each position, split between two nodes.
+
+    A number and the sum of what lies beyond are added up in one integer, in four by turns, so that an
+    addition does not wait for the one before: at most `_TILE` times 2^30 < 2^`_ROWS_FROM`.
+    """
+    packed[:] = 0
+    size = firsts.shape[0]
+    even = size - size % 4
+    for i in range(0, even, 4):
+        packed[0, int(firsts[i])] += _ONE_ROW + int(beyonds[i])
+        packed[1, int(firsts[i + 1])] += _ONE_ROW + int(beyonds[i + 1])
+        packed[2, int(firsts[i + 2])] += _ONE_ROW + int(beyonds[i + 2])
+        packed[3, int(firsts[i + 3])] += _ONE_ROW + int(beyonds[i + 3])
+    for i in range(even, size):
+        packed[0, int(firsts[i])] += _ONE_ROW + int(beyonds[i])
+    for k in range(STEPS):
+        total = packed[0, k] + packed[1, k] + packed[2, k] + packed[3, k]
+        rows, beyond = total >> _ROWS_FROM, total & (_ONE_ROW - 1)
+        line[k] += rows * ROW_NORM_SQUARED - beyond
+        line[k + 1] += beyond
+
+
+@compiled
 def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
     """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
-    width = rows.shape[1]
-    factors = np.zeros(width)
-    for j in range(width):
-        if levels[j] == 0:
-            factors[j] = STEPS / (ends[j, 1] * 0.5 - ends[j, 0] * 0.5)
-    for i in range(rows.shape[0]):
-        one = units[i] if units.shape[0] else ROW_NORM_SQUARED
+    count, width = rows.shape
+    raw, packed = np.empty((width, _TILE)), np.empty((4, STEPS), np.int64)
+    firsts, beyonds = np.empty(_TILE), np.empty(_TILE)
+    for start in range(0, count, _TILE):
+        size = min(_TILE, count - start)
+        _transpose(rows[start : start + size], raw)
+        own = units[start : start + size]
         for j in range(width):
-            x = rows[i, j]
-            if levels[j] == 0:
-                _count_node(x, one, ends[j, 0], ends[j, 1], factors[j], cells[j])
-            elif 0.0 <= x < levels[j] and np.floor(x) == x:
-                cells[j, int(x)] += one
-            else:
-                cells[j, levels[j] + (LOST_MISSING if x != x else LOST_UNREADABLE)] += one
+            x = raw[j, :size]
+            if levels[j] > 0:
+                _count_levels(x, own, levels[j], cells[j])
+                continue
+            low, high = ends[j, 0], ends[j, 1]
+            factor = STEPS / (high * 0.5 - low * 0.5)
+            alike = own.shape[0] == 0
+            if alike and _node_positions(x, low, high, factor, firsts[:size], beyonds[:size]):
+                _count_positions(firsts[:size], beyonds[:size], packed, cells[j])
+                continue
+            for i in range(size):
+                one = ROW_NORM_SQUARED if alike else own[i]
+                _count_node(x[i], one, low, high, factor, cells[j])
+
+
+@compiled
+def _count_levels(x: Floats, units: Integers, levels: int, line: Integers) -> None:
+    for i in range(x.shape[0]):
+        one = units[i] if units.shape[0] else ROW_NORM_SQUARED
+        if 0.0 <= x[i] < levels and np.floor(x[i]) == x[i]:
+            line[int(x[i])] += one
+        else:
+            line[levels + (LOST_MISSING if x[i] != x[i] else LOST_UNREADABLE)] += one
 
 
 @compiled

@@ -302,20 +302,19 @@ def finish_rows(
     missing: Bytes,
     counts: Integers,
     norms: Floats,
+    lines: Floats,
     out: Floats,
 ) -> int:
     """See `Kernel.finish_rows`. Proof: proofs/adaptive.md#adaptive-rows."""
-    lines, squares = out[:, :count], norms[:count]
-    squares[:] = _squares(lines) * (scale * scale)
+    rows, squares = lines[:, :count].copy(), norms[:count]
+    squares[:] = _squares(rows) * (scale * scale)
     left_out = missing[:count].view(np.bool_) if drop else np.zeros(count, np.bool_)
     with np.errstate(all="ignore"):  # a warning would tell of one row
         factor = _factors(squares, True, units, weights, left_out, counts) * scale  # noqa: FBT003  (as there)
         limits = ROW_NORM_SQUARED // units if len(units) else np.full(count, ROW_NORM_SQUARED)
-        _round_within(lines, factor, limits.astype(np.float64))
-    if not left_out.any():
-        return count
+        _round_within(rows, factor, limits.astype(np.float64))
     kept = count - int(np.count_nonzero(left_out))
-    out[:, :kept] = lines[:, ~left_out]
+    out[: len(rows), :kept] = rows[:, ~left_out]
     norms[:kept] = squares[~left_out]
     return kept
 

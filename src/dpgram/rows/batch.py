@@ -1,12 +1,12 @@
 """Batches of a table → rows of numbers, the same from every source, with what decides how each one counts.
 
 An engine reads batches into `RowBatch` (`Reader`), brings all rows of a unit to one place
-(`RowBatch.split`), and has
-them counted there (`CountedRows`). Proofs: proofs/units.md.
+(`RowBatch.split`), and has them counted there (`CountedRows`). Proofs: proofs/units.md.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self, final
@@ -18,6 +18,7 @@ import pyarrow as pa
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.batch_encoder import declared_cells, refuse_breaches
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
@@ -183,7 +184,27 @@ class CountedRows:
         self.weighted = weighted
         self.placed: Mask = (self.groups >= 0) & weighted
         """Rows that have a group and a weight, where these are asked for."""
+        self.placed_anywhere = self.placed
+        """The same, of whatever group: by these it is decided which rows of a unit count, and how much."""
         self.units, self.unit_hashes = _numbered(rows)
+        self.uncounted = _uncounted(self)
+        """The units, and the rows that count nowhere: without a unit, a group or a weight."""
+
+    def of_group(self, number: int) -> CountedRows:
+        """The same rows, of which those of one group count. A unit counts in all groups together as before.
+
+        Rows that count nowhere are told of with the first group.
+
+        Proof: proofs/adaptive.md#adaptive-groups.
+        """
+        view = copy(self)
+        there = self.groups == number
+        view.groups = np.where(there, 0, -1)
+        view.placed = self.placed & there
+        if number:
+            view.uncounted = PolicyCounts()
+        vars(view)["one_row_per_unit"] = self.one_row_per_unit[there[self.one_row_per_unit]]
+        return view
 
     @property
     def unit_count(self) -> int:
@@ -250,6 +271,19 @@ class CountedRows:
         weighted = np.isfinite(given)
         clamped = np.clip(np.where(weighted, given, 0.0), 0.0, survey.at_most)
         return np.minimum(np.sqrt(clamped / survey.at_most), 1.0), weighted
+
+
+def _uncounted(rows: CountedRows) -> PolicyCounts:
+    lost = rows.rows.without_unit
+    elsewhere = int(np.sum(~rows.placed))
+    return PolicyCounts(
+        rows_read=lost + elsewhere,
+        rows_dropped=lost + elsewhere,
+        rows_without_unit=lost,
+        rows_without_group=int(np.sum(rows.groups < 0)),
+        rows_without_weight=int(np.sum((rows.groups >= 0) & ~rows.weighted)),
+        units_read=rows.unit_count,
+    )
 
 
 def _numbered(rows: RowBatch) -> tuple[Integers, npt.NDArray[np.uint64]]:

@@ -176,7 +176,7 @@ class BatchEncoder:
             not coordinates.standardises,
             coordinates.missing,
             counts,
-            self._out if coordinates.standardises else coordinates.values,
+            coordinates.lines if coordinates.standardises else self._out,
         )
         coordinates.apply(size, self._out)
         return loops.finish_rows(
@@ -188,6 +188,7 @@ class BatchEncoder:
             coordinates.missing,
             counts,
             coordinates.norms,
+            coordinates.lines,
             self._out,
         )
 
@@ -211,7 +212,8 @@ class _LatticeCoordinates:
         """Whether nothing but the constant is added to a column, as where columns are only standardised: then
         the loops that fill a column can do it, without a product and without rounding before it."""
         self._moved: list[tuple[int, float, float]] = []
-        self.values = np.empty((width, encoder.chunk_rows))
+        self.lines = np.empty((width, encoder.chunk_rows))
+        """u of each row, in whole numbers."""
         self.missing = np.zeros(encoder.chunk_rows, np.uint8)
         self.norms = np.empty(encoder.chunk_rows)
 
@@ -233,23 +235,24 @@ class _LatticeCoordinates:
                 step = scales[kernel.INVERSE_HALF_WIDTH] * scales[kernel.LATTICE_SCALE]
                 scales[kernel.CENTRE] -= offsets[line] / step
 
-    def apply(self, size: int, out: Floats) -> None:
-        """out = T·values in whole numbers, each of them and every partial sum below 2^53: exact in any order.
+    def apply(self, size: int, cells: Floats) -> None:
+        """lines = T·cells in whole numbers, each and every partial sum below 2^53: exact in any order.
 
         Proof: proofs/adaptive.md#adaptive-rows.
         """
+        lines = self.lines[:, :size]
         if self.standardises:
             for line, factor, offset in self._moved:
-                out[line, :size] = out[line, :size] * factor + offset
+                lines[line] = lines[line] * factor + offset
             return
-        values, width = self.values[:, :size], len(self._integers)
+        width = len(self._integers)
         # T is triangular: blocks of lines, each with the columns that it needs.
         for first in range(0, width, _BLOCK):
             last = min(first + _BLOCK, width)
-            np.matmul(self._integers[first:last, :last], values[:last], out=out[first:last, :size])
+            np.matmul(self._integers[first:last, :last], cells[:last, :size], out=lines[first:last])
 
 
-_BLOCK: Final = 24
+_BLOCK: Final = 12
 
 
 Mask = npt.NDArray[np.bool_]

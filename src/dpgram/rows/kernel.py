@@ -110,11 +110,13 @@ class Kernel(Protocol):
         missing: Bytes,
         counts: Integers,
         norms: Floats,
+        lines: Floats,
         out: Floats,
     ) -> int:
         """The second half, for lines in other coordinates: scale, clip, weigh, round, drop.
 
-        Gives how many rows were kept; `norms` has their squared lengths before anything was clipped.
+        Gives how many rows were kept; `norms` has their squared lengths before anything was clipped. `lines`
+        stay as they are, the rows go to `out`.
         """
 
     def round_lines(self, lines: Floats, factor: Floats, limit: int) -> None:

@@ -87,7 +87,7 @@ def codes_in(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.Array
     if not _is_text(column.type):
         return _has_value(column, kind, reading)
     if kind == "text":
-        return _is_code(_normalised(column, reading), reading)
+        return _is_code(column, reading)
     plain = PARSERS[kind](column, reading)
     return pc.or_(_is_code(column, reading), _has_value(plain, kind, reading))
 
@@ -105,14 +105,16 @@ def _nulled(column: pa.Array, mask: pa.Array) -> pa.Array:
 
 
 def _is_code(texts: pa.Array, reading: Reading) -> pa.Array:
-    """Blanks at the ends aside: a code is a code wherever it stands in its cell."""
-    words = pc.utf8_trim_whitespace(texts)
-    codes = [_cased(code.strip(), reading) for code in reading.missing]
-    return pc.is_in(words, value_set=pa.array(codes, words.type))
+    """Blanks at the ends aside, and the case where the column has one: a code is one wherever it stands."""
+    words = _cased(pc.utf8_trim_whitespace(texts), reading)
+    codes = pa.array([code.strip() for code in reading.missing], words.type)
+    return pc.is_in(words, value_set=_cased(codes, reading))
 
 
-def _cased(word: str, reading: Reading) -> str:
-    return {"lower": word.lower, "upper": word.upper}.get(reading.case or "", lambda: word)()
+def _cased(texts: pa.Array, reading: Reading) -> pa.Array:
+    if reading.case is None:
+        return texts
+    return {"lower": pc.utf8_lower, "upper": pc.utf8_upper}[reading.case](texts)
 
 
 def _has_value(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.Array:
@@ -233,9 +235,7 @@ def _normalised(texts: pa.Array, reading: Reading) -> pa.Array:
     if reading.trim:
         texts = pc.utf8_trim_whitespace(texts)
         texts = _nulled(texts, pc.equal(texts, ""))
-    if reading.case is not None:
-        texts = {"lower": pc.utf8_lower, "upper": pc.utf8_upper}[reading.case](texts)
-    return texts
+    return _cased(texts, reading)
 
 
 UNREADABLE: Final[Mapping[DeclaredKind, float | int]] = {"number": math.inf, "date": UNREADABLE_MOMENT}

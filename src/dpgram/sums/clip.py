@@ -29,10 +29,11 @@ BEYOND: Final = 16
 
 def clip_bins(lengths: Floats) -> Integers:
     """The bin of each |u|²/R². Proof: proofs/adaptive.md#adaptive-clip."""
-    inside = np.minimum((np.minimum(lengths, 1.0) * WITHIN).astype(np.int64), WITHIN - 1)
-    lost = 1.0 - 1.0 / np.maximum(lengths, 1.0)
-    outside = WITHIN + np.minimum((lost * BEYOND).astype(np.int64), BEYOND - 1)
-    return np.where(lengths > 1.0, outside, inside)
+    bins = np.minimum(lengths * WITHIN, WITHIN - 1.0).astype(np.int64)
+    (outside,) = np.nonzero(lengths > 1.0)
+    lost = (1.0 - 1.0 / lengths[outside]) * BEYOND
+    bins[outside] = WITHIN + np.minimum(lost, BEYOND - 1.0).astype(np.int64)
+    return bins
 
 
 def reach_bins(lengths: Floats) -> Integers:

@@ -17,7 +17,6 @@ from dpgram.rows import kernel
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
-from dpgram.sums.grams import uncounted_rows
 from dpgram.sums.moments import refuse_groups_and_weights
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class ColumnMomentsAccumulator:
         """Add up the cells that are there; with units, those of one row of each."""
         chosen = rows.one_row_per_unit
         read = int(rows.placed.sum())
-        self._counts += uncounted_rows(rows) + PolicyCounts(
+        self._counts += rows.uncounted + PolicyCounts(
             rows_read=read, rows_used=len(chosen), rows_dropped=read - len(chosen)
         )
         for column, (place, ends) in enumerate(zip(self._places, self._bounds, strict=True)):

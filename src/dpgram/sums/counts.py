@@ -19,7 +19,6 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import uncounted_rows
 from dpgram.sums.zoom import FINEST, finest_bins
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class CountsAccumulator:
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # Every row that is placed is read; of those, one of each unit is used.
-        self._counts += uncounted_rows(rows) + PolicyCounts(
+        self._counts += rows.uncounted + PolicyCounts(
             rows_read=read, rows_used=used, rows_dropped=read - used
         )
         # So few rows at a time that a float adds 2^30 for each of them exactly.

@@ -56,14 +56,15 @@ class GramAccumulator:
         """Encode the rows into the matrix of their group."""
         sums, groups, placed = self._sums, rows.groups, rows.placed
         numbers = np.ascontiguousarray(rows.rows.numbers[:, self._places])
-        usable = placed & self._encoder.usable(numbers.T)
+        usable = rows.placed_anywhere & self._encoder.usable(numbers.T)
         counted, sizes = self._counted(rows, usable)
+        usable, counted = usable & placed, counted & placed
         over = np.bincount(groups[usable & ~counted], minlength=len(sums)).tolist()
         # Rows that the policy drops go along: the kernel counts what was wrong with them.
         (taken,) = np.nonzero(placed & (counted | ~usable))
         taken = taken[np.argsort(groups[taken], kind="stable")]
         ends = np.cumsum(np.bincount(groups[taken], minlength=len(sums))).tolist()
-        sums[0].note(uncounted_rows(rows))
+        sums[0].note(rows.uncounted)
         for number, total in enumerate(sums):
             total.note(
                 PolicyCounts(
@@ -96,17 +97,3 @@ class GramAccumulator:
             return counted, np.full(len(rows.rows), rule.rows_at_most)
         sizes = np.bincount(units[counted], minlength=rows.unit_count)
         return counted, np.maximum(sizes[units], 1)
-
-
-def uncounted_rows(rows: CountedRows) -> PolicyCounts:
-    """The units of these rows, and the rows that count nowhere: without a unit, a group or a weight."""
-    lost = rows.rows.without_unit
-    elsewhere = int(np.sum(~rows.placed))
-    return PolicyCounts(
-        rows_read=lost + elsewhere,
-        rows_dropped=lost + elsewhere,
-        rows_without_unit=lost,
-        rows_without_group=int(np.sum(rows.groups < 0)),
-        rows_without_weight=int(np.sum((rows.groups >= 0) & ~rows.weighted)),
-        units_read=rows.unit_count,
-    )

@@ -20,7 +20,6 @@ from dpgram.rows.kernel import NODES
 from dpgram.sums.base import Statistic
 from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import uncounted_rows
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -93,7 +92,7 @@ class HistogramsAccumulator:
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # Every row that is placed is read; of those, one of each unit is used.
-        self._counts += uncounted_rows(rows) + PolicyCounts(
+        self._counts += rows.uncounted + PolicyCounts(
             rows_read=read, rows_used=used, rows_dropped=read - used
         )
         for start in range(0, used, EXACT_ROWS):

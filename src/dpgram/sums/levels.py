@@ -17,7 +17,6 @@ from dpgram.rows.learnt_levels import LONGEST_LEVEL
 from dpgram.sums._exact_cells import packed, unpacked
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import uncounted_rows
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -101,7 +100,7 @@ class LevelsAccumulator:
         chosen = rows.one_row_per_unit
         read, used = int(rows.placed.sum()), len(chosen)
         # As in every other sum: what is public of a first pass must not depend on what comes first in it.
-        self._counts += uncounted_rows(rows) + PolicyCounts(
+        self._counts += rows.uncounted + PolicyCounts(
             rows_read=read, rows_used=used, rows_dropped=read - used
         )
         for start in range(0, len(chosen), EXACT_ROWS):

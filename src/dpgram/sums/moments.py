@@ -22,7 +22,6 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.exact_gram import EXACT_ROWS
-from dpgram.sums.grams import uncounted_rows
 
 if TYPE_CHECKING:
     from dpgram.rows.batch import CountedRows
@@ -148,7 +147,7 @@ class MomentsAccumulator:
         lines = np.ascontiguousarray(rows.rows.numbers[rows.one_row_per_unit][:, self._places].T)
         whole = np.isfinite(lines).all(axis=0)
         read, used = int(rows.placed.sum()), int(whole.sum())
-        self._counts += uncounted_rows(rows) + PolicyCounts(
+        self._counts += rows.uncounted + PolicyCounts(
             rows_read=read, rows_used=used, rows_dropped=read - used
         )
         kept = np.ascontiguousarray(lines[:, whole])

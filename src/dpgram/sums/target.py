@@ -21,7 +21,6 @@ from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema
 from dpgram.sums.base import Statistic
-from dpgram.sums.grams import uncounted_rows
 from dpgram.sums.moments import ExactMoments, products, refuse_groups_and_weights
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class TargetAccumulator:
         """Encode the rows; with units, one of each."""
         chosen = rows.one_row_per_unit
         over = int(rows.placed.sum()) - len(chosen)
-        self._counts += uncounted_rows(rows) + PolicyCounts(rows_read=over, rows_dropped=over)
+        self._counts += rows.uncounted + PolicyCounts(rows_read=over, rows_dropped=over)
         numbers = np.ascontiguousarray(rows.rows.numbers[chosen][:, self._places])
         for chunk in self._encoder.encode_array(numbers):
             self._cells += products(self._statistic.lattice_rows(chunk.lines))

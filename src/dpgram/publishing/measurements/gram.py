@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -65,7 +63,7 @@ class Gram(Measurement):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstGram(Measurement):
-    """A matrix of all groups together in rough coordinates, from which better ones follow.
+    """A matrix in rough coordinates, from which better ones follow.
 
     Proofs: that of the mechanism, and proofs/adaptive.md#adaptive-composition.
     """
@@ -86,10 +84,10 @@ class FirstGram(Measurement):
     def event(self) -> Event:
         return self.mechanism.event(self.facts)
 
-    def draw(self, exact: tuple[ExactGram, ...], entropy: Entropy) -> MeasuredMatrix:
-        """Groups add up to the matrix of all rows, to which a unit adds no more than to one of them."""
-        whole = reduce(or_, exact)
-        drawn = self.mechanism.draw(whole.cells, entropy)
+    def draw(self, exact: tuple[ExactGram], entropy: Entropy) -> MeasuredMatrix:
+        """One noisy matrix."""
+        (found,) = exact
+        drawn = self.mechanism.draw(found.cells, entropy)
         coordinates, noise = self.encoder.coordinates, drawn.noise
         if coordinates is None or not isinstance(noise, SymmetricGaussian | MatrixLaplace):
             raise MechanismError(

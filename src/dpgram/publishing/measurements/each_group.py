@@ -1,0 +1,71 @@
+"""The same measurement for each group of rows, with coordinates of its own, at the price of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from dpgram.errors import MechanismError
+from dpgram.publishing.measurements.base import Measurement
+from dpgram.sums.each_group import EachGroupStatistic
+
+if TYPE_CHECKING:
+    from dpgram.privacy.events import Event
+    from dpgram.privacy.sampling.entropy import Entropy
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EachGroup(Measurement):
+    """Members of one kind and one price, in the order of the groups; none for a group that has no part in it.
+
+    A unit adds to all groups together what it would add to one, so that all draws together cost what one
+    does.
+
+    Proof: proofs/adaptive.md#adaptive-groups.
+    """
+
+    kind: ClassVar[str] = "each-group"
+    result: ClassVar[Any] = tuple[Any, ...]
+    members: tuple[Measurement | None, ...]
+
+    def __post_init__(self) -> None:
+        if len({one.event for one in self.present}) != 1:
+            raise MechanismError("groups are measured at one price", remedy="This is a bug: please report it")
+
+    @property
+    def present(self) -> tuple[Measurement, ...]:
+        return tuple(one for one in self.members if one is not None)
+
+    @property
+    def statistic(self) -> EachGroupStatistic:
+        """That of each member, of the rows of its group."""
+        return EachGroupStatistic(tuple(None if one is None else one.statistic for one in self.members))
+
+    @property
+    def event(self) -> Event:
+        return self.present[0].event
+
+    def draw(self, exact: tuple[Any, ...], entropy: Entropy) -> tuple[Any, ...]:
+        """What each member publishes of the sum of its group; None where there is no member."""
+        sums: Iterator[Any] = iter(exact)
+        return tuple(None if one is None else one.draw((next(sums),), entropy) for one in self.members)
+
+    def to_json(self, published: tuple[Any, ...]) -> list[Any]:
+        found = zip(self.members, published, strict=True)
+        return [None if one is None else one.to_json(each) for one, each in found]
+
+    def from_json(self, plain: list[Any]) -> tuple[Any, ...]:
+        found = zip(self.members, plain, strict=True)
+        return tuple(None if one is None else one.from_json(each) for one, each in found)
+
+
+def each_group(members: Sequence[Measurement | None]) -> Measurement:
+    """All groups at once; a single measurement where rows are not split."""
+    return members[0] if len(members) == 1 and members[0] is not None else EachGroup(tuple(members))
+
+
+def by_group(measurement: Measurement, published: Any) -> tuple[Any, ...]:
+    """What was published for each group."""
+    return published if isinstance(measurement, EachGroup) else (published,)
