@@ -56,6 +56,7 @@ from dpgram.publishing._coordinates import (
     whitening,
 )
 from dpgram.publishing._learning import count_noise
+from dpgram.publishing.losses import NoisyStop
 from dpgram.publishing.measurements.counts import Octaves
 from dpgram.publishing.measurements.each_group import by_group, each_group
 from dpgram.publishing.measurements.gram import FirstGram, Gram
@@ -317,11 +318,26 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
     return Histograms(noise=noise, share=share, units_changed=calibration.units_changed, columns=columns)
 
 
+def noisy_stop(calibration: AdaptiveCalibration) -> NoisyStop | None:
+    """From which loss on `_refuse_lost` stops: every column that is read has a histogram."""
+    request, rules = calibration.request, calibration.request.rules
+    price = request.split.histograms * calibration.whole * _SLACK
+    noise = count_noise(calibration.law, price, len(rules.schema.columns_read), calibration.units_changed)
+    if noise is None:
+        return None
+    return NoisyStop(at_most=request.split.loss_at_most, doubt=_doubt(noise, len(rules.groups)))
+
+
+def _doubt(noise: CountNoise, groups: int) -> float:
+    """Rows by which noise is allowed to exceed the sum of two cells, in each of these groups."""
+    return SURE_LOSS * noise.deviation * math.sqrt(2.0 * groups)
+
+
 def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistograms, ...]) -> None:
     """Stop where noisy counts show beyond doubt that most of a column cannot be read, groups together."""
     limit, law, scale = calibration.request.split.loss_at_most, groups[0].law, groups[0].scale
     rows = max(sum(map(histogram_rows, groups)), 1.0)
-    doubt = SURE_LOSS * CountNoise(law=law, scale=scale).deviation * math.sqrt(2.0 * len(groups))
+    doubt = _doubt(CountNoise(law=law, scale=scale), len(groups))
     for each, *others in zip(*(one.columns for one in groups), strict=True):
         cells = [one.lost[:2] for one in (each, *others)]
         missing, unread = (sum(map(int, kind)) / ROW_NORM_SQUARED for kind in zip(*cells, strict=True))

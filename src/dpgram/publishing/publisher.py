@@ -22,7 +22,13 @@ from dpgram.mechanisms import MechanismLike
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
-from dpgram.publishing._adaptive import AdaptiveCalibration, adapt, adaptive_family, calibrate_adaptive
+from dpgram.publishing._adaptive import (
+    AdaptiveCalibration,
+    adapt,
+    adaptive_family,
+    calibrate_adaptive,
+    noisy_stop,
+)
 from dpgram.publishing._journal import interrupted_before
 from dpgram.publishing._learning import (
     LearningCalibration,
@@ -236,9 +242,10 @@ def published(
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)
-    family = adaptive_family(request, currency)
+    family, stop = adaptive_family(request, currency), None
     if family is not None:
         adaptive = calibrate_adaptive(request, family)
+        stop = noisy_stop(adaptive)
         _refuse_expected(request, adaptive.octaves)
         program, price = order.adaptive(adaptive), adaptive.price
     elif request.split:
@@ -261,7 +268,7 @@ def published(
     with publication(
         program,
         data=data,
-        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell),
+        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell, stop=stop),
         entropy=entropy,
         adjacency=request.adjacency,
         price=price,
