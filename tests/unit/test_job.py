@@ -366,8 +366,8 @@ class TestQuery:
         text = (folder / "job.toml").read_text()
         (folder / "b.toml").write_text(text.replace("id < 1000", "id < 2000"))
         assert command(["diff", str(folder / "job.toml"), str(folder / "b.toml")]) == 0
-        (line,) = capsys.readouterr().out.splitlines()
-        assert line.startswith("data: query was SELECT")
+        told = " ".join(capsys.readouterr().out.split())
+        assert told == f"data: query was {self.QUERY}, is now {self.QUERY.replace('1000', '2000')}"
 
 
 class TestCommand:
@@ -451,6 +451,11 @@ class TestWords:
         assert reworded(text, as_key) == (
             'Write expected = 10_000 and delta = 1e-6, or adaptive = true with adjacency = "add-remove"'
         )
+
+    def test_shares(self) -> None:
+        text = "Give a larger share, Adaptive(bounds=…)"
+        assert reworded(text, as_flag) == "Give a larger share, --bounds-share …"
+        assert reworded(text, as_key) == "Give a larger share, adaptive.bounds = …"
 
     def test_other_text_stays(self) -> None:
         text = "column 'epsilon' of the file a=b.csv; ε = 1, δ = 1e-6 (mu=0.2)"

@@ -297,7 +297,8 @@ def _hidden(calibration: AdaptiveCalibration, column: str) -> LearningError:
     paid = calibration.charges[0]
     return LearningError(
         f"noise hides the values of column {column!r}: no power of two holds enough of them",
-        remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
+        remedy="Run check, which says whether its cells can be read. If they can: give public "
+        "bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
         spent=paid,
         cost=f"{describe(paid)}, of what the whole release would have cost",
     )
@@ -348,7 +349,7 @@ def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistogr
                 f"most values of column {each.column!r} are missing, unreadable or of no declared level",
                 got=f"about {_part(missing, rows)} missing and {_part(unread, rows)} unreadable or of no "
                 "level, as far as noisy counts can tell",
-                limit=f"{limit:.0%} (Adaptive(loss_at_most=…))",
+                limit=f"{limit:.0%}",
                 remedy="Run check: it says what is wrong and which line of the schema mends it",
                 spent=paid,
                 cost=f"{describe(paid)}, of what the whole release would have cost",

@@ -430,7 +430,8 @@ def _octave_run(calibration: LearningCalibration, octaves: ColumnOctaves) -> Oct
     if not octaves.cells:
         raise LearningError(
             f"noise hides the values of column {octaves.column!r}: no power of two holds enough of them",
-            remedy="Give public bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
+            remedy="Run check, which says whether its cells can be read. If they can: give public "
+            "bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
             spent=calibration.charges[0],
             cost=_cost(calibration.charges[0]),
         )
