@@ -26,12 +26,16 @@ from dpgram.document.fields import (
     MeasuredCounts,
     MeasuredHistograms,
     MeasuredMatrix,
+    MeasuredProducts,
     MeasuredReach,
+    MeasuredStep,
     NumberHistogram,
 )
+from dpgram.document.measurements import feature_schema
 from dpgram.engines.local import LocalEngine
 from dpgram.engines.passes import Failed, Pass
 from dpgram.errors import DpgramWarning
+from dpgram.models import Model, linear, logistic
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
@@ -43,15 +47,18 @@ from dpgram.rows import Rows
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema
-from dpgram.schema.columns import numeric
+from dpgram.schema.columns import boolean, numeric
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.grams import GramStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
+from dpgram.sums.models import ProductsStatistic, StepStatistic
 
 Cells = npt.NDArray[np.float64]
 Relation = Literal["add-remove", "replace-one"]
 
 SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
+WITH_MODELS: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1), boolean("b"))
+MODELS: Final = (linear("y", ["x"], share=0.15), logistic("b", ["x", "y"], share=0.25, steps=2))
 OTHERS: Final = 60
 VISITS: Final = 9
 """Rows of the person in question; everybody else has one."""
@@ -63,7 +70,7 @@ def people(*own: tuple[float, float]) -> pa.Table:
     x = generator.normal(0.1, 0.1, OTHERS)
     rows = np.concatenate([np.column_stack([x, 0.7 * x]), np.array(own).reshape(-1, 2)])
     ids = [f"other {k}" for k in range(OTHERS)] + ["the person"] * len(own)
-    return pa.table({"x": rows[:, 0], "y": rows[:, 1], "id": ids})
+    return pa.table({"x": rows[:, 0], "y": rows[:, 1], "b": rows[:, 0] < 0.1, "id": ids})
 
 
 @final
@@ -75,8 +82,13 @@ class Setting:
     delta: float = 1e-4
     adjacency: Relation = "add-remove"
     rows: Rows = field(default_factory=Rows)
+    models: tuple[Model, ...] = ()
     visits: int = 1
     """Rows of the person; each far from all others, and across the direction in which these go together."""
+
+    @property
+    def schema(self) -> Schema:
+        return WITH_MODELS if self.models else SCHEMA
 
     @property
     def tables(self) -> tuple[pa.Table, pa.Table]:
@@ -89,7 +101,8 @@ class Setting:
             warnings.simplefilter("ignore", DpgramWarning)
             (release,) = publish_with(
                 data,
-                SCHEMA,
+                self.schema,
+                models=self.models,
                 epsilon=self.epsilon,
                 delta=self.delta,
                 adjacency=self.adjacency,
@@ -122,6 +135,8 @@ class Stage:
     other: Cells
     scale: float
     law: Literal["gaussian", "laplace", "matrix-laplace"]
+    model: bool = False
+    """Whether a declared model was measured."""
 
     @property
     def told(self) -> float:
@@ -147,8 +162,9 @@ class Stage:
 
 def stages(release: Release, setting: Setting) -> list[Stage]:
     """Every measurement of a release, with the exact sums of both neighbours in its own coordinates."""
-    rules = row_rules(SCHEMA, setting.rows)
-    last = Encoder(SCHEMA, clip=release.radius, coordinates=release.coordinates)
+    schema = setting.schema
+    rules = row_rules(schema, setting.rows)
+    last = Encoder(schema, clip=release.radius, coordinates=release.coordinates)
     first = last
     statistics: list[Any] = []
     for each in release.measured:
@@ -156,12 +172,18 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
             case MeasuredHistograms(columns=columns):
                 statistics.append(HistogramsStatistic(tuple(map(_column, columns))))
             case MeasuredMatrix(coordinates=coordinates, radius=radius):
-                first = Encoder(SCHEMA, clip=radius, coordinates=coordinates)
+                first = Encoder(schema, clip=radius, coordinates=coordinates)
                 statistics.append(GramStatistic(first))
             case MeasuredReach():
                 statistics.append(ClipStatistic(first, reach=True))
             case MeasuredClip():
                 statistics.append(ClipStatistic(last))
+            case MeasuredProducts(basis=basis, residual=residual, bound=bound):
+                statistics.append(
+                    ProductsStatistic(encoder=last, basis=basis, residual=residual, bound=bound)
+                )
+            case MeasuredStep():
+                statistics.append(_step(each, last))
             case _:
                 raise TypeError(type(each).__name__)
     work = Pass(rules=rules, statistics=(*statistics, GramStatistic(last)))
@@ -173,15 +195,49 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
         if isinstance(told, MeasuredCounts):
             law: Any = "gaussian" if told.law == "discrete-gaussian" else "laplace"
             found += [
-                Stage(seen=seen, one=_floats(a), other=_floats(b), scale=told.scale, law=law)
+                # Lines of exact counts are as long as the longest histogram.
+                Stage(
+                    seen=seen,
+                    one=_floats(a[: len(seen)]),
+                    other=_floats(b[: len(seen)]),
+                    scale=told.scale,
+                    law=law,
+                )
                 for seen, a, b in zip(_lines(told), one.cells, other.cells, strict=True)
             ]
             continue
-        cells = release.lattice_matrix if told is noise else full_matrix(told.cells, SCHEMA.width)
+        if isinstance(told, MeasuredProducts | MeasuredStep):
+            found += _of_model(told, one, other)
+            continue
+        cells = release.lattice_matrix if told is noise else full_matrix(told.cells, schema.width)
         shape = noise if told is noise else told.noise
         found.append(
             Stage(seen=_floats(cells), one=_floats(one.cells), other=_floats(other.cells), **_law(shape))
         )
+    return found
+
+
+def _step(told: MeasuredStep, last: Encoder) -> StepStatistic:
+    features = Encoder(feature_schema(last.schema, told.on), clip=told.radius, coordinates=told.coordinates)
+    return StepStatistic(
+        whole=last,
+        features=features,
+        target="b",
+        one=1.0,
+        curve=told.family,
+        slopes=told.slopes,
+        size=told.size,
+    )
+
+
+def _of_model(told: MeasuredProducts | MeasuredStep, one: Any, other: Any) -> list[Stage]:
+    cells = full_matrix(told.cells, len(one.matrix))
+    matrices = {"seen": cells, "one": one.matrix, "other": other.matrix}
+    found = [Stage(model=True, **{k: _floats(v) for k, v in matrices.items()}, **_law(told.noise))]
+    if isinstance(told, MeasuredStep):
+        scores = {"seen": told.score, "one": one.score, "other": other.score}
+        lines: dict[str, Any] = {name: _floats(cells) for name, cells in scores.items()}
+        found.append(Stage(model=True, **lines, scale=told.score_sigma, law="gaussian"))
     return found
 
 
@@ -238,7 +294,10 @@ def scores(setting: Setting) -> Callable[[Sequence[Release]], npt.NDArray[np.flo
             every = stages(release, setting)
             matrices = [one.log_ratio for one in every if one.seen.ndim == 2]
             counts = sum(one.log_ratio for one in every if one.seen.ndim == 1)
-            lines.append([sum(matrices) + counts, counts, matrices[0], matrices[-1]])
+            beside = [one.log_ratio for one in every if one.model]
+            # Of declared models the products come first; a release may have none of them.
+            models = [*beside[:1], *([0.0] * (not beside))] if setting.models else []
+            lines.append([sum(matrices) + counts, counts, matrices[0], matrices[-1], *models])
         return np.array(lines)
 
     return measure
@@ -264,7 +323,13 @@ def audited(
         runs=runs,
         delta=setting.delta,
         statistic=scores(judged),
-        names=("likelihood ratio", "counts", "first matrix", "last matrix"),
+        names=(
+            "likelihood ratio",
+            "counts",
+            "first matrix",
+            "last matrix",
+            *(["products"] if judged.models else []),
+        ),
         confidence=confidence,
         entropy=SystemEntropy() if seed is None else SeededEntropy(seed),
     )
@@ -284,3 +349,12 @@ SETTINGS: Final = {
     ),
 }
 """Little noise, so that few runs tell much; the code is that of every ε."""
+MODEL_SETTINGS: Final = {
+    "a row, add-remove": Setting(models=MODELS),
+    "a row, replace-one": Setting(models=MODELS, adjacency="replace-one"),
+    "a person of nine rows, add-remove": Setting(models=MODELS, rows=PERSONS, visits=VISITS),
+    "a person of nine rows, replace-one": Setting(
+        models=MODELS, rows=PERSONS, visits=VISITS, adjacency="replace-one"
+    ),
+}
+"""The same with declared models."""

@@ -6,7 +6,13 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Final
 
-from assurance import broken_adaptive, broken_measurements, broken_mechanisms, broken_pipelines
+from assurance import (
+    broken_adaptive,
+    broken_measurements,
+    broken_mechanisms,
+    broken_models,
+    broken_pipelines,
+)
 from assurance.part import Finding, Part
 from assurance.trials import Outcome, Trial
 
@@ -15,7 +21,7 @@ WORKERS: Final = 2
 
 def trials() -> tuple[Trial, ...]:
     """All of them, the same in every process."""
-    parts = (broken_mechanisms, broken_measurements, broken_adaptive, broken_pipelines)
+    parts = (broken_mechanisms, broken_measurements, broken_adaptive, broken_models, broken_pipelines)
     return tuple(trial for part in parts for trial in part.trials())
 
 

@@ -13,8 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Any, Final, final
 from unittest import mock
 
@@ -112,8 +111,8 @@ def _exact_coordinates() -> Iterator[None]:
     seen: list[ExactGram] = []
     honest_draw, honest = FirstGram.draw, _coordinates.whitening
 
-    def draw(self: FirstGram, exact: tuple[ExactGram, ...], entropy: Entropy) -> MeasuredMatrix:
-        seen[:] = [reduce(or_, exact)]
+    def draw(self: FirstGram, exact: tuple[ExactGram], entropy: Entropy) -> MeasuredMatrix:
+        seen[:] = exact
         return honest_draw(self, exact, entropy)
 
     def spying(first: MeasuredMatrix, rows: float) -> Coordinates:

@@ -33,6 +33,7 @@ from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
 from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.levels import Levels
+from dpgram.publishing.measurements.models import Products
 from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
 from dpgram.rows import Rows
 from dpgram.rows.batch import CountedRows, RowBatch
@@ -45,6 +46,7 @@ from dpgram.sums.clip import clip_bins, reach_bins
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.histograms import HistogramColumn
 from dpgram.sums.levels import ExactLevels
+from dpgram.sums.models import ProductsStatistic, nearest_direction
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))
 KNOWN: Final = Schema(numeric("x", 64, 128), constant=False)
@@ -87,7 +89,7 @@ class Subject:
 
     def with_noise(self, factor: float) -> Any:
         """The same with `factor` times the noise."""
-        if isinstance(self.measurement, Gram | FirstGram):
+        if isinstance(self.measurement, Gram | FirstGram | Products):
             sigma = self.measurement.mechanism.sigma  # type: ignore[attr-defined]
             return replace(self.measurement, mechanism=CalibratedGaussian(sigma=sigma * factor))
         noise: CountNoise = self.measurement.noise
@@ -163,6 +165,23 @@ def subjects() -> dict[str, Subject]:
         "first-gram": (
             FirstGram(
                 encoder=TURNED, mechanism=CalibratedGaussian(sigma=_noise(1).scale), facts=facts, share=0.1
+            ),
+            KNOWN,
+            lambda one: int(one.cells[0]),
+        ),
+        "products": (
+            Products(
+                sums=ProductsStatistic(
+                    encoder=TURNED,
+                    basis=(nearest_direction(np.ones(1)),),
+                    residual=nearest_direction(np.ones(1)),
+                    bound=1.0,
+                ),
+                mechanism=CalibratedGaussian(sigma=_noise(1).scale),
+                facts=facts,
+                target="x",
+                on=("x",),
+                share=0.1,
             ),
             KNOWN,
             lambda one: int(one.cells[0]),

@@ -48,6 +48,9 @@ def test_nothing_of_the_list_is_forgotten() -> None:
         "clip skipped in the second pass",
         "histograms that nobody paid for",
         "BLAS in the row function",
+        "pilot from exact data",
+        "residual unclipped",
+        "score of a row unbounded",
         *(
             f"{kind}: {fault}"
             for kind in (
@@ -59,6 +62,7 @@ def test_nothing_of_the_list_is_forgotten() -> None:
                 "reach",
                 "clip",
                 "first-gram",
+                "products",
                 "gram",
             )
             for fault in (

@@ -30,6 +30,7 @@ from dpgram.publishing.measurements.minimiser import (
     Minimiser,
     RidgeProblem,
 )
+from dpgram.publishing.measurements.models import Products, Step
 from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, Moments, VectorNoise
 from dpgram.publishing.measurements.target import Target, TargetedGaussian
 from dpgram.rows.encoder import Encoder
@@ -37,6 +38,7 @@ from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sums.column_moments import ColumnMomentsStatistic
 from dpgram.sums.histograms import HistogramColumn
+from dpgram.sums.models import ProductsStatistic, StepStatistic, nearest_direction
 from dpgram.sums.moments import MomentsStatistic, Reweighting
 from dpgram.sums.target import TargetBounds
 
@@ -284,6 +286,89 @@ class FirstGramCase(GramCase):
         return triangle(matrix, self.sigma), self.cells(measurement, exact)
 
 
+class ProductsCase(GramCase):
+    """Rows as long as the radius, half along the residual and half along the features, reach the price."""
+
+    tight = 0.9  # the directions of the tests' rows are few
+    tight_replaced = 0.5  # and products that are orthogonal are fewer still
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        facts = PublicFacts(width=2, adjacency=relation)
+        basis = np.linalg.qr(np.array([[0.3, 1.0], [1.0, -0.2], [0.4, 0.9]]))[0]
+        residual = np.cross(basis[:, 0], basis[:, 1])
+        return Products(
+            sums=ProductsStatistic(
+                encoder=TURNED,
+                basis=tuple(nearest_direction(each) for each in basis.T),
+                residual=nearest_direction(residual),
+                bound=0.5,
+            ),
+            mechanism=CalibratedGaussian(sigma=self.sigma),
+            facts=facts,
+            target="y",
+            on=("a", "b"),
+            share=0.1,
+        )
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return triangle(exact[0].matrix, self.sigma)
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        matrix = full_matrix(published.cells, 2)
+        return triangle(matrix, self.sigma), self.cells(measurement, exact)
+
+
+FLAGGED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), categorical("g", ["u", "v"]))
+
+
+class StepCase(Case):
+    """An intercept so high that a row without the level has a score of its full length, wherever it is."""
+
+    tight = 0.85  # p' is small where y − p is large: no row reaches both prices
+    tight_replaced = 0.85
+    curve: ClassVar[Any] = "logistic"
+    sigma: ClassVar[float] = 40.0 * 2**30
+    score_sigma: ClassVar[float] = 4.0 * 2**30
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        features = FLAGGED.with_columns(FLAGGED.columns[:2])
+        turned = np.array([[0.05, 0.0, 0.0], [0.1, 1.5, 0.0], [-0.2, 0.7, 1.8]])
+        slopes = np.array([1.0, 0.02, -0.01])
+        return Step(
+            sums=StepStatistic(
+                whole=Encoder(FLAGGED),
+                features=Encoder(features, clip=2.8, coordinates=Coordinates.nearest(turned)),
+                target="g",
+                one=1.0,
+                curve=self.curve,
+                slopes=nearest_direction(slopes / np.linalg.norm(slopes)),
+                size=200.0,
+            ),
+            mechanism=CalibratedGaussian(sigma=self.sigma),
+            score_sigma=self.score_sigma,
+            units_changed=steps(relation),
+            label="g=v",
+            on=("a", "b"),
+            share=0.1,
+        )
+
+    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
+        return [*triangle(exact[0].matrix, self.sigma), *(exact[0].score / self.score_sigma)]
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        noisy = triangle(full_matrix(published.cells, 3), self.sigma)
+        noisy += [int(cell) / self.score_sigma for cell in published.score]
+        return noisy, self.cells(measurement, exact)
+
+    def price(self, measurement: Any, relation: Adjacency) -> float:
+        moved = steps(relation)
+        return math.hypot(math.sqrt(moved) * 2**30 / self.sigma, moved * 2**30 / self.score_sigma)
+
+
+class ProbitStepCase(StepCase):
+    curve = "probit"
+
+
 class TargetCase(Case):
     tight = tight_replaced = 0.9  # weights are rounded to lattice units
 
@@ -453,6 +538,9 @@ CASES: dict[str, Case] = {
         LevelsCase,
         GramCase,
         FirstGramCase,
+        ProductsCase,
+        StepCase,
+        ProbitStepCase,
         TargetCase,
         MomentsCase,
         ReweightedMomentsCase,

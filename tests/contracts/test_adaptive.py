@@ -25,7 +25,7 @@ from dpgram.document.measurements import histogram_rows, measured_price
 from dpgram.engines import LocalEngine
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, LearningError, OptionsError
-from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.privacy.accountant import ApproximateEvent, composed, curve_of, parts_of
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
@@ -502,6 +502,21 @@ class TestWhatIsSaid:
             found = dg.publish_each(table(), schema(), **asked)
         assert len(ledger.history()) == 2
         ledger.verify(found)
+
+    @pytest.mark.parametrize("delta", [1e-6, 0.0])
+    def test_few_rows_are_counted_by_the_matrix(self, delta: float) -> None:
+        """It clips nothing there and has nearly all of the budget: the histograms said −113 of 42 rows."""
+        data = {"x": np.linspace(20.0, 40.0, 42)}
+        asked = {"epsilon": 1.0, "delta": delta, "declared": dg.Schema(dg.numeric("x", 0, 88))}
+        every = [published(data, seed=seed, **asked)[0] for seed in range(40)]
+        plain = [release for release in every if release.coordinates is None]
+        assert len(plain) >= 10
+        for release in plain:
+            unit = cell_unit(release.radius)
+            assert release.count() == pytest.approx(int(release.published.cells[0]) * unit)
+            assert release.describe().rows.estimate == pytest.approx(release.count())
+            assert 0.0 <= release.histogram("x").mean().estimate <= 88.0
+        assert np.std([release.count() for release in plain]) < (20.0 if delta else 8.0)
 
     def test_rows_of_persons_that_count_alike_are_counted_as_rows(self) -> None:
         data = table()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.inference import infer
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.cli import run
-from dpgram.errors import AnalysisError, DpgramError
+from dpgram.errors import AnalysisError, DpgramError, DpgramWarning
 from dpgram.mechanisms import MECHANISMS, Auto, Eigenvectors, Sketch
 from dpgram.planning import Plan
 from dpgram.planning._assumption import Assumption
 from dpgram.planning._regression import AssumedRegression
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.privacy.sampling.entropy import simulation
+from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
+from dpgram.publishing import publish_with
 
 SCHEMA = dg.Schema(
     dg.numeric("age", 18, 90),
@@ -160,10 +162,62 @@ def test_advice_reaches_the_wanted_accuracy_with_the_least_epsilon() -> None:
     found = quick(target_se_ratio=1.2)
     assert found.advice is not None
     assert found.advice.epsilon is not None
+    assert found.advice.mechanism == "adaptive"
+    reached = quick(epsilon=found.advice.epsilon)
+    assert reached.adaptive is not None
+    assert reached.adaptive.se_ratio == pytest.approx(1.2, abs=0.01)
+    assert reached.adaptive_is_best
+    found = dg.plan(
+        SCHEMA,
+        epsilon=1.0,
+        delta=1e-6,
+        rows=dg.Rows(expected=20_000),
+        adaptive=False,
+        mechanisms=ADDITIVE,
+        target_se_ratio=1.2,
+        progress=False,
+    )
+    assert found.advice is not None
+    assert found.advice.epsilon is not None
     best = min(quick(epsilon=found.advice.epsilon).forecasts, key=lambda f: f.se_ratio)
     assert best.se_ratio == pytest.approx(1.2, abs=0.01)
     assert best.mechanism == found.advice.mechanism
     assert quick(rows=40, target_se_ratio=1.0001).advice.epsilon is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("rows", [1_000, 4_000, 20_000])
+def test_an_adaptive_release_gives_what_was_forecast(rows: int) -> None:
+    """Normal columns that go together as assumed, under bounds nine deviations away."""
+    names = [f"x{i}" for i in range(5)]
+    declared = dg.Schema(*(dg.numeric(name, -9, 9) for name in names), dg.numeric("y", -40, 40))
+    asked: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+    found = dg.plan(
+        declared,
+        rows=dg.Rows(expected=rows),
+        assume=Assumption(spread=1 / 9),
+        mechanisms=["gaussian"],
+        simulate=False,
+        progress=False,
+        **asked,
+    )
+    assert found.adaptive is not None
+    generator = np.random.default_rng(rows)
+    common = generator.normal(size=(rows, 1))
+    x = np.sqrt(0.8) * generator.normal(size=(rows, 5)) + np.sqrt(0.2) * common
+    signal = x.sum(axis=1)
+    y = signal + generator.normal(size=rows) * signal.std()
+    table = {name: x[:, i] for i, name in enumerate(names)} | {"y": y}
+    design = np.column_stack([np.ones(rows), x])
+    left = y - design @ np.linalg.lstsq(design, y)[0]
+    least = np.sqrt(np.diagonal(np.linalg.inv(design.T @ design))[1:] * (left @ left) / (rows - 6))
+    ratios = []
+    for seed in range(9):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DpgramWarning)
+            (release,) = publish_with(table, declared, entropy=SeededEntropy(seed), progress=False, **asked)
+            errors = release.regress("y").bse
+        ratios += [errors[name] / own for name, own in zip(names, least, strict=True)]
+    assert np.median(ratios) == pytest.approx(found.adaptive.se_ratio, rel=0.25)
 
 
 def test_it_says_plainly_what_will_not_work() -> None:
@@ -281,7 +335,10 @@ class TestCommand:
         assert picture.read_bytes().startswith(b"\x89PNG")
         assert run(words) == 0
         text = capsys.readouterr().out
-        assert "Recommended: gaussian" in text
+        assert form["adaptive_is_best"]
+        assert "Recommended: the default, an adaptive release, standard errors about" in " ".join(
+            text.split()
+        )
         assert "For a ratio of 1.2" in text
         assert run([*words, "--figure", str(picture)]) == 2
 

@@ -5,6 +5,7 @@ from dpgram.analysis.contrasts import Contrast
 from dpgram.analysis.description import ColumnDescription, Description, Told, describe
 from dpgram.analysis.discriminant import Discriminant, discriminant
 from dpgram.analysis.effects import Effects, did, within
+from dpgram.analysis.glm_results import GeneralizedLinear, declared_model
 from dpgram.analysis.inference import Inference, WaldTest
 from dpgram.analysis.iv import AndersonRubin, FirstStage, InstrumentalVariables, iv
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
@@ -15,6 +16,7 @@ from dpgram.analysis.pooling import Comparison, Pooled, average, compare, pool, 
 from dpgram.analysis.prediction import Prediction
 from dpgram.analysis.regress import lasso_path, regress
 from dpgram.analysis.results import Regression
+from dpgram.analysis.robust import UnequalVariance
 from dpgram.analysis.sparse import LassoPath
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "Effects",
     "EncodedNoise",
     "FirstStage",
+    "GeneralizedLinear",
     "Inference",
     "InstrumentalVariables",
     "LabelledMatrix",
@@ -40,6 +43,7 @@ __all__ = [
     "Prediction",
     "Regression",
     "Told",
+    "UnequalVariance",
     "WaldTest",
     "average",
     "coefficient_plot",
@@ -47,6 +51,7 @@ __all__ = [
     "component_plot",
     "correlation_plot",
     "correlations",
+    "declared_model",
     "describe",
     "did",
     "discriminant",

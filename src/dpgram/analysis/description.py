@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from dpgram.analysis.estimand import MOVED_CAUTION, Kind, difference_cautions
 from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
-from dpgram.analysis.histograms import Histogram, histogram_count, histograms
+from dpgram.analysis.histograms import Histogram, histogram_count, histograms, of_the_same_rows
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
@@ -172,7 +172,7 @@ def describe(
     found = _centred(moments, constant, places)
     scale = release.count_scale
     moved = {moments.schema.encoded[i].source for i in places} & moments.learnt_bounds
-    counted = histograms(release)
+    counted = {} if of_the_same_rows(release) is None else histograms(release)
     columns = tuple(
         _counted_column(
             _column(moments, constant, place, found, k, quantile, kind, scale),

@@ -59,11 +59,12 @@ def meaning_of(moments: Moments, kind: Kind, *, moved: bool) -> str:
     return "the un-shrunken regression of this table (privacy noise only)"
 
 
-def assumptions_of(moments: Moments, kind: Kind) -> tuple[str, ...]:
+def assumptions_of(moments: Moments, kind: Kind, *, equal_variance: bool = True) -> tuple[str, ...]:
     """What an interval for the population rests on; the table's only error is noise of known law."""
     if kind == "table":
         return ()
-    return (EQUAL_VARIANCE, SYMMETRIC_ERRORS) if moments.clipped else (EQUAL_VARIANCE,)
+    found = (EQUAL_VARIANCE,) if equal_variance else ()
+    return (*found, SYMMETRIC_ERRORS) if moments.clipped else found
 
 
 def difference_cautions(moments: Moments, kind: Kind, *, refused: bool = False) -> tuple[str, ...]:

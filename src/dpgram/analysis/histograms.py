@@ -23,7 +23,8 @@ from scipy.special import ndtri
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, NumberHistogram
 from dpgram.document.measurements import histogram_rows
 from dpgram.errors import AnalysisError
-from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
+from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.schema.columns import Column
 
@@ -91,7 +92,7 @@ class Histogram:
             )
         total = max(float(self.counts.sum()), 1.0)
         place = self.values.index(level)
-        part = float(self.counts[place]) / total
+        part = min(max(float(self.counts[place]) / total, 0.0), 1.0)
         gradient = -np.full(len(self.counts), part)
         gradient[place] += 1.0
         variance = (self.noise_sd * float(np.linalg.norm(gradient)) / total) ** 2
@@ -109,7 +110,7 @@ class Histogram:
             raise AnalysisError(f"{self.column!r} has levels and no mean", remedy="Ask for share(level)")
         cells, places = self._readable()
         total = max(float(cells.sum()), 1.0)
-        mean = float(cells @ places) / total
+        mean = min(max(float(cells @ places) / total, float(places.min())), float(places.max()))
         variance = (self.noise_sd * float(np.linalg.norm(places - mean)) / total) ** 2
         if kind == "population":
             variance += self.deviation() ** 2 / total
@@ -153,14 +154,23 @@ class Histogram:
 
 
 def of_the_same_rows(release: Document) -> MeasuredHistograms | None:
-    """The histograms, where they are of the rows that are in the matrix, each counted as there.
+    """The histograms, where they tell best of the rows that are in the matrix, each counted as there.
 
-    Those beside several rows of a unit have one of them.
+    Those beside several rows of a unit have one of them. A matrix of the columns as declared, as there is
+    where rows are few, has clipped nothing and most of the budget: it may tell the number of rows better.
     """
     rule = release.unit_rule
     if rule is not None and rule.counts == "rows" and rule.rows_at_most > 1:
         return None
-    return next((each for each in release.measured if isinstance(each, MeasuredHistograms)), None)
+    measured = next((each for each in release.measured if isinstance(each, MeasuredHistograms)), None)
+    noise = release.noise
+    if measured is None or release.coordinates is not None or not release.schema.constant:
+        return measured
+    weight = release.schema.encoded[0].weight
+    if not isinstance(noise, SymmetricGaussian | MatrixLaplace):
+        return measured
+    own = noise.diagonal_sd * cell_unit(release.radius) / weight**2
+    return measured if _count_noise(measured) < own else None
 
 
 def histograms(release: Document) -> dict[str, Histogram]:
@@ -202,9 +212,13 @@ def histogram_count(release: Document) -> tuple[float, float]:
     Each total has the noise of its cells, and the mean weighs totals by the number of these.
     """
     (measured,) = (each for each in release.measured if isinstance(each, MeasuredHistograms))
+    return histogram_rows(measured), _count_noise(measured)
+
+
+def _count_noise(measured: MeasuredHistograms) -> float:
     sizes = np.array([len(each.counts) + len(each.lost) for each in measured.columns], dtype=np.float64)
     deviation = CountNoise(law=measured.law, scale=measured.scale).deviation
-    return histogram_rows(measured), deviation / math.sqrt(float(np.sum(1.0 / sizes)))
+    return deviation / math.sqrt(float(np.sum(1.0 / sizes)))
 
 
 def _histogram(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, Literal, final
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from dpgram.analysis._fieller import fieller_interval
-from dpgram.analysis.design import Design
+from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import (
     KINDS,
     MOVED_CAUTION,
@@ -32,6 +32,7 @@ from dpgram.analysis.estimand import (
     moved_columns,
 )
 from dpgram.analysis.moments import Moments
+from dpgram.analysis.robust import Robust, UnequalVariance, robust
 from dpgram.analysis.trust import LOST, noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError
@@ -107,6 +108,13 @@ class Inference:
     cautions: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     """What the sampling error rests on; nothing for the table, whose only error is noise of known law."""
+    unequal_variance: UnequalVariance | None = None
+    """The test for unequal variances of a declared model, whose errors allow for them; nothing for others."""
+
+    @property
+    def robust(self) -> bool:
+        """Whether errors allow for unequal variances: those of a declared model do."""
+        return self.unequal_variance is not None
 
     def bounded(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
         """Which coefficients have an interval with two ends: what has none has no standard error either.
@@ -271,6 +279,7 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
     covariance = solution.privacy_covariance
     moved = bool(moved_columns(moments, design))
     degrees, refusal = None, refusal_of(solution, moments, design)
+    found: Robust | None = None
     if kind == "population":
         refusal = refusal or (MOVED_REFUSAL if moved else None)
         degrees = residual_degrees(moments, design)
@@ -279,13 +288,20 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
             degrees = None
         else:
             sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees
-            covariance = covariance + sampling * solution.resolvent
+            found = robust(moments, solution, sampling)
+            if found is None:
+                covariance = covariance + sampling * solution.resolvent
+            else:
+                small = (degrees + len(design.terms)) / degrees
+                covariance = covariance + small * solution.resolvent @ found.middle @ solution.resolvent
     combine = partial(_combined, moments, solution, jacobian, covariance)
     own = combine(np.eye(len(design.terms)))
     cautions = [*noise_cautions(moments, solution, refused=refusal is not None)]
     cautions += difference_cautions(moments, kind, refused=refusal is not None)
     if moved and kind == "table":
         cautions.append(MOVED_CAUTION)
+    if kind == "population" and refusal is None and found is None:
+        cautions += _variance_cautions(moments, design)
     if refusal is None and not own.trusted.all():
         cautions.append(
             untrusted_caution([n for n, ok in zip(design.names, own.trusted, strict=True) if not ok])
@@ -306,8 +322,31 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
         combine=combine,
         unscaled=jacobian @ solution.resolvent @ jacobian.T / design.target_scale**2,
         cautions=tuple(cautions),
-        assumptions=assumptions_of(moments, kind),
+        assumptions=assumptions_of(moments, kind, equal_variance=found is None),
+        unequal_variance=None if found is None else found.test,
     )
+
+
+@lru_cache(maxsize=8)
+def _variance_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
+    """Where a declared model of the same target shows unequal variances, errors without it may be wrong."""
+    for each in moments.products:
+        if each.target != design.target:
+            continue
+        declared = build_design(moments, each.target, each.on)
+        solution, degrees = unshrunken(moments, declared), residual_degrees(moments, declared)
+        if degrees is None or degrees < 1.0:
+            continue
+        sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees
+        found = robust(moments, solution, sampling)
+        if found is not None and found.test.rejected:
+            caution = (
+                f"the declared model of {each.target} shows errors of unequal variance ({found.test}): those "
+                "of other models, which take them for equal, may be too small by a factor of "
+                f"{found.test.ratio:.2g} or more"
+            )
+            return (caution,)
+    return ()
 
 
 def _combined(

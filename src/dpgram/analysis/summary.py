@@ -19,6 +19,7 @@ from dpgram.errors import AnalysisError
 if TYPE_CHECKING:
     from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
+    from dpgram.analysis.robust import UnequalVariance
 
 Matrix = npt.NDArray[np.float64]
 WIDTH = 80
@@ -203,6 +204,8 @@ def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ..
             f"Estimand: {inference.meaning}. The {100 * level:g}% intervals are for it, centred at the "
             "un-shrunken estimate (params); the fitted column (fitted_params) is the one to predict with."
         )
+        if inference.unequal_variance is not None:
+            notes.append(_robust_note(fit, inference.unequal_variance))
         if inference.assumptions:
             notes.append(f"Assumed: {'; '.join(inference.assumptions)}.")
     else:
@@ -213,6 +216,16 @@ def _notes(fit: Regression, inference: Inference, level: float) -> tuple[str, ..
     if inference.refusal is None and (unbounded := _without_ends(fit, inference, level)):
         notes.append(f"Caution: no interval, error or p-value for {', '.join(unbounded)}: {NO_ENDS}.")
     return tuple(notes)
+
+
+def _robust_note(fit: Regression, test: UnequalVariance) -> str:
+    unit = fit.moments.unit
+    clustered = "" if unit is None else f", and for any dependence of the rows of one {unit!r}"
+    verdict = "they are unequal" if test.rejected else "no sign of it"
+    return (
+        f"This model was declared: its errors are robust, allowing for unequal variances{clustered}. Test "
+        f"for them: {test}, {verdict}."
+    )
 
 
 def _without_ends(fit: Regression, inference: Inference, level: float) -> list[str]:

@@ -297,6 +297,57 @@ class MeasuredClip(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fie
     cells: Annotated[tuple[Cell, ...], Meta(min_length=64, max_length=64)]
 
 
+Whole: TypeAlias = Annotated[int, Meta(ge=-(1 << 37), le=1 << 37)]
+Direction: TypeAlias = Annotated[tuple[Whole, ...], Meta(max_length=1400)]
+"""A vector in units of 2^−36."""
+
+
+@final
+class MeasuredProducts(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="products"):
+    """Noisy Σ a aᵀ of a declared linear model, a = (r·u)(B u) of a row clipped at R, or of all of a unit's.
+
+    2^15 lattice units of a are bound·R².
+    """
+
+    target: Annotated[str, Meta(min_length=1, max_length=4000)]
+    on: Annotated[tuple[Annotated[str, Meta(max_length=4000)], ...], Meta(min_length=1, max_length=1400)]
+    basis: Annotated[tuple[Direction, ...], Meta(min_length=1, max_length=1400)]
+    """B: an orthonormal basis of the features, as functions of u."""
+    residual: Direction
+    """r/|r|: the residual of the model's fit, as a function of u."""
+    bound: Annotated[float, Meta(ge=2.0**-10, le=1.0)]
+    """Products are clipped at |a| ≤ bound·R²."""
+    noise: SymmetricGaussian
+    cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
+    """Lower triangle by rows, in lattice units."""
+
+
+@final
+class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="step"):
+    """Noisy score and Hessian matrix of a declared logit or probit at published coefficients.
+
+    x = T v of the features v alone, x̃ the same clipped at R, w = |x̃|/|x|: s = Σ w x̃(y − p), H = Σ p'x̃x̃ᵀ.
+    """
+
+    family: Literal["logistic", "probit"]
+    target: Annotated[str, Meta(min_length=1, max_length=4000)]
+    on: Annotated[tuple[Annotated[str, Meta(max_length=4000)], ...], Meta(min_length=1, max_length=1400)]
+    coordinates: Coordinates
+    """T."""
+    radius: Annotated[float, Meta(gt=1e-50, lt=1e50)]
+    """R."""
+    slopes: Direction
+    size: Annotated[float, Meta(ge=0, lt=1e50)]
+    """The coefficients at which it was measured are size·slopes, as a function of x."""
+    score_sigma: Positive
+    """The scale of the noise on every cell of the score, in lattice units."""
+    score: Annotated[tuple[Cell, ...], Meta(max_length=1400)]
+    noise: SymmetricGaussian
+    """Of the Hessian matrix."""
+    cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
+    """Of the Hessian matrix: lower triangle by rows, in lattice units."""
+
+
 Measurements: TypeAlias = tuple[
     MeasuredRows
     | MeasuredLevels
@@ -306,7 +357,9 @@ Measurements: TypeAlias = tuple[
     | MeasuredHistograms
     | MeasuredMatrix
     | MeasuredReach
-    | MeasuredClip,
+    | MeasuredClip
+    | MeasuredProducts
+    | MeasuredStep,
     ...,
 ]
 """Everything that was measured beside the matrix, in order."""

@@ -27,8 +27,10 @@ from dpgram.document.fields import (
     MeasuredLevels,
     MeasuredMatrix,
     MeasuredOctaves,
+    MeasuredProducts,
     MeasuredReach,
     MeasuredRows,
+    MeasuredStep,
     Measurements,
     NumberHistogram,
 )
@@ -42,6 +44,7 @@ from dpgram.schema.encodings import BooleanEncoding, LevelsEncoding, NumberEncod
 if TYPE_CHECKING:
     from dpgram.document.document import Document
     from dpgram.document.fields import LearntLevels, LearntLook
+    from dpgram.schema import Schema
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,6 +80,10 @@ def _price(measured: Measured, units_changed: int) -> Fraction:
             return units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
         case MeasuredMatrix(noise=MatrixLaplace(theta=theta)):
             return units_changed * ROW_NORM_SQUARED * Fraction(theta)
+        case MeasuredProducts(noise=SymmetricGaussian(sigma=sigma)):
+            return units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
+        case MeasuredStep(noise=SymmetricGaussian(sigma=sigma), score_sigma=score_sigma):
+            return step_price(units_changed, sigma, score_sigma)
         case MeasuredCounts():
             return price_of_counts(
                 measured.law,
@@ -86,6 +93,15 @@ def _price(measured: Measured, units_changed: int) -> Fraction:
             )
         case _:
             raise TypeError(type(measured).__name__)
+
+
+def step_price(units_changed: int, sigma: float, score_sigma: float) -> Fraction:
+    """μ² of a Hessian matrix and a score. A unit's score is at most 2^30 long and may point anywhere.
+
+    Proof: proofs/models.md#models-step.
+    """
+    matrix = units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
+    return matrix + (units_changed * ROW_NORM_SQUARED / Fraction(score_sigma)) ** 2
 
 
 def measured_delta(release: Document) -> float:
@@ -171,7 +187,8 @@ def consistent(release: Document) -> bool:
     """Whether the measurements are of known kinds in their order, and say what the schema says."""
     measured = release.measured
     order = [_ORDER.index(type(each)) for each in measured]
-    if order != sorted(set(order)):
+    repeated = [place for place, each in zip(order, measured, strict=True) if isinstance(each, _OF_MODELS)]
+    if order != sorted([*(set(order) - set(repeated)), *repeated]):
         return False
     in_mu = {_gaussian(each) for each in measured}
     if len(in_mu) > 1 or (in_mu and _in_mu(release) not in in_mu):
@@ -197,6 +214,8 @@ def _in_mu(release: Document) -> bool:
 
 
 def _gaussian(measured: Measured) -> bool:
+    if isinstance(measured, _OF_MODELS):
+        return True
     if isinstance(measured, MeasuredMatrix):
         return isinstance(measured.noise, SymmetricGaussian)
     return isinstance(measured, MeasuredCounts) and measured.law == "discrete-gaussian"
@@ -204,7 +223,8 @@ def _gaussian(measured: Measured) -> bool:
 
 def _in_coordinates(release: Document) -> bool:
     """Whether something was measured that only makes sense for a matrix in coordinates of its own."""
-    return any(isinstance(each, MeasuredMatrix | MeasuredReach | MeasuredClip) for each in release.measured)
+    needing = (MeasuredMatrix, MeasuredReach, MeasuredClip, *_OF_MODELS)
+    return any(isinstance(each, needing) for each in release.measured)
 
 
 _ORDER: Final = (
@@ -217,7 +237,11 @@ _ORDER: Final = (
     MeasuredMatrix,
     MeasuredReach,
     MeasuredClip,
+    MeasuredProducts,
+    MeasuredStep,
 )
+_OF_MODELS: Final = (MeasuredProducts, MeasuredStep)
+"""What there may be several of: one for each declared model, or for each step of one."""
 
 
 def _agrees(measured: Measured, release: Document) -> bool:
@@ -239,8 +263,37 @@ def _agrees(measured: Measured, release: Document) -> bool:
             width = release.schema.width
             sized = len(cells) == width * (width + 1) // 2 and coordinates.width == width
             return sized and getattr(noise, "width", width) == width
+        case MeasuredProducts():
+            return _products_agree(measured, release)
+        case MeasuredStep():
+            return _step_agrees(measured, release)
         case _:
             return True
+
+
+def _products_agree(measured: MeasuredProducts, release: Document) -> bool:
+    width, terms = release.schema.width, len(measured.basis)
+    sized = all(len(each) == width for each in (*measured.basis, measured.residual))
+    return sized and len(measured.cells) == terms * (terms + 1) // 2 and _known(measured, release)
+
+
+def _step_agrees(measured: MeasuredStep, release: Document) -> bool:
+    if not _known(measured, release):
+        return False
+    width = feature_schema(release.schema, measured.on).width
+    sized = measured.coordinates.width == width == len(measured.slopes) == len(measured.score)
+    return sized and len(measured.cells) == width * (width + 1) // 2
+
+
+def _known(measured: MeasuredProducts | MeasuredStep, release: Document) -> bool:
+    names = {column.name for column in release.schema.columns}
+    return set(measured.on) <= names and measured.target in {*names, *release.schema.names}
+
+
+def feature_schema(schema: Schema, on: Sequence[str]) -> Schema:
+    """The columns of a declared model's features, and those that its products are made of."""
+    needed = {*on, *(factor for name in on for factor in schema.column(name).factors)}
+    return schema.with_columns(column for column in schema.columns if column.name in needed)
 
 
 def _bounds_agree(octaves: ColumnOctaves, bins: ColumnBins, release: Document) -> bool:

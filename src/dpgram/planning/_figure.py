@@ -38,7 +38,7 @@ def accuracy_plot(plan: Plan, *, path: Path | None = None) -> Figure:
     FigureCanvasAgg(figure)
     axis = figure.add_subplot(1, 1, 1)
     axis.spines[["top", "right"]].set_visible(False)
-    order = list(MECHANISMS)
+    order = [*MECHANISMS, "adaptive"]
     hidden: list[str] = []
     for name, (levels, ratios) in plan.curves().items():
         number = order.index(name)
@@ -48,12 +48,12 @@ def accuracy_plot(plan: Plan, *, path: Path | None = None) -> Figure:
         axis.plot(
             levels,
             ratios,
-            color=COLOURS[number % len(COLOURS)],
-            linestyle="-" if number < len(COLOURS) else "--",
-            marker=MARKERS[number],
+            color="black" if name == "adaptive" else COLOURS[number % len(COLOURS)],
+            linestyle="-" if number < len(COLOURS) or name == "adaptive" else "--",
+            marker=None if name == "adaptive" else MARKERS[number],
             markersize=4.5,
-            linewidth=1.8,
-            label=name,
+            linewidth=2.6 if name == "adaptive" else 1.8,
+            label="adaptive (the default)" if name == "adaptive" else name,
         )
     axis.set_xscale("log")
     axis.set_yscale("log")

@@ -14,8 +14,8 @@ them adds up to `DROWNED` to κ, and no direction moves an estimate by more than
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Self, final
 
@@ -134,6 +134,47 @@ class AssumedRegression:
             own=np.sum(solved**2, axis=1) / np.maximum(np.sum(jacobian**2, axis=1), np.finfo(float).tiny),
         )
 
+    @property
+    def spreads(self) -> dict[str, tuple[float, float]]:
+        """The assumed mean and deviation of each column of numbers, −1 and 1 being its bounds."""
+        found = {}
+        for place, column in enumerate(self.schema.encoded):
+            if column.kind != "numeric":
+                continue
+            square, mean = self.second[place, place] / column.weight**2, 0.0
+            if self.schema.constant:
+                mean = self.second[place, 0] / (column.weight * self.schema.encoded[0].weight)
+            found[column.name] = (float(mean), float(np.sqrt(max(square - mean**2, SINGULAR))))
+        return found
+
+    def standardised(self, blur: Mapping[str, float], first: Callable[[Matrix], Matrix]) -> Self:
+        """The same regression in the coordinates of an adaptive release, in which its noise is alike.
+
+        u = chol(S₁)⁻¹T₀a: columns less their means over their deviations (overstated by `blur`), then turned
+        so that they no longer go together, as far as S₁ shows it: what `first` makes of T₀ST₀ᵀ.
+        """
+        overstated = np.array([blur.get(column.name, 1.0) for column in self.schema.encoded])
+        plain = _standardising(self.second, constant=self.schema.constant) / overstated[:, None]
+        transform = np.linalg.solve(np.linalg.cholesky(first(plain @ self.second @ plain.T)), plain)
+        second = transform @ self.second @ transform.T
+        values, vectors = np.linalg.eigh((second + second.T) / 2.0)
+        basis, turned = np.linalg.qr(np.linalg.solve(transform.T, self.vectors @ self.turn.T))
+        A = basis.T @ second @ basis
+        spectrum, directions = np.linalg.eigh((A + A.T) / 2.0)
+        loads = np.linalg.solve(turned.T, self.loads.T).T @ directions
+        return replace(
+            self,
+            second=second,
+            values=np.maximum(values, 0.0),
+            vectors=vectors,
+            loads=loads,
+            residual=vectors.T @ np.linalg.solve(transform.T, self.vectors @ self.residual),
+            spectrum=spectrum,
+            turn=(basis @ directions).T @ vectors,
+            own=np.sum((loads / spectrum) ** 2, axis=1)
+            / np.maximum(np.sum(loads**2, axis=1), np.finfo(float).tiny),
+        )
+
     def outcome(self, law: Law, rows: float, unit: float, factor: float = 1.0) -> RegressionOutcome:
         """Of a release with this law for a table of `rows` rows; `unit` is a lattice unit in encoded units.
 
@@ -212,6 +253,16 @@ class AssumedRegression:
         moved.flat[:: len(moved) + 1] *= 0.5
         scaled = moved / np.outer(self.spectrum[kept], self.spectrum[kept])
         return float(np.linalg.eigvalsh((scaled + scaled.T) / 2.0)[-1])
+
+
+def _standardising(second: Matrix, *, constant: bool) -> Matrix:
+    """T₀ of a table with these moments: the means are taken off where there is a constant to do it by."""
+    transform = np.eye(len(second))
+    variances = np.diagonal(second).copy()
+    if constant:
+        transform[1:, 0] = -second[1:, 0] / second[0, 0]
+        variances[1:] -= second[1:, 0] ** 2 / second[0, 0]
+    return transform / np.sqrt(np.maximum(variances, SINGULAR * np.diagonal(second)))[:, None]
 
 
 def _slopes(design: Design, jacobian: Matrix) -> Matrix:

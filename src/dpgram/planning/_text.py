@@ -81,7 +81,7 @@ def _legend(plan: Plan) -> str:
 
 def _advice(plan: Plan) -> str:
     best = plan.recommended
-    lines = [_recommendation(plan, best), *_adaptive(plan)]
+    lines = [_recommendation(plan, best)]
     if best is not None and best.without_interval:
         names = ", ".join(best.without_interval[:5])
         more = len(best.without_interval) - 5
@@ -94,35 +94,35 @@ def _advice(plan: Plan) -> str:
     return "\n".join(textwrap.fill(line, WIDTH) for line in lines)
 
 
-def _adaptive(plan: Plan) -> list[str]:
-    """The default first: what is measured before the matrix, and what that should gain."""
-    found = plan.adaptive
-    if found is None:
-        return []
-    if not found.told:
-        told = f"n·μ/d^1.5 is {found.signal:.2g}, below 1"
-        return [f"An adaptive release, the default, would measure the columns as declared: {told}."]
-    text = (
-        f"An adaptive release, the default: standard errors about {found.se_ratio:.3g} times those of least "
-        "squares, whatever the spread and correlation."
-    )
-    plain = plan.recommended
-    if plain is None:
-        return [f"{text} One plain matrix, as in the table, would not do."]
-    if plain.se_ratio < 0.97 * found.se_ratio:
-        return [f"{text} One plain matrix (adaptive=False) should do better here, if the assumption holds."]
-    return [f"{text} One plain matrix: {plain.se_ratio:.3g} times, if the assumption holds."]
-
-
 def _recommendation(plan: Plan, best: Forecast | None) -> str:
-    if best is None:
-        needed = [f.rows_needed for f in plan.forecasts if f.rows_needed is not None]
+    """The default first, where there is one, with one plain matrix beside it."""
+    found = plan.adaptive
+    if not plan.works:
+        every = [plan.adaptive_rows_needed, *(f.rows_needed for f in plan.forecasts)]
+        needed = [rows for rows in every if rows is not None]
         rows = f"about {_short(min(needed))} rows would be needed" if needed else "no number of rows would do"
         return (
             f"This will not work: with every mechanism the noise hides the regression; {rows} at this ε. "
             "Publish fewer columns, more rows, or with a larger epsilon."
         )
-    text = f"Recommended: {best.mechanism}, standard errors {best.se_ratio:.3g} times those of least squares."
+    plain = "" if best is None else _plain(best)
+    if found is None:
+        return f"Recommended: {plain}"
+    if not found.works:
+        few = f", since n·μ/d^1.5 is {found.signal:.2g}" if not found.told else ""
+        return (
+            f"Recommended: one plain matrix (adaptive=False) with {plain} The adaptive release, the default, "
+            f"would not do{few}."
+        )
+    own = f"standard errors about {found.se_ratio:.3g} times those of least squares"
+    if plan.adaptive_is_best:
+        beside = "would not do" if best is None else f"{best.se_ratio:.3g} times"
+        return f"Recommended: the default, an adaptive release, {own}. One plain matrix: {beside}."
+    return f"Recommended: one plain matrix (adaptive=False) with {plain} The adaptive default: {own}."
+
+
+def _plain(best: Forecast) -> str:
+    text = f"{best.mechanism}, standard errors {best.se_ratio:.3g} times those of least squares."
     if best.se_ratio > WORTH_IT:
         rows = "no number of rows" if best.rows_needed is None else f"about {_short(best.rows_needed)} rows"
         text += f" That is poor: {rows} would make it worth it."
@@ -134,7 +134,8 @@ def _least_epsilon(advice: Advice) -> str:
         return f"A ratio of {advice.se_ratio:g} needs more than the ledger has left."
     if advice.epsilon is None:
         return f"This will not work: no ε up to 100 gives a ratio of {advice.se_ratio:g} with so many rows."
-    return f"For a ratio of {advice.se_ratio:g}: ε = {advice.epsilon:.3g} with {advice.mechanism}."
+    how = "an adaptive release" if advice.mechanism == "adaptive" else str(advice.mechanism)
+    return f"For a ratio of {advice.se_ratio:g}: ε = {advice.epsilon:.3g} with {how}."
 
 
 def _ratio(value: float | None) -> str:

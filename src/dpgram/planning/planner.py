@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
+from dpgram.planning._adaptive import AdaptiveSetting
 from dpgram.planning._assumption import (
     Assumption,
     Matrix,
@@ -22,14 +24,13 @@ from dpgram.planning._assumption import (
 from dpgram.planning._payer import Payer
 from dpgram.planning._regression import AssumedRegression
 from dpgram.planning._text import WIDTH, header, plan_text, table_rows
-from dpgram.planning.forecast import Forecast, Setting, forecast, tick_count
-from dpgram.privacy.adjacency import Adjacency
+from dpgram.planning.forecast import WORTH_IT, Forecast, Setting, forecast, tick_count
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.publishing.expected import ExpectedAdaptive, expected_adaptive
+from dpgram.publishing.expected import ExpectedAdaptive
 from dpgram.publishing.request import LedgerLike, check_request, check_rows, open_ledger
-from dpgram.publishing.split import Adaptive, budget_split
+from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import Rows
 from dpgram.schema import KINDS, Schema
@@ -45,6 +46,8 @@ LARGEST_EPSILON: Final = 100.0
 CURVE_POINTS: Final = 9
 UNKNOWN_BOUNDS: Final = (-1.0, 1.0)
 TYPICAL: Final = Assumption()
+ADAPTIVE: Final = "adaptive"
+"""How figures and advice call the adaptive release, beside the mechanisms of one plain matrix."""
 
 
 @final
@@ -88,6 +91,7 @@ class Plan:
     asked: Mapping[str, Mechanism] = field(repr=False)
     """Every mechanism that was asked about, by name."""
     setting: Setting = field(repr=False)
+    adaptive_setting: AdaptiveSetting | None = field(repr=False, default=None)
 
     @property
     def recommended(self) -> Forecast | None:
@@ -96,8 +100,21 @@ class Plan:
 
     @property
     def works(self) -> bool:
-        """Whether any mechanism would give intervals."""
-        return self.recommended is not None
+        """Whether the adaptive release, or any mechanism with one plain matrix, would give intervals."""
+        return self.recommended is not None or (self.adaptive is not None and self.adaptive.works)
+
+    @property
+    def adaptive_rows_needed(self) -> int | None:
+        """How many rows an adaptive release takes to be worth a quarter of them."""
+        if self.adaptive_setting is None:
+            return None
+        return self.adaptive_setting.rows_needed(Guarantee(self.epsilon, self.delta), WORTH_IT)
+
+    @property
+    def adaptive_is_best(self) -> bool:
+        """Whether the adaptive release should do as well as the best plain matrix, or better."""
+        plain = math.inf if self.recommended is None else self.recommended.se_ratio
+        return self.adaptive is not None and self.adaptive.works and self.adaptive.se_ratio <= 1.02 * plain
 
     def forecast(self, mechanism: str) -> Forecast:
         """The forecast for one mechanism, by its name.
@@ -167,6 +184,7 @@ class Plan:
             "assumption": self.assumption,
             "bounds_share": self.bounds_share,
             "adaptive": None if self.adaptive is None else asdict(self.adaptive),
+            "adaptive_is_best": self.adaptive_is_best,
             "bounds_unknown": list(self.bounds_unknown),
             "works": self.works,
             "recommended": None if self.recommended is None else self.recommended.mechanism,
@@ -179,6 +197,8 @@ class Plan:
     def curves(self) -> Mapping[str, tuple[Sequence[float], Sequence[float]]]:
         """Mechanism → (ε, median ratio) from a tenth of ε to ten times it; leaves out what does not work.
 
+        The adaptive release has a line of its own, "adaptive".
+
         >>> asked = ["gaussian", "matrix-laplace"]
         >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
         >>> epsilons, ratios = forecast.curves()["gaussian"]
@@ -189,8 +209,10 @@ class Plan:
         grid = self.epsilon * np.geomspace(0.1, 10.0, CURVE_POINTS)
         for name in (found.mechanism for found in self.forecasts):
             pairs = [(float(epsilon), self._ratio(name, float(epsilon))) for epsilon in grid]
-            finite = [(epsilon, ratio) for epsilon, ratio in pairs if math.isfinite(ratio)]
-            lines[name] = ([e for e, _ in finite], [r for _, r in finite])
+            lines[name] = _finite_line(pairs)
+        if self.adaptive_setting is not None:
+            own = [(float(epsilon), self._adaptive_ratio(float(epsilon))) for epsilon in grid]
+            lines[ADAPTIVE] = _finite_line(own)
         return lines
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -203,6 +225,11 @@ class Plan:
         from dpgram.planning._figure import accuracy_plot
 
         return accuracy_plot(self, path=None if path is None else Path(path))
+
+    def _adaptive_ratio(self, epsilon: float) -> float:
+        if self.adaptive_setting is None:
+            return math.inf
+        return self.adaptive_setting.forecast(Guarantee(epsilon, self.delta)).se_ratio
 
     def _ratio(self, name: str, epsilon: float) -> float:
         try:
@@ -268,6 +295,7 @@ def plan(
         adjacency=adjacency_named(adjacency),
         radius=radius,
     )
+    own = _adaptive_setting(setting, budget_split(schema, adaptive), rows)
     halved = _halved(bounded, setting, on, clip=clip)
     candidates = _candidates(mechanisms)
     book = open_ledger(ledger)
@@ -300,7 +328,7 @@ def plan(
     found.sort(key=lambda f: (not f.works, round(f.se_ratio, 3) if f.works else f.noise, order[f.mechanism]))
     advice = None
     if target_se_ratio is not None:
-        advice = _advice(setting, asked.delta, target_se_ratio, semidefinite=semidefinite, payer=payer)
+        advice = _advice(setting, asked.delta, target_se_ratio, own, semidefinite=semidefinite, payer=payer)
     return Plan(
         rows=count,
         epsilon=asked.epsilon,
@@ -311,7 +339,8 @@ def plan(
         features=len(regression.names),
         assumption=str(assume) if isinstance(assume, Assumption) else "second moments of a similar table",
         bounds_share=bounds_share,
-        adaptive=_adaptive_forecast(bounded, asked, adaptive, rows, adjacency_named(adjacency)),
+        adaptive=None if own is None else own.forecast(asked),
+        adaptive_setting=own,
         bounds_unknown=unknown,
         forecasts=tuple(found),
         left_out=left_out,
@@ -397,7 +426,13 @@ def _halved(
 
 
 def _advice(
-    setting: Setting, delta: float, wanted: float, *, semidefinite: bool, payer: Payer | None
+    setting: Setting,
+    delta: float,
+    wanted: float,
+    adaptive: AdaptiveSetting | None,
+    *,
+    semidefinite: bool,
+    payer: Payer | None,
 ) -> Advice:
     """Of the quick ones, among which is the best of all, or nearly so for a semidefinite matrix."""
     if not wanted > 1.0:
@@ -429,12 +464,25 @@ def _advice(
             refused = True
         elif best is None or epsilon < best[0]:
             best = (epsilon, name)
+    if adaptive is not None and not semidefinite:
+        enough = partial(_reaches, adaptive, delta, wanted)
+        epsilon = least(enough, start=1.0, tolerance=1e-3)
+        noise = MECHANISMS["gaussian" if delta else "matrix-laplace"]()
+        if epsilon <= LARGEST_EPSILON and (best is None or epsilon < best[0]):
+            if payer is None or payer.pays(noise, Guarantee(epsilon, delta)):
+                best = (epsilon, ADAPTIVE)
+            else:
+                refused = True
     return Advice(
         se_ratio=wanted,
         epsilon=None if best is None else best[0],
         mechanism=None if best is None else best[1],
         refused=refused and best is None,
     )
+
+
+def _reaches(adaptive: AdaptiveSetting, delta: float, wanted: float, epsilon: float) -> bool:
+    return epsilon > LARGEST_EPSILON or adaptive.forecast(Guarantee(epsilon, delta)).se_ratio <= wanted
 
 
 def _with_some_bounds(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
@@ -481,13 +529,21 @@ def _whole(what: str, value: object) -> int:
     return int(value)
 
 
-def _adaptive_forecast(
-    schema: Schema, asked: Guarantee, adaptive: bool | Adaptive, rows: Rows, adjacency: Adjacency
-) -> ExpectedAdaptive | None:
-    split = budget_split(schema, adaptive)
-    if not split.histograms or rows.radius is not None or rows.expected is None:
+def _adaptive_setting(setting: Setting, split: BudgetSplit, rows: Rows) -> AdaptiveSetting | None:
+    if not split.histograms or rows.radius is not None:
         return None
-    return expected_adaptive(schema, asked, split, rows=float(rows.expected), adjacency=adjacency)
+    return AdaptiveSetting(
+        schema=setting.regression.schema,
+        split=split,
+        adjacency=setting.adjacency,
+        rows=setting.rows,
+        regression=setting.regression,
+    )
+
+
+def _finite_line(pairs: Sequence[tuple[float, float]]) -> tuple[Sequence[float], Sequence[float]]:
+    finite = [(epsilon, ratio) for epsilon, ratio in pairs if math.isfinite(ratio)]
+    return [epsilon for epsilon, _ in finite], [ratio for _, ratio in finite]
 
 
 def _bounds_share(adaptive: bool | Adaptive) -> float:

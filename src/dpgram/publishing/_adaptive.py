@@ -79,6 +79,8 @@ _SLACK: Final = 1.0 - 2.0**-40
 _NARROWEST: Final = 2.0**-20
 """The part of what is left that a block gets at least, however many levels are found: that of one column
 beside ten thousand."""
+PART_OF_A_MODEL: Final = 1e-4
+"""Of a model's price: the least that one of its parts gets, in the first of several steps."""
 SURE_LOSS: Final = 4.0
 """Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
 
@@ -108,6 +110,16 @@ class AdaptiveCalibration:
     def rest(self) -> Fraction:
         """What is left for the matrices and the counts of the clip."""
         return Fraction(self.whole * _SLACK) - self.first_price
+
+    @property
+    def models_price(self) -> Fraction:
+        """Of all declared models, at most."""
+        return Fraction(self.request.split.models * self.whole)
+
+    @property
+    def matrices_rest(self) -> Fraction:
+        """What is left for matrices and counts once declared models have their share."""
+        return self.rest - self.models_price
 
     @property
     def units_changed(self) -> int:
@@ -191,8 +203,9 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     # Noise that is too small for the proof, or too large to be drawn, is refused before anything is charged:
     # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
     smallest = min(_parts_of_blocks(schema, family)) if not schema.without_levels else _NARROWEST
-    later = [smallest * share * float(made.rest) for share in (split.first, 0.5 * split.clip)]
-    for price in (float(made.rest), split.histograms * whole, *later):
+    later = [smallest * share * float(made.matrices_rest) for share in (split.first, 0.5 * split.clip)]
+    models = [PART_OF_A_MODEL * (model.share or 0.0) * whole for model in request.models]
+    for price in (float(made.rest), split.histograms * whole, *later, *models):
         count_noise(law, price, 1, units_changed)
     return made
 
@@ -413,7 +426,13 @@ class _BlockPlan:
     def _price(self, share: float) -> float:
         """The part of its own price that a share of the whole budget stands for."""
         split = self.calibration.request.split
-        return self.price * share / (1.0 - split.histograms - split.bounds - split.levels)
+        return self.price * share / (1.0 - split.histograms - split.bounds - split.levels - self._models)
+
+    @property
+    def _models(self) -> float:
+        """The share of declared models, where they will be measured: in coordinates."""
+        in_coordinates = any(one.encoder.coordinates is not None for one in self.groups)
+        return self.calibration.request.split.models if in_coordinates else 0.0
 
     @property
     def _first_price(self) -> float:
@@ -549,14 +568,17 @@ def _blocks(
     for one, part in zip(schemas, parts, strict=True):
         mu = calibration.mu(rank(one)) * math.sqrt(part)
         share = part * (1.0 if len(parts) == 1 else _SLACK)
-        found = zip(histograms, rows, strict=True)
+        found = [_group(calibration.request, one, mu, *each) for each in zip(histograms, rows, strict=True)]
+        # Declared models are measured where there are coordinates: else the matrix has their share.
+        in_coordinates = any(each.encoder.coordinates is not None for each in found)
+        rest = calibration.matrices_rest if in_coordinates else calibration.rest
         plans.append(
             _BlockPlan(
                 calibration=calibration,
-                price=float(calibration.rest) * _SLACK * share,
+                price=float(rest) * _SLACK * share,
                 share=share,
                 mu=mu,
-                groups=tuple(_group(calibration.request, one, mu, *each) for each in found),
+                groups=tuple(found),
             )
         )
     return tuple(plans)

@@ -21,6 +21,8 @@ from dpgram.document.fields import (
 from dpgram.document.measurements import histogram_rows
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
+from dpgram.privacy.sampling.entropy import simulation
+from dpgram.rows.kernel import NODES, STEPS
 from dpgram.schema import Schema
 from dpgram.schema.encodings import EncodedColumn
 
@@ -35,6 +37,10 @@ HIDDEN_SCALE: Final = 0.6
 """The deviation that a column is given where noise hides it, in half-widths of its bounds: a flat one."""
 LEAST_SHARE: Final = 1e-3
 """Of a level: a rarer one would be blown up beyond what its noise allows."""
+
+
+BLURRED: Final = 51
+"""Histograms that are simulated for a forecast."""
 
 
 @final
@@ -117,6 +123,22 @@ def _of_levels(
     deviation = math.sqrt(share * (1.0 - share)) if share < 1.0 else 0.5
     # A level is 0 or 1, false and true are −1 and 1.
     return Scale(share, deviation) if column.level is not None else Scale(2.0 * share - 1.0, 2.0 * deviation)
+
+
+def blurred(scale: Scale, deviation: float, rows: float) -> float:
+    """The deviation that histograms with so much noise would show of a normal column; `scale` is in z.
+
+    The median of simulated ones: bins that stand out by chance make a column look wider than it is.
+    """
+    from scipy.special import ndtri
+
+    places = scale.centre + scale.deviation * ndtri((np.arange(512) + 0.5) / 512)
+    steps = (np.clip(places, -1.0, 1.0) + 1.0) / 2.0 * STEPS
+    first = np.minimum(np.floor(steps), STEPS - 1.0).astype(np.int64)
+    counts = np.bincount(first, 1.0 - (steps - first), NODES) + np.bincount(first + 1, steps - first, NODES)
+    noise = simulation(0).normal(size=(BLURRED, NODES)) * deviation
+    seen = [_moments(counts * rows / 512 + each, deviation, rows) for each in noise]
+    return float(np.median([HIDDEN_SCALE if one is None else 2.0 * one[1] for one in seen]))
 
 
 def _of_derived(factors: list[Scale], encoding: object) -> Scale:

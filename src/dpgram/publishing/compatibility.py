@@ -13,10 +13,12 @@ from functools import lru_cache
 from typing import Final, final
 
 from dpgram.errors import OptionsError
-from dpgram.mechanisms import MECHANISMS, Auto, Mechanism
+from dpgram.mechanisms import MECHANISMS, Auto, MatrixLaplace, Mechanism
 
 LEARNING: Final = ("learnt bounds", "learnt levels")
 """What is learnt privately before the matrix."""
+MODELS: Final = "models"
+"""Models that are declared beforehand."""
 ADAPTIVE: Final = "adaptive=True"
 """Histograms and a first matrix before the last one."""
 
@@ -96,9 +98,36 @@ def _clashes() -> Iterator[Clash]:
     yield Clash(
         "by", "blocks", "a table is split into groups of rows or into blocks of columns", "Leave one out"
     )
+    yield from _of_models()
     yield from _of_semidefinite([kind for kind in MECHANISMS.values() if kind.semidefinite])
     for kind in MECHANISMS.values():
         yield from _of_mechanism(kind)
+
+
+def _of_models() -> Iterator[Clash]:
+    """Proof: proofs/models.md#models-composition."""
+    yield Clash(
+        MODELS,
+        "one matrix",
+        "declared models are measured after the matrix of an adaptive release, in its coordinates",
+        "Publish with adaptive=True, without a radius, and with mechanism='gaussian' or 'auto'",
+    )
+    yield Clash(
+        MODELS,
+        "delta=0",
+        "what declared models need is measured with Gaussian noise, which gives no pure guarantee",
+        "Give a delta such as 1e-6, or leave models out",
+    )
+    yield Clash(
+        MODELS,
+        mechanism_option(MatrixLaplace),
+        "what declared models need is measured with Gaussian noise",
+        "Use mechanism='gaussian' or 'auto', or leave models out",
+    )
+    yield Clash(MODELS, "by", "declared models are fitted to the table as a whole", "Leave one out")
+    yield Clash(
+        MODELS, "blocks", "declared models need one matrix of all their columns", "Leave blocks or models out"
+    )
 
 
 def _of_semidefinite(kinds: list[type[Mechanism]]) -> Iterator[Clash]:

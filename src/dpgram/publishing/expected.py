@@ -1,24 +1,39 @@
 """What an adaptive release should give, from public facts: the noise beside the sampling error.
 
-In coordinates where the columns no longer go together, G ≈ n·I. Least squares then has the sampling variance
-s²/n for every coefficient and, by noise of deviation σ on the diagonal, s²σ²/(2n²) more: standard errors grow
-by √(1 + σ²/(2n)), whatever the regression. σ = R²/(μ√share), or √(d+1)·R²/(ε·share) for pure noise, and R is
-the radius that rows with d − 1 normal columns would have chosen.
+In coordinates where the columns no longer go together, G ≈ w·n·I, w the weight that the clip leaves a row.
+Least squares then has the sampling variance s²/n for every coefficient and, by noise of deviation σ on the
+diagonal, s²σ²/(2w²n²) more. σ = R²/(μ√share), or √(d+1)·R²/(ε·share) for pure noise, and R is the radius that
+rows with d − 1 normal columns would have chosen. The first matrix shows what goes together up to the edge f
+of its own noise, so that a direction of variance λ comes out as λ/(λ + f): weak ones cost more, as do columns
+whose histogram the noise blurs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgram.document.reach import REACH_ENDS
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.guarantee import Guarantee
-from dpgram.publishing._coordinates import LONGEST, LOST, PLAIN_BELOW, REACH_FROM, radius, rank, signal
+from dpgram.publishing._coordinates import (
+    DOUBT,
+    LONGEST,
+    LOST,
+    PLAIN_BELOW,
+    REACH_FROM,
+    RIDGE,
+    radius,
+    rank,
+    signal,
+)
+from dpgram.publishing._scales import Scale, blurred
 from dpgram.publishing.split import BudgetSplit
 from dpgram.schema import Schema
 
@@ -33,14 +48,42 @@ class ExpectedAdaptive:
     told: bool
     """Whether there are enough rows for better coordinates."""
     radius: float
+    sigma: float
+    """σ of the last matrix, in standardised columns."""
+    kept: float
+    """w: the part of its weight that the clip leaves a row of normal columns, on average."""
+    spread: float
+    """E w²/(E w)² ≥ 1: the sampling variance of rows of unequal weight over that of equal ones."""
+    edge: float
+    """f: what is added to the variance of every direction for the noise of the first matrix."""
+    first_kept: float
+    """w in the first matrix."""
+    first_sigma: float
+    """σ of the first matrix over n."""
+    blur: Mapping[str, float]
+    """By how much noisy histograms overstate the deviation of each column whose spread was given."""
     se_ratio: float
-    """Standard error of a coefficient over that of least squares; inf where nothing is told."""
+    """Standard error of a coefficient over that of least squares, for the regression that was asked about, or
+    else for columns that do not go together; inf where nothing is told."""
+
+    @property
+    def works(self) -> bool:
+        """Whether intervals would be given."""
+        return math.isfinite(self.se_ratio)
 
 
 def expected_adaptive(
-    schema: Schema, guarantee: Guarantee, split: BudgetSplit, *, rows: float, adjacency: Adjacency
+    schema: Schema,
+    guarantee: Guarantee,
+    split: BudgetSplit,
+    *,
+    rows: float,
+    adjacency: Adjacency,
+    spreads: Mapping[str, tuple[float, float]] | None = None,
 ) -> ExpectedAdaptive:
     """The forecast for a table of `rows` rows; reads no data.
+
+    `spreads` are guesses of the mean and deviation of columns of numbers, −1 and 1 being their bounds.
 
     >>> from dpgram.privacy import Guarantee, adjacency
     >>> from dpgram.publishing import expected_adaptive
@@ -55,30 +98,61 @@ def expected_adaptive(
     changed = adjacency.units_changed
     if guarantee.pure:
         mu = guarantee.epsilon / (changed * math.sqrt(width + 1.0))
-        last = mu * share
     else:
         mu = discrete_mu_at_most(guarantee.epsilon, guarantee.delta) / math.sqrt(changed)
-        last = mu * math.sqrt(share)
     told = signal(rows, mu, width)
+    counting = math.sqrt(len(schema.columns_read)) / _part(mu, split.histograms, pure=guarantee.pure)
+    blur = {
+        name: blurred(Scale(*spread), counting, rows) / spread[1] for name, spread in (spreads or {}).items()
+    }
+    # Lengths in columns that are taken to vary more than they do.
+    shorter = float(np.mean([1.0 / each**2 for each in blur.values()])) if blur else 1.0
     start = radius(rows, mu, width)
     longest = start
     if told >= REACH_FROM:
-        longest = _reached(start, rows, mu, width)
+        doubt = 1.0 / _part(mu, 0.5 * split.clip, pure=guarantee.pure)
+        longest = _reached(start, rows, mu, width, shorter, doubt)
+    first, last = (_part(mu, each, pure=guarantee.pure) for each in (split.first, share))
     sigma = longest**2 / last
+    weights, first_weights = (np.minimum(1.0, each**2 / normal_squares(width)) for each in (longest, start))
+    kept = float(np.mean(weights))
+    spread = float(np.mean(weights**2)) / kept**2
+    first_sigma = start**2 / (first * rows) if first > 0.0 else 0.0
+    edge = RIDGE * 2.0 * first_sigma * math.sqrt(width)
+    noise = sigma**2 / (2.0 * rows * kept**2) * (1.0 + edge) ** 2
     return ExpectedAdaptive(
         signal=told,
         told=told >= PLAIN_BELOW,
         radius=longest,
-        se_ratio=math.sqrt(1.0 + sigma**2 / (2.0 * rows)) if told >= PLAIN_BELOW else math.inf,
+        sigma=sigma,
+        kept=kept,
+        spread=spread,
+        edge=edge,
+        first_kept=float(np.mean(first_weights)),
+        first_sigma=first_sigma,
+        blur=blur,
+        se_ratio=math.sqrt(spread + noise) if told >= PLAIN_BELOW else math.inf,
     )
 
 
-def _reached(start: float, rows: float, mu: float, width: int) -> float:
+def normal_squares(width: int) -> npt.NDArray[np.float64]:
+    """|u|² of rows with a constant and normal columns, from the shortest to the longest."""
     from scipy.special import chdtri
 
-    squares = 1.0 + chdtri(max(width - 1, 1), 1.0 - (np.arange(2_000) + 0.5) / 2_000)
+    found: npt.NDArray[np.float64] = 1.0 + chdtri(max(width - 1, 1), 1.0 - (np.arange(2_000) + 0.5) / 2_000)
+    return found
+
+
+def _part(mu: float, share: float, *, pure: bool) -> float:
+    """The μ of a share: of ε for pure noise, else of μ²."""
+    return mu * share if pure else mu * math.sqrt(share)
+
+
+def _reached(start: float, rows: float, mu: float, width: int, shorter: float, doubt: float) -> float:
+    squares = 1.0 + shorter * (normal_squares(width) - 1.0)
     for factor in REACH_ENDS[REACH_ENDS <= 1.001 * LONGEST].tolist():
         lost = rows * float(np.mean(np.maximum(1.0 - (factor * start) ** 2 / squares, 0.0)))
-        if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu:
+        unsure = DOUBT * doubt * float(np.linalg.norm(np.maximum(1.0 - (factor / REACH_ENDS) ** 2, 0.0)))
+        if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu + unsure:
             return float(factor * start)
     return LONGEST * start

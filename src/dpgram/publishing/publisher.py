@@ -19,6 +19,7 @@ from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramError, MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
+from dpgram.models import Model
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
@@ -38,6 +39,7 @@ from dpgram.publishing._learning import (
     learnt_terms,
     refuse_few_rows,
 )
+from dpgram.publishing._models import measured_models, refuse_pure_models
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.each_group import by_group
 from dpgram.publishing.measurements.gram import MeasuredGram
@@ -95,6 +97,7 @@ def publish(
     adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = "auto",
     adjacency: AdjacencyName = "add-remove",
+    models: Sequence[Model] = (),
     engine: str | Engine = "auto",
     note: str = "",
     report: Callable[[CuratorReport], None] | None = None,
@@ -109,7 +112,9 @@ def publish(
     matrix of the columns as declared (docs/explanation/how-it-works.md, docs/how-to/no-bounds.md).
     `mechanism` is an object of `dpgram.mechanisms` with its parameters, such as `Sketch(degrees=400)`, or a
     name, for its defaults (docs/reference/mechanisms.md); "auto" takes the one of least forecast error,
-    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `engine` says where
+    `Auto(semidefinite=True)` that of those which give a positive semidefinite matrix. `models` are declared
+    beforehand, such as `linear("cost")`: what they need beyond the matrix is measured too, each with a share
+    of the budget (docs/how-to/models.md). `engine` says where
     rows are read and added up: "local", "dask", "spark", an engine object with its options, or "auto", by
     the type of `data` (docs/how-to/engines.md). `note` stays in the ledger. `report` receives, before the
     charge, what the curator may know and nobody else (where something is learnt, the number of rows; then,
@@ -137,6 +142,7 @@ def publish(
         adaptive=adaptive,
         mechanism=mechanism,
         adjacency=adjacency,
+        models=models,
         engine=engine,
         note=note,
         report=report,
@@ -244,6 +250,7 @@ def published(
     order = _Order(request=request, entropy=entropy.label, report=report)
     family, stop = adaptive_family(request, currency), None
     if family is not None:
+        refuse_pure_models(request, family)
         adaptive = calibrate_adaptive(request, family)
         stop = noisy_stop(adaptive)
         _refuse_expected(request, adaptive.octaves)
@@ -415,6 +422,10 @@ class _Order:
         parts = list(zip(adapted.terms, self.request.rules.groups * len(matrices), strict=True))
         drawn = [gram for each in found for (gram,) in each]
         releases = self._releases(parts, drawn, measured, answer)
+        if self.request.models and adapted.terms[0].encoder.coordinates is not None:
+            # Groups and blocks are refused: there is one release.
+            beside = yield from measured_models(calibration, adapted.terms[0], releases[0], rules)
+            releases = self._releases(parts, drawn, [(*measured[0], *beside)], answer)
         for sums in seen:
             for (one, level), total in zip(parts, sums, strict=False):
                 self._tell_afterwards(one, level, total.counts, calibration.price, releases[0].measured)

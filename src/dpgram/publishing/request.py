@@ -13,6 +13,8 @@ import msgspec
 from dpgram.document.fields import AdjacencyName
 from dpgram.errors import GuaranteeError, LedgerError, SchemaError
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
+from dpgram.models import Model
+from dpgram.models.declared import checked_models
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee, as_number
@@ -40,6 +42,7 @@ class Asked(TypedDict, total=False):
     adaptive: bool | Adaptive
     mechanism: MechanismLike
     adjacency: AdjacencyName
+    models: Sequence[Model]
     note: str
 
 
@@ -70,6 +73,8 @@ class Request:
     expected: int | None
     """A public guess of the number of rows."""
     note: str
+    models: tuple[Model, ...] = ()
+    """What is declared beforehand, with features named."""
 
     @property
     def options(self) -> frozenset[str]:
@@ -81,6 +86,8 @@ class Request:
             "learnt bounds": split.bounds > 0.0,
             "learnt levels": split.levels > 0.0,
             "adaptive=True": split.histograms > 0.0,
+            "one matrix": split.histograms == 0.0,
+            "models": bool(self.models),
             "delta=0": self.guarantee.pure,
             "adjacency='replace-one'": self.adjacency.name == "replace-one",
             "by": rules.by is not None,
@@ -143,6 +150,7 @@ class Request:
             "mechanism": {"name": self.mechanism.name, **self.mechanism.parameters},
             "expected": self.expected,
             "note": self.note,
+            **({"models": msgspec.to_builtins(self.models)} if self.models else {}),
         }
 
 
@@ -155,6 +163,7 @@ def requested(
     adaptive: bool | Adaptive = True,
     mechanism: MechanismLike = Auto.name,
     adjacency: AdjacencyName = "add-remove",
+    models: Sequence[Model] = (),
     note: str = "",
     beside: Sequence[str] = (),
 ) -> Request:
@@ -163,16 +172,23 @@ def requested(
     check_rows(rows)
     guarantee, expected = check_request(epsilon, delta, rows.expected)
     rules = row_rules(schema, rows)
+    declared = checked_models(models, rules.schema)
     request = Request(
         schema=schema,
         guarantee=guarantee,
         adjacency=adjacency_named(adjacency),
         rules=rules,
         radius=rows.radius,
-        split=budget_split(rules.schema, adaptive, one_matrix=_one_matrix(as_mechanism(mechanism), rows)),
+        split=budget_split(
+            rules.schema,
+            adaptive,
+            one_matrix=_one_matrix(as_mechanism(mechanism), rows),
+            models=sum(model.share or 0.0 for model in declared),
+        ),
         mechanism=as_mechanism(mechanism),
         expected=expected,
         note=note,
+        models=declared,
     )
     refuse_clashes([*request.options, *beside])
     # An encoder is made of the schema as far as it is known, so that its mistakes show now.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 from dpgram.errors import GuaranteeError, SchemaError
@@ -51,12 +51,14 @@ class BudgetSplit:
     histograms: float = 0.0
     first: float = 0.0
     clip: float = 0.0
+    models: float = 0.0
+    """What declared models get, which are measured after the matrix."""
     loss_at_most: float = 1.0
 
     @property
     def total(self) -> float:
         """What is not left for the matrix."""
-        return self.bounds + self.levels + self.histograms + self.first + self.clip
+        return self.bounds + self.levels + self.histograms + self.first + self.clip + self.models
 
     def __bool__(self) -> bool:
         return self.total > 0.0
@@ -103,7 +105,9 @@ class PartShares:
 _NOTHING: Final = Adaptive(bounds=0.0, levels=0.0, histograms=0.0, first=0.0, clip=0.0, loss_at_most=1.0)
 
 
-def budget_split(schema: Schema, adaptive: bool | Adaptive, *, one_matrix: bool = False) -> BudgetSplit:
+def budget_split(
+    schema: Schema, adaptive: bool | Adaptive, *, one_matrix: bool = False, models: float = 0.0
+) -> BudgetSplit:
     """The shares that are needed; refuses a schema that leaves something open without a share to learn it.
 
     Where one matrix is measured, as it is, only what the schema leaves open takes a share.
@@ -154,11 +158,16 @@ def budget_split(schema: Schema, adaptive: bool | Adaptive, *, one_matrix: bool 
     )
     if one_matrix:
         asked = asked.learnt_alone
+    asked = replace(asked, models=models if asked.histograms else 0.0)
     if asked.total > MOST_SHARE:
         raise GuaranteeError(
             "too little of the budget would be left for the matrix",
-            got=f"shares of {asked.total:g} in all",
+            got=f"shares of {asked.total:g} in all"
+            + (f", {models:g} of it for declared models" if models else ""),
             limit=f"{MOST_SHARE:g}",
+            remedy="Declare fewer models, or give each a smaller share: linear(…, share=0.05)"
+            if models
+            else None,
         )
     return asked
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Final, Literal, Self, final, overload
 
 import msgspec
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dpgram.analysis.discriminant import Discriminant, Link
     from dpgram.analysis.effects import Effects
     from dpgram.analysis.estimand import Kind
+    from dpgram.analysis.glm import Curve
+    from dpgram.analysis.glm_results import GeneralizedLinear
     from dpgram.analysis.histograms import Histogram
     from dpgram.analysis.iv import InstrumentalVariables, IVMethod
     from dpgram.analysis.labelled import LabelledMatrix
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.repair import Policy as RepairPolicy
     from dpgram.analysis.results import Regression
     from dpgram.analysis.sparse import LassoPath
+    from dpgram.models import Family
     from dpgram.release.signing import SigningKey
 
 LARGEST_FILE: Final = 1 << 26
@@ -124,11 +127,13 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
 
         return correlations(self, on, kind=kind)
 
+    @overload
     def regress(
         self,
         target: str,
         on: Sequence[str] | None = None,
         *,
+        family: Literal["linear"] = "linear",
         method: Method = "auto",
         alpha: float | None = None,
         l1_ratio: float = 0.5,
@@ -136,12 +141,39 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         repair: RepairPolicy | None = None,
         reference: Mapping[str, str] | None = None,
         kind: Kind = "population",
-    ) -> Regression:
+    ) -> Regression: ...
+
+    @overload
+    def regress(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        family: Curve,
+        reference: Mapping[str, str] | None = None,
+    ) -> GeneralizedLinear: ...
+
+    def regress(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        family: Family = "linear",
+        method: Method = "auto",
+        alpha: float | None = None,
+        l1_ratio: float = 0.5,
+        intercept: bool = True,
+        repair: RepairPolicy | None = None,
+        reference: Mapping[str, str] | None = None,
+        kind: Kind = "population",
+    ) -> Regression | GeneralizedLinear:
         """Fit `target` on the columns `on` (all others by default); results in original units.
 
         A categorical column is compared with its most frequent level, by the noisy counts, or with the one
         in `reference`. Errors and intervals are for the population, or with `kind="table"` for the rows of
-        this very table. With the extra `formula`, `target` may be a whole formula.
+        this very table. With the extra `formula`, `target` may be a whole formula. Errors of a linear model
+        that the curator declared allow for unequal variances; `family="logistic"` and `"probit"` are for
+        models that were declared.
 
         >>> release.regress("charges ~ age + C(smoker, Treatment('yes'))").names
         ('(intercept)', 'age', 'smoker=no')
@@ -149,6 +181,16 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         >>> {name: round(value, 1) for name, value in fit.params.items()}
         {'(intercept)': -1694.6, 'age': 125.4, 'smoker=yes': 11026.9}
         """
+        if family != "linear":
+            from dpgram.analysis.glm_results import declared_model
+
+            asked = (method, alpha, l1_ratio, intercept, repair, kind)
+            if asked != ("auto", None, 0.5, True, None, "population"):
+                raise AnalysisError(
+                    f"a declared {family} model takes no method, penalty, repair or kind",
+                    remedy="Leave all but target, on, family and reference out",
+                )
+            return declared_model(self, target, on, family=family, reference=reference)
         from dpgram.analysis.regress import regress
 
         return regress(
@@ -163,6 +205,23 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             reference=reference,
             kind=kind,
         )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that were declared and measured, in words.
+
+        >>> release.models
+        ()
+        """
+        from dpgram.document.fields import MeasuredProducts, MeasuredStep
+
+        found = []
+        for each in self.measured:
+            if isinstance(each, MeasuredProducts):
+                found.append(f"linear: {each.target} on {', '.join(each.on)}")
+            if isinstance(each, MeasuredStep):
+                found.append(f"{each.family}: {each.target} on {', '.join(each.on)}")
+        return tuple(dict.fromkeys(found))
 
     def lasso_path(
         self,

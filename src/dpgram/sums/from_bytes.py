@@ -8,9 +8,10 @@ from dpgram.sums.column_moments import ExactColumnMoments
 from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import ExactLevels
+from dpgram.sums.models import ExactModelSums
 from dpgram.sums.moments import ExactMoments
 
-KINDS = (ExactGram, ExactCounts, ExactLevels, ExactMoments, ExactColumnMoments)
+KINDS = (ExactGram, ExactCounts, ExactLevels, ExactMoments, ExactColumnMoments, ExactModelSums)
 
 
 def sum_from_bytes(data: bytes) -> Sum:

@@ -57,7 +57,7 @@ class GramAccumulator:
         sums, groups, placed = self._sums, rows.groups, rows.placed
         numbers = np.ascontiguousarray(rows.rows.numbers[:, self._places])
         usable = rows.placed_anywhere & self._encoder.usable(numbers.T)
-        counted, sizes = self._counted(rows, usable)
+        counted, sizes = rows_and_sizes(rows, usable, self._rules)
         usable, counted = usable & placed, counted & placed
         over = np.bincount(groups[usable & ~counted], minlength=len(sums)).tolist()
         # Rows that the policy drops go along: the kernel counts what was wrong with them.
@@ -82,18 +82,22 @@ class GramAccumulator:
     def result(self) -> tuple[ExactGram, ...]:
         return tuple(total.result() for total in self._sums)
 
-    def _counted(self, rows: CountedRows, usable: Mask) -> tuple[Mask, Integers | None]:
-        """Which rows count, and of how many of its unit each is one (none, where there are no units)."""
-        rule = self._rules.unit_rule
-        if rule is None:
-            return usable, None
-        from dpgram.rows.units import rows_that_count
 
-        units, counted = rows.units, usable.copy()
-        counted[usable] = rows_that_count(
-            units[usable], rows.unit_hashes[usable], rows.rows.numbers[usable], rule.rows_at_most
-        )
-        if rule.counts == "rows":
-            return counted, np.full(len(rows.rows), rule.rows_at_most)
-        sizes = np.bincount(units[counted], minlength=rows.unit_count)
-        return counted, np.maximum(sizes[units], 1)
+def rows_and_sizes(rows: CountedRows, usable: Mask, rules: RowRules) -> tuple[Mask, Integers | None]:
+    """Which rows count, and of how many of its unit each is one (none, where there are no units).
+
+    Proof: proofs/units.md#units-claim.
+    """
+    rule = rules.unit_rule
+    if rule is None:
+        return usable, None
+    from dpgram.rows.units import rows_that_count
+
+    units, counted = rows.units, usable.copy()
+    counted[usable] = rows_that_count(
+        units[usable], rows.unit_hashes[usable], rows.rows.numbers[usable], rule.rows_at_most
+    )
+    if rule.counts == "rows":
+        return counted, np.full(len(rows.rows), rule.rows_at_most)
+    sizes = np.bincount(units[counted], minlength=rows.unit_count)
+    return counted, np.maximum(sizes[units], 1)

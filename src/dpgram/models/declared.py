@@ -1,0 +1,225 @@
+"""A declared model: its target, its features, its share of the budget. Public facts only.
+
+Every linear regression can be asked of a release without being declared. What a declaration adds is measured
+after the matrix, inside the same guarantee: for a linear model the products of residual and features, from
+which errors follow that allow for unequal variances and for persons with several rows; for a logit or probit
+its score and its Hessian matrix at coefficients that follow from the matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, TypeAlias, final
+
+from msgspec import Meta, Struct, structs
+
+from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.schema import Schema
+from dpgram.schema.encodings import EncodedColumn
+
+Family: TypeAlias = Literal["linear", "logistic", "probit"]
+FAMILIES: Final[tuple[Family, ...]] = ("linear", "logistic", "probit")
+LEAST_SHARE: Final = 1e-6
+"""Of one model: with less its noise would hide all."""
+MOST_SHARE: Final = 0.4
+"""Of all models whose shares were left out: what is measured before the matrix takes as much."""
+MOST_STEPS: Final = 8
+LINEAR_SHARE: Final = 0.1
+"""Errors need a tenth of the digits that coefficients need."""
+CURVED_SHARE: Final = 0.25
+"""Of a logit or probit, whose coefficients are measured anew."""
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4000)]
+
+
+@final
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One declared model. Made by `linear`, `logistic` and `probit`."""
+
+    family: Family
+    target: Name
+    on: tuple[Name, ...] | None = None
+    """The declared columns of its features; none: all others."""
+    share: float | None = None
+    """Of the budget, of μ². None: a tenth for a linear model, a quarter for others, less where many are."""
+    steps: int | None = None
+    """Newton steps; none: by the published number of rows."""
+
+    def features(self, schema: Schema) -> tuple[str, ...]:
+        """The declared columns that it is fitted on.
+
+        >>> dg.linear("charges").features(schema)
+        ('age', 'smoker')
+        """
+        own = _source(schema, self.target)
+        if self.on is not None:
+            return self.on
+        return tuple(
+            column.name for column in schema.columns if column.name != own and own not in column.factors
+        )
+
+    @property
+    def words(self) -> str:
+        """Which model it is, for messages."""
+        return f"{self.family}({self.target!r})"
+
+
+def linear(target: str, on: Sequence[str] | None = None, *, share: float | None = None) -> Model:
+    """A linear regression whose errors allow for unequal variances, and for persons with several rows.
+
+    >>> dg.linear("charges", ["age", "smoker"]).family
+    'linear'
+    """
+    return _declared("linear", target, on, share, None)
+
+
+def logistic(
+    target: str,
+    on: Sequence[str] | None = None,
+    *,
+    share: float | None = None,
+    steps: int | None = None,
+) -> Model:
+    """The logit of a yes/no column or of a level, by Newton steps from what the matrix tells.
+
+    >>> dg.logistic("smoker=yes", ["age", "charges"], share=0.2).share
+    0.2
+    """
+    return _declared("logistic", target, on, share, steps)
+
+
+def probit(
+    target: str,
+    on: Sequence[str] | None = None,
+    *,
+    share: float | None = None,
+    steps: int | None = None,
+) -> Model:
+    """The same with the normal distribution for a link.
+
+    >>> dg.probit("smoker=yes", ["age"], steps=2).steps
+    2
+    """
+    return _declared("probit", target, on, share, steps)
+
+
+def _declared(family: Family, target: object, on: object, share: object, steps: object) -> Model:
+    if not isinstance(target, str) or not target:
+        raise SchemaError(f"{family}: the target is the name of a column", got=repr(target)[:100])
+    named = f"{family}({target!r})"
+    if isinstance(on, str) or not (on is None or isinstance(on, Sequence)):
+        raise SchemaError(
+            f"{named}: `on` must be a list of columns", got=repr(on)[:100], remedy=f"Write on=[{on!r}]"
+        )
+    part: float | None = None
+    if share is not None:
+        number = isinstance(share, int | float) and not isinstance(share, bool)
+        part = float(share) if number else math.nan  # type: ignore[arg-type]
+        if not LEAST_SHARE <= part < 1.0:
+            raise GuaranteeError(
+                f"{named}: share is a part of the budget",
+                got=repr(share),
+                limit=f"{LEAST_SHARE:g} ≤ share < 1",
+            )
+    if steps is not None and (
+        isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS
+    ):
+        raise GuaranteeError(
+            f"{named}: steps are a number of steps", got=repr(steps), limit=f"1 to {MOST_STEPS}"
+        )
+    features = None if on is None else tuple(str(name) for name in on)
+    return Model(family=family, target=target, on=features, share=part, steps=steps)
+
+
+def checked_models(models: object, schema: Schema) -> tuple[Model, ...]:
+    """The models with their features named, or what is wrong with them. Reads no data."""
+    if not isinstance(models, Sequence) or not all(isinstance(each, Model) for each in models):
+        raise SchemaError(
+            "models is a list of declared models",
+            got=repr(models)[:100],
+            remedy='Write models=[dg.linear("cost"), dg.logistic("readmitted")]',
+        )
+    found = _with_shares([_checked(each, schema) for each in models])
+    seen: set[tuple[object, ...]] = set()
+    for each in found:
+        key = (each.family, each.target, frozenset(each.on or ()))
+        if key in seen:
+            raise SchemaError(f"{each.words} is declared twice", remedy="Leave one of them out")
+        seen.add(key)
+    return found
+
+
+def _with_shares(models: Sequence[Model]) -> tuple[Model, ...]:
+    """Shares that were left out: the usual ones, or as much less as leaves MOST_SHARE for all of them."""
+    usual = [LINEAR_SHARE if each.family == "linear" else CURVED_SHARE for each in models]
+    given = sum(each.share for each in models if each.share is not None)
+    wanted = sum(size for each, size in zip(models, usual, strict=True) if each.share is None)
+    factor = min(1.0, max(MOST_SHARE - given, LEAST_SHARE) / wanted) if wanted else 1.0
+    return tuple(
+        structs.replace(each, share=factor * size if each.share is None else float(each.share))
+        for each, size in zip(models, usual, strict=True)
+    )
+
+
+def _checked(model: Model, schema: Schema) -> Model:
+    if model.family not in FAMILIES:
+        raise SchemaError("unknown family of models", got=repr(model.family), limit=", ".join(FAMILIES))
+    if not schema.constant:
+        raise SchemaError(
+            f"{model.words} needs the constant column", remedy="Leave constant=False out of the schema"
+        )
+    own = _source(schema, model.target)
+    features = model.features(schema)
+    if not features:
+        raise SchemaError(f"{model.words} has no features", remedy="Name at least one column in `on`")
+    for name in (own, *features):
+        _refuse_open(model, schema, name)
+    for name in features:
+        if name == own or own in schema.column(name).factors:
+            raise SchemaError(f"{model.words}: {name!r} belongs to the target and cannot be a feature")
+    if len(set(features)) < len(features):
+        raise SchemaError(f"{model.words} names a feature twice", got=", ".join(features))
+    encoded = [each for each in _encoded(schema, own) if model.target in (own, each.name)]
+    if len(encoded) > 1:
+        example = encoded[-1].name
+        raise SchemaError(
+            f"{model.words}: a column of levels is no target as a whole",
+            remedy=f"Name one level, such as {example!r}",
+        )
+    if model.family != "linear" and encoded[0].kind not in ("boolean", "level"):
+        raise SchemaError(
+            f"{model.words}: the target has more than two values",
+            remedy="Name a yes/no column, or a level of a column: 'region=east'",
+        )
+    return structs.replace(model, on=tuple(features))
+
+
+def _refuse_open(model: Model, schema: Schema, name: str) -> None:
+    column = schema.column(name)
+    for each in (name, *column.factors):
+        if each in schema.unbounded:
+            raise SchemaError(
+                f"{model.words}: column {each!r} has no bounds",
+                remedy=f"Give public ones, numeric({each!r}, low, high): values that learnt bounds move "
+                "would move the coefficients",
+            )
+        if each in schema.without_levels:
+            raise SchemaError(
+                f"{model.words}: column {each!r} has no levels",
+                remedy=f"List them, categorical({each!r}, [...])",
+            )
+
+
+def _source(schema: Schema, target: str) -> str:
+    """The declared column that a target, or the level that it names, belongs to."""
+    for column in schema.columns:
+        if column.name == target or target in [each.name for each in _encoded(schema, column.name)]:
+            return column.name
+    return schema.column(target).name  # raises
+
+
+def _encoded(schema: Schema, name: str) -> tuple[EncodedColumn, ...]:
+    """The encoded columns of a declared one; none as long as its bounds or levels are open."""
+    column = schema.column(name)
+    known = {name, *column.factors}.isdisjoint((*schema.unbounded, *schema.without_levels))
+    return column.encoded() if known else ()

@@ -1,0 +1,395 @@
+"""Declared models: rows that stay bounded, prices that add up, directions from what is published alone."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from assurance.adaptive_audit import MODEL_SETTINGS, Setting, audited, told
+from assurance.broken_models import PRODUCTS, SCHEMA, STEP, unexplained
+from scipy.special import expit, ndtr
+
+import dpgram as dg
+from dpgram.document.fields import MeasuredProducts, MeasuredStep, UnitRule
+from dpgram.document.measurements import measured_price
+from dpgram.engines import LocalEngine
+from dpgram.engines.passes import Failed, Pass
+from dpgram.errors import DpgramError, DpgramWarning, GuaranteeError, OptionsError, ReleaseError, SchemaError
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
+from dpgram.publishing._adaptive import calibrate_adaptive
+from dpgram.publishing.measurements.models import Products
+from dpgram.publishing.request import requested
+from dpgram.rows.encoder import EncodedChunk, PolicyCounts
+from dpgram.rows.rules import RowRules
+from dpgram.sums.models import LONGEST, ProductsStatistic, check_direction, curved, nearest_direction
+
+ROWS = 4_000
+
+
+def schema(**more: Any) -> dg.Schema:
+    return dg.Schema(
+        dg.numeric("x", 0, 100),
+        dg.numeric("y", -50, 50),
+        dg.boolean("b"),
+        dg.categorical("g", ["r", "s", "t"]),
+        **more,
+    )
+
+
+def table(rows: int = ROWS, seed: int = 0) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    x = generator.normal(30, 5, rows)
+    return pa.table(
+        {
+            "x": x,
+            "y": 0.5 * (x - 30) + generator.normal(0, 2, rows),
+            "b": generator.random(rows) < expit(0.2 * (x - 32)),
+            "g": generator.choice(["r", "s", "t"], rows, p=[0.5, 0.3, 0.2]),
+            "id": generator.integers(0, rows // 3, rows),
+            "w": generator.uniform(0.5, 4.0, rows),
+        }
+    )
+
+
+def release(models: Any, *, data: pa.Table | None = None, seed: int = 1, **options: Any) -> dg.Release:
+    options = {"epsilon": 4.0, "delta": 1e-6, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpgramWarning)
+        (found,) = publish_with(
+            table() if data is None else data,
+            options.pop("schema", schema()),
+            models=models,
+            entropy=SeededEntropy(seed),
+            engine=LocalEngine(threads=1),
+            progress=False,
+            **options,
+        )
+    return found
+
+
+EVERY = (
+    dg.linear("y", share=0.08),
+    dg.logistic("b", ["x", "g"], share=0.2),
+    dg.probit("g=s", ["x", "y"], share=0.1, steps=2),
+)
+
+
+class TestRows:
+    def test_long_directions_are_refused(self) -> None:
+        check_direction((LONGEST, 0), 2)
+        for wrong in ((LONGEST, 1), (1,), (1, 2, 3)):
+            with pytest.raises(DpgramError):
+                check_direction(wrong, 2)
+
+    @pytest.mark.parametrize(("curve", "library"), [("logistic", expit), ("probit", ndtr)])
+    def test_curves_are_those_of_the_library_and_stay_within_bounds(self, curve: Any, library: Any) -> None:
+        index = np.concatenate([np.linspace(-12, 12, 4001), [-1e300, 1e300, np.inf, -np.inf, 0.0, -0.0]])
+        chance, root = curved(curve, index)
+        tame = np.clip(index, -40.0, 40.0)
+        np.testing.assert_allclose(chance, library(index), rtol=0, atol=1e-7)
+        slope = expit(index) * expit(-index) * 4.0 if curve == "logistic" else np.exp(-0.5 * tame**2)
+        np.testing.assert_allclose(root**2, slope, rtol=0, atol=1e-7)
+        for found in (chance, root):
+            assert (found >= 0.0).all()
+            assert (found <= 1.0).all()
+
+    def test_products_are_those_of_exact_arithmetic(self) -> None:
+        generator = np.random.default_rng(3)
+        lines = np.trunc(generator.uniform(-16_000, 16_000, (4, 300)))
+        directions = [generator.normal(size=4) for _ in range(3)]
+        units = [nearest_direction(each / np.linalg.norm(each)) for each in directions]
+        statistic = ProductsStatistic(
+            encoder=PRODUCTS.encoder, basis=(units[0], units[1]), residual=units[2], bound=1.0
+        )
+        found = statistic.products(lines)
+        for place in range(lines.shape[1]):
+            row = [int(cell) for cell in lines[:, place]]
+            turned = [sum(f * q for f, q in zip(unit, row, strict=True)) for unit in units]
+            for number in range(2):
+                wanted = Fraction(turned[number] * turned[2]) / 2**67
+                assert abs(found[number, place] - wanted) <= Fraction(1, 2) + abs(wanted) * Fraction(1, 2**50)
+
+    def test_no_product_is_longer_than_the_lattice_allows(self) -> None:
+        generator = np.random.default_rng(4)
+        sums = np.rint(generator.normal(size=(2, 5_000)) * 2.0 ** generator.uniform(0, 45, 5_000))
+        a = PRODUCTS.lattice(sums)
+        assert (np.rint(a) == a).all()
+        squares = (a.astype(np.int64) ** 2).sum(axis=0)
+        assert squares.max() <= ROW_NORM_SQUARED
+        assert squares.max() > 0.999 * ROW_NORM_SQUARED
+
+    @pytest.mark.parametrize("size", [1, 2, 7, 200])
+    @pytest.mark.parametrize("kind", ["units", "rows"])
+    def test_scores_and_hessians_of_units_are_bounded(self, size: int, kind: Any) -> None:
+        """All rows of one person, far out and all on the same side; both forms of counting."""
+        rules = RowRules(schema=SCHEMA, unit="id", unit_rule=UnitRule(counts=kind, rows_at_most=200))
+        largest = 0.0
+        corners = ((100.0, 50.0, True), (0.0, -50.0, True), (100.0, -50.0, False), (52.0, 1.0, True))
+        for x, y, truth in corners:
+            rows = pa.record_batch(
+                {"x": [x] * size, "y": [y] * size, "b": [truth] * size, "id": ["p"] * size}
+            )
+            work = Pass(rules=rules, statistics=(STEP,))
+            sums = work.join(work.split([(0, rows)], 1))
+            assert not isinstance(sums, Failed)
+            found: Any = sums[0]
+            score = math.sqrt(sum(int(cell) ** 2 for cell in found.score))
+            assert score <= ROW_NORM_SQUARED
+            assert int(np.trace(found.matrix)) <= ROW_NORM_SQUARED
+            largest = max(largest, score / ROW_NORM_SQUARED)
+        assert kind == "rows" or largest > 0.3
+
+    def test_a_row_whose_target_is_unknown_tells_nothing(self) -> None:
+        lines = np.full((4, 2), 1000.0)
+        chunk = EncodedChunk(lines=lines, counts=PolicyCounts(), lengths=np.ones(2))
+        ones = np.ones(2)
+        scores, bent = STEP.lattice_rows(chunk, np.array([np.nan, 1.0]), ones, ones)
+        assert not scores[:, 0].any()
+        assert not bent[:, 0].any()
+        assert scores[:, 1].any()
+
+
+class TestPrices:
+    @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+    @pytest.mark.parametrize("models", [EVERY, EVERY[:1], (dg.logistic("b", share=0.4, steps=5),)])
+    def test_everything_together_costs_what_was_asked_for(self, adjacency: Any, models: Any) -> None:
+        found = release(models, adjacency=adjacency)
+        changed = 1 if adjacency == "add-remove" else 2
+        sigma = found.noise.sigma  # type: ignore[union-attr]
+        whole = measured_price(found, changed) + changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
+        promised = Fraction(found.guarantee.mu or 0.0) ** 2
+        assert whole <= promised
+        assert whole > promised * (1 - Fraction(1, 10**9))
+
+    def test_a_model_gets_its_share(self) -> None:
+        found = release(EVERY)
+        own = [each for each in found.measured if isinstance(each, MeasuredProducts | MeasuredStep)]
+        whole = Fraction(found.guarantee.mu or 0.0) ** 2
+        for model in EVERY:
+            steps = [each for each in own if each.target == model.target]
+            price = sum(
+                measured_price(msgspec.structs.replace(found, measurements=None), 1)  # nothing
+                + _price(each)
+                for each in steps
+            )
+            assert float(price / whole) == pytest.approx(model.share, rel=1e-9)
+            assert sum(each.share for each in steps) == pytest.approx(model.share)
+
+    def test_a_file_that_promises_more_is_refused(self) -> None:
+        found = release(EVERY[:2])
+        for kind in (MeasuredProducts, MeasuredStep):
+            measured = list(found.measured)
+            place = next(i for i, each in enumerate(measured) if isinstance(each, kind))
+            quieter = msgspec.structs.replace(measured[place].noise, sigma=measured[place].noise.sigma / 2)
+            measured[place] = msgspec.structs.replace(measured[place], noise=quieter)
+            with pytest.raises(ReleaseError, match="guarantee"):
+                msgspec.structs.replace(found, measurements=tuple(measured)).__post_init__()
+
+    def test_models_that_cannot_be_paid_are_refused(self) -> None:
+        asked = {"epsilon": 1.0, "delta": 1e-6}
+        with pytest.raises(GuaranteeError, match="declared models"):
+            requested(schema(), models=[dg.linear("y", share=0.5)], **asked)  # type: ignore[arg-type]
+        request = requested(schema(), models=[dg.linear("y", share=0.3)], **asked)  # type: ignore[arg-type]
+        assert calibrate_adaptive(request, "gaussian").matrices_rest > 0
+
+
+def _price(each: Any) -> Fraction:
+    matrix = (ROW_NORM_SQUARED / Fraction(each.noise.sigma)) ** 2
+    if isinstance(each, MeasuredProducts):
+        return matrix
+    return matrix + (ROW_NORM_SQUARED / Fraction(each.score_sigma)) ** 2
+
+
+class TestDeclarations:
+    @pytest.mark.parametrize(
+        ("model", "said"),
+        [
+            (lambda: dg.logistic("y"), "more than two values"),
+            (lambda: dg.logistic("g"), "no target as a whole"),
+            (lambda: dg.linear("z"), "no column 'z'"),
+            (lambda: dg.linear("y", ["x", "z"]), "no column 'z'"),
+            (lambda: dg.linear("y", ["x", "x"]), "twice"),
+            (lambda: dg.linear("y", ["y"]), "belongs to the target"),
+            (lambda: dg.linear("y", []), "no features"),
+            (lambda: dg.linear("o"), "no bounds"),
+            (lambda: dg.logistic("b", ["o"]), "no bounds"),
+            (lambda: dg.logistic("b", ["c"]), "no levels"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused_before_anything_is_read(self, model: Any, said: str) -> None:
+        open_columns = [dg.numeric("o"), dg.categorical("c")] if said in ("no bounds", "no levels") else []
+        odd = dg.Schema(*schema().columns, *open_columns)
+        with pytest.raises(SchemaError, match=said):
+            requested(odd, epsilon=1.0, delta=1e-6, models=[model()])
+
+    @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, True, "0.1", math.nan])
+    def test_shares_are_parts(self, share: Any) -> None:
+        with pytest.raises(GuaranteeError, match="share"):
+            dg.linear("y", share=share)
+
+    @pytest.mark.parametrize("steps", [0, 9, True, 1.5])
+    def test_steps_are_few(self, steps: Any) -> None:
+        with pytest.raises(GuaranteeError, match="steps"):
+            dg.logistic("b", steps=steps)
+
+    def test_shares_that_are_left_out_fit(self) -> None:
+        one = requested(schema(), epsilon=1.0, delta=1e-6, models=[dg.linear("y")])
+        assert [model.share for model in one.models] == [0.1]
+        many = [
+            dg.linear("y"),
+            dg.linear("x"),
+            dg.logistic("b"),
+            dg.probit("b"),
+            dg.logistic("g=r", share=0.1),
+        ]
+        shares = [model.share for model in requested(schema(), epsilon=1.0, delta=1e-6, models=many).models]
+        assert sum(shares) == pytest.approx(0.4)  # type: ignore[arg-type]
+        assert shares[4] == 0.1
+        assert shares[2] == pytest.approx(2.5 * (shares[0] or 0.0))
+
+    def test_a_name_for_a_list_is_refused(self) -> None:
+        with pytest.raises(SchemaError, match="list of columns"):
+            dg.linear("y", "x")
+
+    def test_what_is_no_model_is_refused(self) -> None:
+        for wrong in ("linear", [1], [dg.linear("y"), dg.linear("y")]):
+            with pytest.raises(SchemaError):
+                requested(schema(), epsilon=1.0, delta=1e-6, models=wrong)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"delta": 0.0},
+            {"adaptive": False},
+            {"mechanism": "matrix-laplace"},
+            {"mechanism": "wishart"},
+            {"rows": dg.Rows(radius=1.0)},
+            {"rows": dg.Rows(by="g")},
+            {"schema": schema(blocks=[["x", "y"], ["b", "g"]])},
+        ],
+    )
+    def test_what_does_not_go_together_is_refused(self, options: dict[str, Any]) -> None:
+        with pytest.raises(OptionsError):
+            release([dg.linear("y", ["x"])], **options)
+
+    def test_a_ledger_of_epsilon_alone_refuses_them(self, tmp_path: Any) -> None:
+        ledger = dg.Ledger.create(tmp_path / "pure.ledger", name="pure", epsilon=3, delta=0.0)
+        with pytest.raises(OptionsError):
+            dg.publish(table(), schema(), epsilon=1, delta=1e-6, ledger=ledger, models=[dg.linear("y")])
+
+
+class TestProgram:
+    def test_directions_follow_from_what_is_published_alone(self) -> None:
+        assert unexplained(release(EVERY)) == ()
+
+    def test_what_came_before_is_what_it_would_be_without_their_share(self) -> None:
+        """Models change prices, and nothing else of what is measured before them."""
+        with_models, without = release(EVERY), release(())
+        kinds = [type(each) for each in without.measured]
+        assert [type(each) for each in with_models.measured][: len(kinds)] == kinds
+        assert with_models.measured[0] == without.measured[0]
+
+    @pytest.mark.parametrize(
+        "rows",
+        [dg.Rows(), dg.Rows(unit="id"), dg.Rows(unit="id", unit_rows=2), dg.Rows(missing="midpoint")],
+    )
+    def test_it_goes_with_every_rule_for_rows(self, rows: dg.Rows) -> None:
+        found = release(EVERY, rows=rows)
+        assert len(found.models) == 3
+        assert dg.Release.from_json(found.to_json()) == found
+
+    def test_survey_weights_weigh_scores_and_products(self) -> None:
+        weighted = dg.Rows(weight=dg.numeric("w", 0, 4))
+        found = release(EVERY[:2], rows=weighted, epsilon=20.0)
+        assert found.regress("b", family="logistic").params["x"] == pytest.approx(0.2, abs=0.05)
+
+    def test_few_rows_leave_the_models_out_and_the_matrix_gets_their_share(self) -> None:
+        few = release(EVERY, data=table(30), epsilon=0.5)
+        assert few.coordinates is None
+        assert few.models == ()
+        promised = Fraction(few.guarantee.mu or 0.0) ** 2
+        sigma = few.noise.sigma  # type: ignore[union-attr]
+        whole = measured_price(few, 1) + (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
+        assert promised * (1 - Fraction(1, 10**9)) < whole <= promised
+
+    def test_a_ledger_pays_once(self, tmp_path: Any) -> None:
+        ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2, delta=1e-6)
+        found = dg.publish(table(), schema(), epsilon=1, delta=1e-6, ledger=ledger, models=EVERY)
+        assert ledger.entries == 2  # what could stop the release, and the rest
+        assert len(found.receipts) == 2
+
+    def test_batches_and_threads_do_not_matter(self) -> None:
+        one = release(EVERY)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DpgramWarning)
+            (other,) = publish_with(
+                pa.Table.from_batches(table().to_batches(max_chunksize=117)),
+                schema(),
+                epsilon=4.0,
+                delta=1e-6,
+                models=EVERY,
+                entropy=SeededEntropy(1),
+                engine=LocalEngine(threads=2),
+                progress=False,
+            )
+        assert other == one
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding the libraries whose threads to limit takes most of the time of so small a release."""
+    monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda **_: contextlib.nullcontext())
+
+
+@pytest.mark.usefixtures("one_thread")
+class TestAudit:
+    """On neighbouring tables, row and person: what a release tells is at most what was paid for."""
+
+    @pytest.mark.parametrize("setting", list(MODEL_SETTINGS.values()), ids=MODEL_SETTINGS)
+    def test_in_every_release_the_stages_tell_no_more_than_was_paid_for(self, setting: Setting) -> None:
+        largest, measured = 0.0, 0
+        for seed in range(8):
+            found = setting.publish(setting.tables[seed % 2], SeededEntropy(seed))
+            measured += len(found.models)
+            spent, promised = told(found, setting)
+            assert spent <= promised * (1.0 + 1e-9)
+            largest = max(largest, spent / promised)
+        assert measured >= 8
+        assert largest > 0.5
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "a person of nine rows, replace-one",
+            *(pytest.param(name, marks=pytest.mark.full) for name in list(MODEL_SETTINGS)[:3]),
+        ],
+    )
+    def test_the_whole_path_keeps_its_promise(self, name: str) -> None:
+        setting = MODEL_SETTINGS[name]
+        assert audited(setting, runs=120, seed=1).passes(setting.curve)
+
+    def test_products_with_too_little_noise_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        honest = Products.draw
+
+        def weak(self: Products, exact: Any, entropy: Any) -> MeasuredProducts:
+            quiet = honest(self, exact, entropy)
+            exact_cells = exact[0].matrix[np.tril_indices(len(exact[0].matrix))]
+            cells = [
+                str(int(true) + (int(noisy) - int(true)) // 30)
+                for true, noisy in zip(exact_cells, quiet.cells, strict=True)
+            ]
+            return msgspec.structs.replace(quiet, cells=tuple(cells))
+
+        monkeypatch.setattr(Products, "draw", weak)
+        setting = replace(MODEL_SETTINGS["a row, add-remove"], epsilon=3.0)
+        assert not audited(setting, runs=120, seed=2).passes(setting.curve)
