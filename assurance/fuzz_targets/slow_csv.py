@@ -3,11 +3,12 @@
 A record ends at a line feed outside quotes. A cell that begins with a quote ends at the next quote that is
 not doubled; any other quote makes the file unreadable. One carriage return at the end of a cell without
 quotes is not part of it; after a closing quote it must end the line. A number is a decimal number, blanks
-before it allowed; everything else in a column of numbers is missing.
+before it allowed; what else stands in a column of numbers is unreadable, which an infinite number says.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -72,6 +73,8 @@ def _bare(text: bytes, at: int, separator: bytes) -> tuple[str | None, int]:
 
 
 def number(cell: str | None) -> float | None:
-    """The number in a cell, or None."""
-    found = None if cell is None else NUMBER.fullmatch(cell)
-    return None if found is None else float(found.group(1))
+    """The number in a cell; None where nothing stands there, infinite where something else does."""
+    if cell is None or not cell.strip():
+        return None
+    found = NUMBER.fullmatch(cell)
+    return math.inf if found is None else float(found.group(1))

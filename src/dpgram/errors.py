@@ -56,9 +56,8 @@ class DpgramError(Exception):
         """
         if self.charged or re.search(r"(?i)was spent|paid for", str(self)):
             return
-        self.remedy = (
-            "Nothing was spent" if self.remedy is None else f"{self.remedy.rstrip('.')}. Nothing was spent"
-        )
+        remedy = "" if self.remedy is None else self.remedy.rstrip(".")
+        self.remedy = f"{remedy}{' ' if remedy.endswith('?') else '. ' if remedy else ''}Nothing was spent"
         self.args = (self._message(),)
 
     def _message(self) -> str:

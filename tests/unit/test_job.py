@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import dpgram as dg
@@ -284,6 +286,90 @@ class TestRun:
         assert charges(folder) == 0
 
 
+class TestQuery:
+    """A database: its address comes from the environment, and stands in nothing that is written or said."""
+
+    QUERY = "SELECT x, g FROM people WHERE id < 1000 -- a public filter"
+
+    @pytest.fixture
+    def database(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        place = folder / "very-secret-place.sqlite"
+        connection = sqlite3.connect(place)
+        pd.read_csv(folder / "people.csv").to_sql("people", connection, index=False)
+        connection.commit()
+        connection.close()
+        monkeypatch.setenv("CLINIC_DB", f"sqlite:///{place}")
+        return f"sqlite:///{place}"
+
+    def asking(self, file: str) -> tuple[str, str]:
+        return 'file = "people.csv"', f'file = "{file}"\nquery = "{self.QUERY}"'
+
+    @pytest.mark.parametrize("file", ["env:CLINIC_DB", "very-secret-place.sqlite"])
+    def test_the_result_is_published(self, folder: Path, database: str, file: str) -> None:
+        plain = ('note = "spring"', 'note = "spring"\nadaptive = false')
+        job = job_of(folder, self.asking(file), plain)
+        (folder / "people.csv").unlink()
+        assert job.check(progress=False).counts["all"].rows_read == 5
+        assert job.run(progress=False).state == "published"
+        assert job.run(progress=False).state == "finished"
+
+    def test_it_stands_nowhere(self, folder: Path, database: str, capsys: Any) -> None:
+        job = job_of(folder, self.asking("env:CLINIC_DB"))
+        assert "very-secret" not in repr(job)
+        before = {path.name for path in folder.iterdir()}
+        for call in (["--dry-run"], ["--dry-run", "--json"], ["--yes"], ["--yes", "--json"]):
+            assert command(["run", str(folder / "job.toml"), *call]) == 0
+        said = capsys.readouterr()
+        assert "the query on env:CLINIC_DB" in said.out + said.err
+        assert "very-secret" not in said.out + said.err
+        public = {path for path in folder.iterdir() if path.name not in before} | {folder / "people.ledger"}
+        assert {path.name for path in public} >= {"people.dpgram.json", "people.html", "report.html"}
+        for path in public:
+            written = path.read_bytes()
+            for secret in (b"very-secret", b"CLINIC_DB", b"SELECT x", b"public filter"):
+                assert secret not in written
+
+    def test_a_database_that_does_not_answer(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        job_of(folder, self.asking("env:CLINIC_DB"))
+        monkeypatch.setenv("CLINIC_DB", f"sqlite:///{folder}/very-secret-place.sqlite")
+        assert command(["run", str(folder / "job.toml"), "--yes"]) == 2
+        told = capsys.readouterr().err
+        assert "no database file" in told
+        assert "very-secret" not in told
+        assert "othing was spent" in told
+        assert charges(folder) == 0
+
+    @pytest.mark.parametrize(
+        ("new", "words"),
+        [
+            ('file = "env:CLINIC_DB"', "a database needs a query.*query = "),
+            ('file = "env:NOT_SET"\nquery = "SELECT 1"', "'NOT_SET' is not set.*Set NOT_SET"),
+            ('file = "postgresql://me:pw@host/db"\nquery = "SELECT 1"', "may hold a password.*env:NAME"),
+            ('file = ["a.sqlite", "b.sqlite"]\nquery = "SELECT 1"', "one database.*Name one `file`"),
+            ('file = "people.csv"\nquery = 5', "'query' of .data. must be a text"),
+        ],
+    )
+    def test_mistakes(self, folder: Path, new: str, words: str, capsys: Any) -> None:
+        with pytest.raises(DpgramError, match=words):
+            job_of(folder, ('file = "people.csv"', new)).run(progress=False)
+        assert command(["run", str(folder / "job.toml"), "--yes"]) == 2
+        told = capsys.readouterr().err
+        assert "job.toml" in told
+        assert "othing was spent" in told
+        assert "me:pw" not in told
+        assert charges(folder) == 0
+
+    def test_another_query_is_told_by_diff(self, folder: Path, capsys: Any) -> None:
+        job_of(folder, self.asking("env:CLINIC_DB"))
+        text = (folder / "job.toml").read_text()
+        (folder / "b.toml").write_text(text.replace("id < 1000", "id < 2000"))
+        assert command(["diff", str(folder / "job.toml"), str(folder / "b.toml")]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert told == f"data: query was {self.QUERY}, is now {self.QUERY.replace('1000', '2000')}"
+
+
 class TestCommand:
     def test_dry_run_spends_and_writes_nothing(self, folder: Path, capsys: Any) -> None:
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -333,6 +419,7 @@ def test_every_difference_is_seen(folder: Path) -> None:
     job = job_of(folder)
     others: dict[str, Any] = {
         "data": "x.csv",
+        "query": "SELECT 1",
         "schema": dg.Schema(dg.numeric("x", -1, 1)),
         "epsilon": 2.0,
         "delta": 0.0,
@@ -364,6 +451,11 @@ class TestWords:
         assert reworded(text, as_key) == (
             'Write expected = 10_000 and delta = 1e-6, or adaptive = true with adjacency = "add-remove"'
         )
+
+    def test_shares(self) -> None:
+        text = "Give a larger share, Adaptive(bounds=…)"
+        assert reworded(text, as_flag) == "Give a larger share, --bounds-share …"
+        assert reworded(text, as_key) == "Give a larger share, adaptive.bounds = …"
 
     def test_other_text_stays(self) -> None:
         text = "column 'epsilon' of the file a=b.csv; ε = 1, δ = 1e-6 (mu=0.2)"

@@ -248,6 +248,39 @@ def test_publish_warns_by_column_before_it_charges(tmp_path: Path, adaptive: boo
     assert ledger.entries == 1
 
 
+@pytest.mark.parametrize(
+    ("rows", "adaptive", "words"),
+    [
+        (40, True, "with so few rows noisy counts cannot tell this loss from their noise"),
+        (40, False, "nothing is counted before the matrix that could stop this publication"),
+        (4_000, False, "nothing is counted before the matrix that could stop this publication"),
+    ],
+)
+def test_it_is_said_where_noisy_counts_cannot_stop(
+    rows: int, adaptive: bool, words: str, tmp_path: Path
+) -> None:
+    """The release is made and charged: the exact loss decides nothing."""
+    ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=5, delta=1e-5)
+    told = warned({"x": ["1,5"] * rows}, dg.Schema(dg.numeric("x", 0, 9)), ledger=ledger, adaptive=adaptive)
+    (found,) = (text for text in told if "it goes on, and all of it is charged" in text)
+    assert words in found
+    assert any("column 'x'" in text for text in told)
+    assert len(ledger.history()) == 1 + adaptive
+
+
+def test_where_they_can_nothing_is_said_of_it() -> None:
+    table = {"x": ["1,5"] * 4_000}
+    told: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: told.append(str(message))
+        with pytest.raises(LearningError, match="100% unreadable"):
+            dg.publish(table, dg.Schema(dg.numeric("x", 0, 9)), epsilon=1, delta=1e-6, progress=False)
+    assert not [text for text in told if "goes on" in text]
+    some = {"x": ["1,5" if i % 4 == 0 else "1" for i in range(40)]}  # less than may be lost
+    assert not [text for text in warned(some, dg.Schema(dg.numeric("x", 0, 9))) if "goes on" in text]
+
+
 def test_learning_warns_as_well() -> None:
     table = {"x": [f"{i % 9},{i % 10}" for i in range(2_000)], "y": [float(i % 7) for i in range(2_000)]}
     told: list[str] = []

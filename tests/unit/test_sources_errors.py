@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import sys
 import traceback
@@ -301,7 +302,7 @@ def test_a_csv_file_without_header_does_not_show_its_first_row(tmp_path: Path) -
 def test_lines_of_wrong_length_follow_the_missing_policy(tmp_path: Path) -> None:
     path = text(tmp_path, "word,age\na,1\nb\n\nc,3,4,5\nd,x\n\xff,6".encode("latin-1"))
     (batch,) = open_source(path, ["age", "word"], kinds={"age": "number", "word": "text"}).batches()
-    assert batch.column("age").to_pylist() == [1.0, None, None, 3.0, None, 6.0]
+    assert batch.column("age").to_pylist() == [1.0, None, None, 3.0, math.inf, 6.0]
     assert batch.column("word").to_pylist() == ["a", "b", None, "c", "d", "\N{REPLACEMENT CHARACTER}"]
 
 

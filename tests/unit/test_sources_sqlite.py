@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,4 +99,4 @@ def test_text_that_is_not_utf8_does_not_stop_the_reading(
     cells = read(connection, kind)
     assert len(cells) == 3
     if kind == "number":
-        assert cells == [1.0, 2.0, None]
+        assert cells == [1.0, 2.0, math.inf]

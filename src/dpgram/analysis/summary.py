@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from dpgram.analysis.robust import UnequalVariance
 
 Matrix = npt.NDArray[np.float64]
-WIDTH = 96
+WIDTH = 80
+"""Columns of a terminal that nobody has widened."""
 
 
 @final
@@ -39,7 +40,7 @@ class _Summary:
 
 
 def as_text(fit: Regression, *, level: float, kind: Kind) -> str:
-    """One aligned block, at most about 96 columns wide."""
+    """One aligned block, 80 columns wide; more only where names are long."""
     pieces = _pieces(fit, level, kind)
     label = max(len(name) for name, _ in pieces.facts)
     lines = [pieces.title, ""]
@@ -107,10 +108,11 @@ LATEX: Final = {
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    between = "  " if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else " "
     lines = []
     for first, *rest in (header, *rows):
         cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
-        lines.append("  ".join(cells).rstrip())
+        lines.append(between.join(cells).rstrip())
     return lines
 
 

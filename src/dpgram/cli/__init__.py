@@ -120,7 +120,7 @@ def _spends(arguments: Sequence[str]) -> bool:
 
 
 def _refuse(message: str) -> int:
-    say(_wrapped(f"dpgram: {' '.join(message.split())}"), err=True)
+    say(_wrapped(f"dpgram: {' '.join(message.split())}"), err=True, as_it_is=True)
     return USER_ERROR
 
 
@@ -143,4 +143,4 @@ def _usage(problem: BaseException) -> str:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     text = reworded(" ".join(str(message).split()), as_flag)
-    say(_wrapped(f"dpgram: warning: {text}"), err=True)
+    say(_wrapped(f"dpgram: warning: {text}"), err=True, as_it_is=True)

@@ -35,9 +35,24 @@ AdjacencyOption: TypeAlias = Annotated[
 ]
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """One line or block of text; names from files cannot carry control characters to the terminal."""
-    typer.echo(printable(text), err=err)
+def say(text: str, *, err: bool = False, as_it_is: bool = False) -> None:
+    """Lines of text, sentences folded to the width of a terminal, unless somebody else shall read them.
+
+    Names from files cannot carry control characters to the terminal.
+    """
+    shown = printable(text)
+    typer.echo(shown if as_it_is else "\n".join(map(_folded, shown.split("\n"))), err=err)
+
+
+def _folded(line: str) -> str:
+    """Between words, below where it began; a line of a table stays one, and one with a long path."""
+    indent = line[: len(line) - len(line.lstrip())]
+    longest = max(map(len, line.split()), default=0)
+    if len(line) <= WIDTH or "  " in line.strip() or longest > WIDTH // 2:
+        return line
+    return textwrap.fill(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def say_folded(text: str, *, before: str = "") -> None:
@@ -60,14 +75,25 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> None:
-    """Aligned columns: the first to the left, the others to the right."""
+    """Aligned columns: the first to the left, the others to the right; those that do not fit, below."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in [header, *rows]:
-        first, *others = [
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        say("  ".join(["  " + first, *others]).rstrip())
+    for number, block in enumerate(_blocks(widths)):
+        if number:
+            say("")
+        for row in [header, *rows]:
+            cells = [row[0].ljust(widths[0]), *(row[place].rjust(widths[place]) for place in block)]
+            say("  ".join(["  " + cells[0], *cells[1:]]).rstrip())
+
+
+def _blocks(widths: Sequence[int]) -> list[list[int]]:
+    """Which columns stand side by side beside the first one."""
+    blocks: list[list[int]] = [[]]
+    for place, width in enumerate(widths[1:], 1):
+        taken = 2 + widths[0] + sum(2 + widths[other] for other in blocks[-1])
+        if blocks[-1] and taken + 2 + width > WIDTH:
+            blocks.append([])
+        blocks[-1].append(place)
+    return blocks
 
 
 def print_facts(facts: Mapping[str, str]) -> None:

@@ -106,7 +106,7 @@ def schema(
     if as_json:
         print_json({"columns": types, "output": None if output is None else str(output)})
     elif output is None:
-        say(starter.rstrip("\n"))
+        say(starter.rstrip("\n"), as_it_is=True)
     else:
         say(f"wrote {output}: {len(types)} columns. Fill in bounds and levels from public knowledge")
 
@@ -132,7 +132,7 @@ def codebook(
     if as_json:
         print_json(declared.to_dict())
     else:
-        say(declared.codebook("markdown" if markdown else "text").rstrip("\n"))
+        say(declared.codebook("markdown" if markdown else "text").rstrip("\n"), as_it_is=markdown)
 
 
 def check(

@@ -1,19 +1,13 @@
-"""Tables of databases on the command line: a query, and where the database is.
-
-An address may hold a password, so that it comes from an environment variable: what is typed stays in the
-history of shells and is seen by everybody who lists processes. It is neither printed nor written anywhere.
-"""
+"""Tables of databases on the command line: a query, and where the database is."""
 
 from __future__ import annotations
 
-import os
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from dpgram.errors import DpgramError
-
-ENVIRONMENT: Final = "env:"
+from dpgram.job.databases import ENVIRONMENT, address_of
 
 Query: TypeAlias = Annotated[
     str | None,
@@ -36,22 +30,4 @@ def asked_table(data: list[str], query: str | None) -> str | list[str] | tuple[s
         return data[0] if len(data) == 1 else data
     if len(data) != 1:
         raise DpgramError("--query reads one database", got=f"{len(data)} of them")
-    return _address(data[0]), query
-
-
-def _address(place: str) -> str:
-    if not place.startswith(ENVIRONMENT):
-        if "://" in place:
-            raise DpgramError(
-                "the address of a database may hold a password, so it is not typed",
-                remedy="Put it into an environment variable, and write env:NAME in its place",
-            )
-        return place
-    name = place.removeprefix(ENVIRONMENT)
-    address = os.environ.get(name)
-    if not address:
-        raise DpgramError(
-            f"the environment variable {name!r} is not set",
-            remedy=f"Set {name} to the address of the database, such as postgresql://…",
-        )
-    return address
+    return address_of(data[0]), query

@@ -99,7 +99,7 @@ def readable(X: Any) -> Any:
 
 
 def numbers(cells: Any) -> Vector:
-    """Cells of any type as floats; NaN where one is no number."""
+    """Cells of any type as floats; NaN where one is missing, infinite where something else stands there."""
     from dpgram.sources.plain_columns import from_objects
 
     return np.asarray(from_objects(cells, "number").to_numpy(zero_copy_only=False), np.float64)

@@ -27,7 +27,7 @@ def differences(one: Job, other: Job) -> tuple[str, ...]:
     """
     return (
         *_told("about", one.about, other.about),
-        *_told("data", {"file": one.data}, {"file": other.data}),
+        *_told("data", *({"file": job.data, "query": job.query} for job in (one, other))),
         *_columns(one.schema, other.schema),
         *_told("rows", _plain(one.rows), _plain(other.rows)),
         *_told("privacy", _privacy(one), _privacy(other)),

@@ -63,7 +63,14 @@ def _table_or(single: Check, words: str) -> Check:
 
 SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
     "about": {"title": _text, "description": _text, "contact": _text, "licence": _text},
-    "data": {"file": _files, "schema": _text, "encoding": _text, "separator": _text, "sheet": _text},
+    "data": {
+        "file": _files,
+        "query": _text,
+        "schema": _text,
+        "encoding": _text,
+        "separator": _text,
+        "sheet": _text,
+    },
     "rows": {
         "unit": _text,
         "unit_rows": _whole,

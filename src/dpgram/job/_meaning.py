@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from dpgram.errors import JobError
 from dpgram.job import _file
 from dpgram.job._outputs import Outputs
+from dpgram.job.databases import ENVIRONMENT, address_of
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, as_mechanism
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
@@ -24,7 +25,7 @@ def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     privacy, outputs = form["privacy"], form["outputs"]
     ledger = privacy["ledger"]
     found: dict[str, Any] = {
-        "data": _data(form["data"]["file"], folder),
+        **_data(form["data"], folder),
         "schema": _schema(form, folder),
         "rows": Rows(**form.get("rows", {})),
         "epsilon": privacy["epsilon"],
@@ -42,10 +43,24 @@ def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return found
 
 
-def _data(file: str | list[str], folder: Path) -> str | list[str]:
+def _data(section: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The files, or a database and what is asked of it; its address stays where it is until it is read."""
+    file, query = section["file"], section.get("query")
+    asks = any(one.startswith(ENVIRONMENT) for one in (file if isinstance(file, list) else [file]))
+    if query is None and asks:
+        raise JobError("a database needs a query", remedy='Write below [data]: query = "SELECT … FROM …"')
+    if query is not None:
+        if isinstance(file, list):
+            raise JobError("a query reads one database", got=f"{len(file)} of them", remedy="Name one `file`")
+        if not asks:
+            address_of(file)  # refused where it is an address
+    return {"data": _place(file, folder), "query": query}
+
+
+def _place(file: str | list[str], folder: Path) -> str | list[str]:
     if isinstance(file, list):
-        return [cast("str", _data(one, folder)) for one in file]
-    return file if "://" in file else str(folder / file)
+        return [cast("str", _place(one, folder)) for one in file]
+    return file if "://" in file or file.startswith(ENVIRONMENT) else str(folder / file)
 
 
 def _schema(form: Mapping[str, Any], folder: Path) -> Schema:

@@ -17,6 +17,7 @@ from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publis
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
+from dpgram.job.databases import address_of
 from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.publishing.split import Adaptive
@@ -73,11 +74,14 @@ class Job:
     """
 
     data: str | list[str]
+    """Files; or, with `query`, a database: a file, or `env:NAME` for the address that a variable holds."""
     schema: Schema
     epsilon: float
     delta: float
     ledger: Path | None
     outputs: Outputs
+    query: str | None = None
+    """The SELECT whose result is read; it goes into nothing that is written."""
     rows: Rows = EVERY_ROW
     adaptive: bool | Adaptive | None = None
     """None: as `publish` does by itself."""
@@ -141,7 +145,7 @@ class Job:
             # What was interrupted has paid already: it must not be refused for lack of budget.
             payer = None if book is None or self._interrupted(book) else book
             return check(
-                self.data,
+                self._table(),
                 self.schema,
                 epsilon=self.epsilon,
                 delta=self.delta,
@@ -253,7 +257,7 @@ class Job:
                 )
             if not continued:
                 refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
-        say(f"checking {_named(self.data)}: every row is read, nothing is spent")
+        say(f"checking {self._named}: every row is read, nothing is spent")
         review = self.review(progress=progress)
         if accept is not None and not accept(review):
             return Outcome(state="declined")
@@ -271,9 +275,9 @@ class Job:
         from dpgram.privacy.sampling.entropy import SystemEntropy
         from dpgram.publishing import published
 
-        say(f"publishing {_named(self.data)} with ε = {self.epsilon:g}, δ = {self.delta:g}")
+        say(f"publishing {self._named} with ε = {self.epsilon:g}, δ = {self.delta:g}")
         with published(
-            self.data,
+            self._table(),
             self._request(),
             engine=self._engine(),
             ledger=book,
@@ -376,6 +380,19 @@ class Job:
         """Without the columns that group or weigh rows."""
         return row_rules(self.schema, self.rows).schema
 
+    def _table(self) -> str | list[str] | tuple[str, str]:
+        """What is read; the address of a database comes out of its variable here and is kept nowhere."""
+        if self.query is None or isinstance(self.data, list):
+            return self.data
+        return address_of(self.data), self.query
+
+    @property
+    def _named(self) -> str:
+        if isinstance(self.data, list):
+            return f"{len(self.data)} files"
+        name = self.data if "://" in self.data else Path(self.data).name
+        return name if self.query is None else f"the query on {name}"
+
     @property
     def _by(self) -> str | None:
         return None if self.rows.by is None else str(self.rows.by)
@@ -400,7 +417,7 @@ class Job:
         from dpgram.publishing import requested
         from dpgram.publishing.publisher import form_of
 
-        beside = form_of(self.data, self._engine())
+        beside = form_of(self._table(), self._engine())
         return requested(self.schema, epsilon=self.epsilon, delta=self.delta, beside=beside, **self._asked())
 
     def _interrupted(self, book: Ledger) -> bool:
@@ -411,7 +428,7 @@ class Job:
     def _engine(self) -> Engine:
         from dpgram.engines.find import find_engine
 
-        return find_engine(self.engine, self.data, threads=self.threads)
+        return find_engine(self.engine, self._table(), threads=self.threads)
 
     def _open_ledger(self) -> Ledger | None:
         from dpgram.privacy.ledger import Ledger
@@ -449,12 +466,6 @@ def _in_words_of_the_file(path: Path | None) -> Iterator[None]:
 
 def _silent(_: str) -> None:
     pass
-
-
-def _named(data: str | list[str]) -> str:
-    if isinstance(data, str):
-        return Path(data).name if "://" not in data else data
-    return f"{len(data)} files"
 
 
 def _names(columns: tuple[Column, ...]) -> str:

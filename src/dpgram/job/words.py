@@ -43,6 +43,10 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "radius": Option("--radius", "radius"),
     "expected": Option("--rows", "expected"),
     "overwrite": Option("--overwrite", "overwrite", switch=True),
+    "bounds_share": Option("--bounds-share", "adaptive.bounds"),
+    "levels_share": Option("--levels-share", "adaptive.levels"),
+    "histograms_share": Option("--histograms-share", "adaptive.histograms"),
+    "first_share": Option("--first-share", "adaptive.first"),
     "delta_reserved": Option("--delta-reserved", "delta_reserved"),
     "currency": Option("--currency", "currency"),
 }
@@ -59,6 +63,7 @@ Words = Callable[[str, str], str]
 
 _VALUE: Final = r"'[^']*'|\"[^\"]*\"|…|[\w.+-]*[\w…]"
 _CALL: Final = re.compile(rf"\bRows\(((?:\w+=(?:{_VALUE})(?:, )?)+)\)")
+_SHARE: Final = re.compile(r"\bAdaptive\((bounds|levels|histograms|first)=…\)")
 _GIVEN: Final = re.compile(rf"(?<![\w.-])({'|'.join(OPTIONS)})=({_VALUE})")
 
 
@@ -66,6 +71,7 @@ def reworded(text: str, words: Words) -> str:
     """`text` with every `parameter=value` written as `words` does."""
     plain = re.sub(r"\brows=(?=Rows\()", "", text)
     plain = _CALL.sub(lambda call: call[1], plain)
+    plain = _SHARE.sub(lambda share: f"{share[1]}_share=…", plain)
     for phrase, other in PHRASES.items():
         plain = plain.replace(phrase, other)
     return _GIVEN.sub(lambda found: words(found[1], found[2]), plain)

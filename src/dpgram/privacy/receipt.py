@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import final
 
 import msgspec
@@ -23,7 +24,19 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     entry: int
     """The number of the entry, counted from 1."""
     receipt_id: str
-    """128 random bits drawn for this charge alone, in hexadecimal."""
+    """128 bits that no other charge has, in hexadecimal: random, or those that `next_receipt_id` makes."""
     event: Event
     head: str
     """The head of the hash chain right after this entry: SHA-256, in hexadecimal."""
+
+
+def next_receipt_id(receipt_id: str) -> str:
+    """The number of the next charge of the same release: so a ledger knows which of its charges go together.
+
+    >>> from dpgram.privacy.receipt import next_receipt_id
+    >>> release = dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
+    >>> first, second = release.receipts
+    >>> next_receipt_id(first.receipt_id) == second.receipt_id
+    True
+    """
+    return hashlib.sha256(f"{receipt_id} goes on".encode()).hexdigest()[:32]

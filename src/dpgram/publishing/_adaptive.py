@@ -60,6 +60,7 @@ from dpgram.publishing._open_columns import (
     stage,
     with_levels,
 )
+from dpgram.publishing.losses import NoisyStop
 from dpgram.publishing.measurements.each_group import by_group, each_group
 from dpgram.publishing.measurements.gram import FirstGram, Gram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
@@ -296,23 +297,45 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
     return Histograms(noise=noise, share=share, units_changed=calibration.units_changed, columns=columns)
 
 
+def noisy_stop(calibration: AdaptiveCalibration) -> NoisyStop | None:
+    """From which loss on `_refuse_lost` stops: every column that is read has a histogram."""
+    request, rules = calibration.request, calibration.request.rules
+    price = request.split.histograms * calibration.whole * _SLACK
+    noise = count_noise(calibration.law, price, len(rules.schema.columns_read), calibration.units_changed)
+    if noise is None:
+        return None
+    return NoisyStop(at_most=request.split.loss_at_most, doubt=_doubt(noise, len(rules.groups)))
+
+
+def _doubt(noise: CountNoise, groups: int) -> float:
+    """Rows by which noise is allowed to exceed the sum of two cells, in each of these groups."""
+    return SURE_LOSS * noise.deviation * math.sqrt(2.0 * groups)
+
+
 def _refuse_lost(calibration: AdaptiveCalibration, groups: tuple[MeasuredHistograms, ...]) -> None:
     """Stop where noisy counts show beyond doubt that most of a column cannot be read, groups together."""
     limit, law, scale = calibration.request.split.loss_at_most, groups[0].law, groups[0].scale
     rows = max(sum(map(histogram_rows, groups)), 1.0)
-    doubt = SURE_LOSS * CountNoise(law=law, scale=scale).deviation * math.sqrt(2.0 * len(groups))
+    doubt = _doubt(CountNoise(law=law, scale=scale), len(groups))
     for each, *others in zip(*(one.columns for one in groups), strict=True):
-        lost = sum(int(cell) for one in (each, *others) for cell in one.lost[:2]) / ROW_NORM_SQUARED
+        cells = [one.lost[:2] for one in (each, *others)]
+        missing, unread = (sum(map(int, kind)) / ROW_NORM_SQUARED for kind in zip(*cells, strict=True))
+        lost = missing + unread
         if lost - doubt > limit * rows:
             paid = calibration.charges[0]
             raise LearningError(
                 f"most values of column {each.column!r} are missing, unreadable or of no declared level",
-                got=f"about {min(lost / rows, 1.0):.0%} of all rows, as far as noisy counts can tell",
-                limit=f"{limit:.0%} (Adaptive(loss_at_most=…))",
+                got=f"about {_part(missing, rows)} missing and {_part(unread, rows)} unreadable or of no "
+                "level, as far as noisy counts can tell",
+                limit=f"{limit:.0%}",
                 remedy="Run check: it says what is wrong and which line of the schema mends it",
                 spent=paid,
                 cost=cost(paid),
             )
+
+
+def _part(count: float, rows: float) -> str:
+    return f"{min(max(count / rows, 0.0), 1.0):.0%}"
 
 
 @final

@@ -19,6 +19,7 @@ from typing import Any, Final, final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.errors import DpgramError
+from dpgram.privacy.receipt import next_receipt_id
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
 try:
@@ -135,7 +136,10 @@ class Journal:
 
     def receipt_id(self, charge: int) -> str:
         """The number of a charge of this publication: the same in every run of it."""
-        return hashlib.sha256(f"{self._id} charge {charge}".encode()).hexdigest()[:32]
+        found = hashlib.sha256(f"{self._id} charge 0".encode()).hexdigest()[:32]
+        for _ in range(charge):
+            found = next_receipt_id(found)
+        return found
 
     def finish(self) -> None:
         """The release is safe, or will never be: nothing is to be taken up again."""

@@ -105,8 +105,8 @@ def coarse_bounds(measured: Sequence[Any], paid: Event) -> dict[str, tuple[float
             if not one.cells:
                 raise LearningError(
                     f"noise hides the values of column {one.column!r}: no power of two holds enough of them",
-                    remedy="Give public bounds for it, a larger epsilon, or a larger share, "
-                    "Adaptive(bounds=…)",
+                    remedy="Run check, which says whether its cells can be read. If they can: give public "
+                    "bounds for it, a larger epsilon, or a larger share, Adaptive(bounds=…)",
                     spent=paid,
                     cost=cost(paid),
                 )

@@ -174,6 +174,7 @@ class _Tally:
             line = np.where(_nulls(level_texts(read, self.name)), np.nan, 0.0)
         else:
             line = np.asarray(self._column.read(read), np.float64)
+        empty &= ~(_nulls(raw) & np.isfinite(line))  # objects that are no text, such as moments
         self._missing += int(empty.sum())
         unreadable = ~empty & ~np.isfinite(line)
         self._unreadable += int(unreadable.sum())

@@ -146,6 +146,21 @@ def _readable(data: Any, engine: Engine, rules: RowRules, most_rows: int | None)
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyStop:
+    """When noisy counts of what was lost stop a publication: public facts, known before a row is read."""
+
+    at_most: float
+    """The part of a column that may be lost."""
+    doubt: float
+    """By how many rows the noisy count must exceed that part of all."""
+
+    def may_miss(self, lost: float, rows: int) -> bool:
+        """Whether the rows are too few for a loss that is too large."""
+        return lost > self.at_most and (lost - self.at_most) * rows <= self.doubt
+
+
+@final
 @dataclass(slots=True, kw_only=True)
 class WatchedEngine:
     """An engine that tells the curator of losses after its first pass: before anything was charged.
@@ -156,6 +171,8 @@ class WatchedEngine:
     engine: Engine
     rules: RowRules
     tell: Callable[[str], None]
+    stop: NoisyStop | None = None
+    """None where nothing is counted before the matrix."""
     told: bool = False
 
     @property
@@ -187,7 +204,20 @@ class WatchedEngine:
                 found = losses_of(data, self.engine, self.rules)
         except Exception:  # noqa: BLE001  (a look that fails must not stop what it looks at)
             return
-        yield from () if found is None else found.warnings
+        if found is not None:
+            yield from found.warnings
+            yield from self._unstopped(found, work.units_read(sums) if self.rules.unit else read)
+
+    def _unstopped(self, found: Losses, rows: int) -> Iterator[str]:
+        """Where a curator might rely on the noisy counts, and must not."""
+        lost = max((_share(column.cells - column.readable, column) for column in found.columns), default=0.0)
+        if self.stop is None and lost > MOST_MISSING:
+            yield f"nothing is counted before the matrix that could stop this publication: {_GOES_ON}"
+        elif self.stop is not None and self.stop.may_miss(lost, rows):
+            yield f"with so few rows noisy counts cannot tell this loss from their noise: {_GOES_ON}"
+
+
+_GOES_ON: Final = "it goes on, and all of it is charged"
 
 
 def _much(work: Pass, sums: Sums) -> bool:

@@ -23,7 +23,13 @@ from dpgram.models import Model
 from dpgram.privacy.accountant import Event, composed, describe
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
-from dpgram.publishing._adaptive import AdaptiveCalibration, adapt, adaptive_family, calibrate_adaptive
+from dpgram.publishing._adaptive import (
+    AdaptiveCalibration,
+    adapt,
+    adaptive_family,
+    calibrate_adaptive,
+    noisy_stop,
+)
 from dpgram.publishing._journal import interrupted_before
 from dpgram.publishing._learning import (
     LearningCalibration,
@@ -121,7 +127,7 @@ def publish(
     >>> dg.publish(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
     <Release: 5 columns, gaussian, epsilon=1, delta=1e-06, add-remove>
     >>> print(ledger.left())
-    87% of the budget is left: enough for 7 more like the last charge, or for one release of ε = 2.77 ...
+    87% of the budget is left: enough for 6 more like the last release, or for one release of ε = 2.77 ...
     """
     with _telling_what_was_spent(ledger):
         _refuse_several(schema, rows)
@@ -242,10 +248,11 @@ def published(
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)
-    family = adaptive_family(request, currency)
+    family, stop = adaptive_family(request, currency), None
     if family is not None:
         refuse_pure_models(request, family)
         adaptive = calibrate_adaptive(request, family)
+        stop = noisy_stop(adaptive)
         _refuse_expected(request, adaptive.octaves)
         program, price = order.adaptive(adaptive), adaptive.price
     elif request.split:
@@ -268,7 +275,7 @@ def published(
     with publication(
         program,
         data=data,
-        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell),
+        engine=WatchedEngine(engine=engine, rules=request.rules, tell=tell, stop=stop),
         entropy=entropy,
         adjacency=request.adjacency,
         price=price,

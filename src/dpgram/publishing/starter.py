@@ -32,13 +32,15 @@ ID_NAME: Final = re.compile(
 )
 
 HEAD: Final = """\
-# A starter schema: names, kinds and how cells are written. {looked}
-# None of the values is in it.
+# A starter schema: names, kinds and how cells are written.
+# {looked} None of the values is in it.
 #
-# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law, common sense, and say where it
-# comes from in `source`. Bounds or levels looked up in the data would leak it, and no guarantee would cover
-# that. Values outside the bounds are clamped; unknown levels go to `other`, or count as missing. Delete the
-# columns you do not need: each adds noise to all the others. Then: dpgram check DATA -s THIS-FILE
+# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law,
+# common sense, and say where it comes from in `source`. Bounds or levels looked
+# up in the data would leak it, and no guarantee would cover that. Values beyond
+# the bounds are clamped; unknown levels go to `other`, or count as missing.
+# Delete the columns you do not need: each adds noise to all the others. Then:
+# dpgram check DATA -s THIS-FILE
 constant = true
 """
 
@@ -179,7 +181,7 @@ def _left_out(name: str, words: list[str]) -> str | None:
             and any(re.search(r"\d", word) for word in words)
             and not _any_kind(words)
         ):
-            return f"an id. To protect all rows of a person: Rows(unit={name!r}), or --unit"
+            return f"an id.\n# To protect all rows of a person: Rows(unit={name!r}), or --unit"
     letters = sum(map(len, words)) / len(words)
     if letters > LONG_TEXT or (letters > 12 and distinct > 0.5 and not _any_kind(words)):
         return "free text"

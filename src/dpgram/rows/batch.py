@@ -52,9 +52,9 @@ def readings_of(rules: RowRules) -> dict[str, Reading]:
 class RowBatch:
     """Rows of a table as numbers, the same from every source: columns of the schema, then group and weight.
 
-    NaN is missing, −1 an unknown level. A column whose levels are open has its texts beside the numbers.
-    Where there are units, rows without an id are left out already, and `without_unit` says how many they
-    were. As sensitive as the table itself.
+    NaN is missing, an infinite number unreadable, −1 an unknown level. A column whose levels are open has its
+    texts beside the numbers. Where there are units, rows without an id are left out already, and
+    `without_unit` says how many they were. As sensitive as the table itself.
     """
 
     numbers: Floats

@@ -74,10 +74,10 @@ class Kernel(Protocol):
         """Encode `count` rows into the lines of `out` (one line per column); returns how many were kept.
 
         The source cells are in the lines of `raw`, or, if `rows` is not empty, in its rows (`raw` is then
-        scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, −1 an unknown
-        level. The rows kept come first in `out`, in their order. `units` is empty, or says of how many rows
-        of one privacy unit each row is one; `weights` is empty, or has a factor in [0, 1] for each row.
-        `counts` is added to.
+        scratch). They are numbers, truth values 0/1 or numbers of levels; NaN is missing, an infinite number
+        unreadable, which is lost in the same way, −1 an unknown level. The rows kept come first in `out`, in
+        their order. `units` is empty, or says of how many rows of one privacy unit each row is one; `weights`
+        is empty, or has a factor in [0, 1] for each row. `counts` is added to.
         """
 
     def fill_rows(

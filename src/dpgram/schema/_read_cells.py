@@ -1,7 +1,8 @@
 """Cells of an Arrow column → one array of numbers: values, days, 0/1, or numbers of levels.
 
-NaN stands for a missing cell and `UNKNOWN_CODE` for a value that is none of the declared ones. Which types
-are readable is decided by the type alone, which the file declares: no value can make reading fail.
+NaN stands for a missing cell, an infinite number for an unreadable one, and `UNKNOWN_CODE` for a value that
+is none of the declared ones. Which types are readable is decided by the type alone, which the file declares:
+no value can make reading fail.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
 from dpgram.schema.encodings import UNKNOWN_CODE
+from dpgram.schema.reading import UNREADABLE_MOMENT
 
 if TYPE_CHECKING:
     from dpgram.schema.columns import Categorical, Column
@@ -42,6 +44,8 @@ _PER_DAY: Final[Mapping[str, int]] = {
 
 def read_numbers(cells: pa.Array, declared: Column, *, remedy_for_dates: str | None = None) -> Line:
     """Numbers as they are, true and false as 1 and 0."""
+    if pa.types.is_dictionary(cells.type) and pa.types.is_boolean(cells.type.value_type):
+        return _numbers_of_truths(cells)
     cells = _decoded(cells)
     read = _NUMBER_READERS.get(cells.type.id)
     if read is None:
@@ -93,6 +97,12 @@ def _numbers_of_booleans(cells: pa.Array) -> Line:
     return _numbers(cells.cast(pa.uint8()))
 
 
+def _numbers_of_truths(cells: pa.DictionaryArray) -> Line:
+    """No place is missing; a place whose value is null holds something that is neither true nor false."""
+    values = _numbers(cells.dictionary.cast(pa.float64()).fill_null(np.inf))
+    return _looked_up(cells, values)
+
+
 def _numbers_of_decimals(cells: pa.Array) -> Line:
     return _numbers(cells.cast(pa.float64()))
 
@@ -106,6 +116,8 @@ def _days_of_timestamps(cells: pa.Array) -> Line:
     per_day = _PER_DAY["ms" if cells.type.id == pa.lib.Type_DATE64 else cells.type.unit]
     ticks = cells.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     days: Line = ticks // per_day + (ticks % per_day) / per_day
+    if per_day == _PER_DAY["us"]:  # the unit in which texts are read
+        days[ticks == UNREADABLE_MOMENT] = np.inf
     if cells.null_count:
         days[_nulls(cells)] = np.nan
     return days
@@ -149,7 +161,11 @@ def _levels_of_booleans(cells: pa.Array, declared: Categorical) -> Line:
 
 def _levels_of_dictionary(cells: pa.DictionaryArray, declared: Categorical) -> Line:
     """The levels of the dictionary's few values, looked up for each row."""
-    values = read_levels(cells.dictionary, declared, kind=declared.kind)
+    return _looked_up(cells, read_levels(cells.dictionary, declared, kind=declared.kind))
+
+
+def _looked_up(cells: pa.DictionaryArray, values: Line) -> Line:
+    """The values of a dictionary in the places of its column."""
     table = np.append(values, np.nan)  # the last entry serves the nulls
     # Widened first: an index type that is just large enough for the values has no number left for the nulls.
     indices = cells.indices.cast(pa.int64()).fill_null(len(table) - 1)

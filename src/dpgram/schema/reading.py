@@ -24,6 +24,8 @@ MOST_WORDS: Final = 100
 LONGEST_WORD: Final = 200
 BLANKS: Final = (" ", "\u00a0", "\u202f")
 """What programs write between thousands where people write a blank: the last two do not break a line."""
+UNREADABLE_MOMENT: Final = 1 - 2**63
+"""In place of the microseconds of a date that cannot be read: before every calendar."""
 SEPARATORS: Final = (",", ".", "'", "’", "_", *BLANKS)
 DIRECTIVES: Final[Mapping[str, str]] = {
     "Y": "year of four digits",

@@ -576,10 +576,11 @@ _UNKNOWN_STARTER: Final = (
 _STARTER_HEAD: Final = """\
 # A starter schema: names and types only; no value of the data was read.
 #
-# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law, common sense. Bounds or
-# levels looked up in the data would leak it, and no guarantee would cover that. Values outside the bounds are
-# clamped; unknown levels go to `other`, or count as missing. Delete the columns you do not need: each adds
-# noise to all the others.
+# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law,
+# common sense. Bounds or levels looked up in the data would leak it, and no
+# guarantee would cover that. Values outside the bounds are clamped; unknown
+# levels go to `other`, or count as missing. Delete the columns you do not need:
+# each adds noise to all the others.
 constant = true
 """
 

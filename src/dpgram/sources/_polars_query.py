@@ -38,13 +38,19 @@ def polars_query_types(data: pl.LazyFrame) -> dict[str, str]:
 
 def stream_polars_query(query: pl.LazyFrame, request: Request) -> Iterator[pa.RecordBatch]:
     """The rows of a query in order, in record batches; dropping the iterator stops the query."""
+    for frame in polars_frames(query, request):
+        yield polars_batch(frame, request)
+
+
+def polars_frames(query: pl.LazyFrame, request: Request) -> Iterator[pl.DataFrame]:
+    """The same as frames, none of them empty but a single one: its types must be refused all the same."""
     empty = True
     for frame in query.collect_batches(chunk_size=request.batch_rows, engine="streaming"):
         if frame.height:
             empty = False
-            yield polars_batch(frame, request)
-    if empty:  # its types must be refused all the same
-        yield polars_batch(query.collect_schema().to_frame(), request)
+            yield frame
+    if empty:
+        yield query.collect_schema().to_frame()
 
 
 def polars_failures() -> tuple[type[BaseException], ...]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dpgram.errors import SourceError, require_publish
 from dpgram.schema.reading import AS_USUAL, FileLayout
 from dpgram.sources._arrow import StreamSource
-from dpgram.sources._polars_query import polars_failures, stream_polars_query
+from dpgram.sources._polars_query import polars_failures, polars_frames
 from dpgram.sources._quotes import QUOTE, check_quotes
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
@@ -31,6 +31,7 @@ from dpgram.sources.text_bytes import (
     open_bytes,
     read_as_it_is,
 )
+from dpgram.sources.text_cells import number_or_unreadable, parse
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +41,7 @@ CHUNK = 1 << 24  # bytes of a file in another encoding than UTF-8 that are read 
 
 
 def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Source:
-    """The files one after the other. A cell that is not a number where one is declared becomes null.
+    """The files one after the other. A cell that is not a number where one is declared is unreadable.
 
     A line with too few cells is filled with nulls and cells beyond the header are ignored, because one line
     must not decide whether a table can be read.
@@ -72,10 +73,11 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
     ids = [name for name in request.columns if request.kinds.get(name) == "id"]
     plain_ids = not ids or _is_utf8(path, layout)
     if plain_ids and read_as_it_is(path, layout):
-        yield from stream_polars_query(_scan(path, separator, request), request)
+        for frame in _frames(path, separator, request):
+            yield polars_batch(frame, request)
         return
     for header, records in _chunks(path, layout):
-        frame = _scan(header + records, separator, request).collect()
+        frame = _frame(header + records, separator, request)
         # Latin-1 has one letter for each byte, so nothing of the id is lost, whatever the file is written in.
         letters = frame if plain_ids else _letters(header, records, separator, request).select(ids)
         for start in range(0, max(frame.height, 1), request.batch_rows):
@@ -87,29 +89,76 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
+def _frames(path: Path, separator: str, request: Request) -> Iterator[pl.DataFrame]:
+    """Rows in order. Polars reads numbers fastest straight from the file, but fails on what is no number.
+
+    Then it begins again with texts, which tell an empty cell from one that cannot be read, and goes on behind
+    the rows that were given out. The numbers are the same in both ways.
+    """
+    import polars as pl
+
+    done = 0
+    try:
+        for frame in polars_frames(_scan(path, separator, request), request):
+            done += frame.height
+            yield frame
+    except pl.exceptions.PolarsError:
+        place = 0
+        for frame in polars_frames(_scan(path, separator, request, as_text=True), request):
+            place += frame.height
+            if place > done or not frame.height:
+                yield frame.tail(place - done)
+                done = place
+
+
+def _frame(records: bytes, separator: str, request: Request) -> pl.DataFrame:
+    """The same for a few records in memory."""
+    import polars as pl
+
+    try:
+        return _scan(records, separator, request).collect()
+    except pl.exceptions.PolarsError:
+        return _scan(records, separator, request, as_text=True).collect()
+
+
 def _letters(header: bytes, records: bytes, separator: str, request: Request) -> pl.DataFrame:
     """The same records with a letter for each of their bytes."""
-    return _scan(header + records.decode("latin-1").encode(), separator, request).collect()
+    return _scan(header + records.decode("latin-1").encode(), separator, request, as_text=True).collect()
 
 
-def _scan(source: Path | bytes, separator: str, request: Request) -> pl.LazyFrame:
+def _scan(source: Path | bytes, separator: str, request: Request, *, as_text: bool = False) -> pl.LazyFrame:
+    """The columns asked for: numbers without rules as numbers, all others as text.
+
+    With `as_text` the file holds only text, and nothing in a cell makes it fail. Of numbers without codes it
+    is told here what is unreadable, of all others later.
+    """
     require_publish("polars")
     import polars as pl
 
-    numbers = {
-        name
-        for name, kind in request.kinds.items()
-        if kind == "number" and not request.reading(name).changes_numbers
-    }
+    numbers = {name for name in request.columns if _is_plain_number(name, request)}
     return pl.scan_csv(
         source,
         separator=separator,
-        schema={name: pl.Float64() if name in numbers else pl.String() for name in request.columns},
-        ignore_errors=True,  # a cell that cannot be parsed becomes null
+        schema={
+            name: pl.Float64() if name in numbers and not as_text else pl.String() for name in request.columns
+        },
+        ignore_errors=as_text,
         extra_columns="ignore",
         encoding="utf8-lossy",  # a stray byte must not make the table unreadable
         glob=False,
-    ).select(request.columns)
+    ).select(
+        number_or_unreadable(name)
+        if as_text and name in numbers and not request.reading(name).missing
+        else pl.col(name)
+        for name in request.columns
+    )
+
+
+def _is_plain_number(name: str, request: Request) -> bool:
+    """Whether Polars can read the column by itself: no rules, and no words for a missing number."""
+    reading = request.reading(name)
+    words = reading.missing and parse(pa.array(reading.missing, pa.string()), "number").null_count
+    return request.kinds.get(name) == "number" and not reading.changes_numbers and not words
 
 
 def _is_utf8(path: Path, layout: FileLayout) -> bool:

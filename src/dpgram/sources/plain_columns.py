@@ -1,8 +1,8 @@
 """Columns of any type → plain Arrow columns. What carries no type is read by its declared kind, else missing.
 
 A type guessed from the values would let one row decide how a whole column is read, or whether it can be read
-at all. So a cell that does not fit its declared kind becomes null and follows the missing policy of the
-encoder; it never raises, and no message shows it.
+at all. So a cell that does not fit its declared kind is marked as unreadable (`text_cells`) and follows the
+missing policy of the encoder; it never raises, and no message shows it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpgram.errors import SourceError
 from dpgram.schema.reading import AS_WRITTEN, Reading
 from dpgram.sources.base import AS_DECLARED, DeclaredKind
 from dpgram.sources.ids import attoseconds, id_array, id_text
-from dpgram.sources.text_cells import parse, without_codes
+from dpgram.sources.text_cells import codes_in, mark_unreadable, parse, read_texts, without_codes
 
 TYPE_OF_KIND: Mapping[DeclaredKind, pa.DataType] = {
     "number": pa.float64(),
@@ -55,7 +55,23 @@ def from_objects(
     values = pa.array([read(cell) for cell in held], TYPE_OF_KIND[kind])
     # Text goes through the parser that text columns use, so that every source reads a word alike.
     texts = pa.array([cell if isinstance(cell, str) else None for cell in held], pa.string())
-    return values if texts.null_count == len(texts) else pc.coalesce(values, parse(texts, kind, reading))
+    found = values if texts.null_count == len(texts) else pc.coalesce(values, parse(texts, kind, reading))
+    if not found.null_count:
+        return mark_unreadable(found, None, kind)
+    something = pa.array([not _is_nothing(cell) for cell in held], pa.bool_())
+    if reading.missing and texts.null_count < len(texts):
+        something = pc.and_not(something, codes_in(texts, kind, reading))
+    return mark_unreadable(found, pc.and_(pc.is_null(found), something), kind)
+
+
+def _is_nothing(cell: Any) -> bool:
+    """None, blanks alone, and what is not even equal to itself: not a number, not a time, pandas' NA."""
+    if cell is None or isinstance(cell, str):
+        return not (cell or "").strip()
+    try:
+        return not cell == cell  # noqa: SIM201  (what such comparisons give is not always a truth value)
+    except Exception:  # noqa: BLE001  (no cell may make reading fail)
+        return True
 
 
 def plain_columns(
@@ -107,10 +123,12 @@ def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.
         return _plain(column.cast(pa.large_string()), kind, reading)
     if kind is None or (kind == "text" and not reading):
         return column
+    if pa.types.is_dictionary(column.type) and pa.types.is_boolean(column.type.value_type):
+        return column  # no rule is about truth values, and `read_texts` has made some of these
     if pa.types.is_dictionary(column.type) and (reading or _is_text(column.type.value_type)):
         return _plain(column.dictionary_decode(), kind, reading)
     if _is_text(column.type):
-        return parse(_valid_utf8(column), kind, reading)
+        return read_texts(_valid_utf8(column), kind, reading)
     return without_codes(column, kind, reading) if reading else column
 
 

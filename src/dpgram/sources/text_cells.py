@@ -1,20 +1,28 @@
 """Text → numbers, truth values, dates and levels by the reading rules of a column; null where none fits.
 
 Every rule is applied cell by cell: no cell can change how another is read, and none can make reading fail.
+
+What reaches an encoder tells a missing cell (null, or not a number) from an unreadable one, where something
+stands that no rule reads: an infinite number, a moment before every calendar, or a truth value that is
+neither. Both are lost in the same way; only the noisy histograms and the curator's check tell them apart.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpgram.schema.reading import AS_WRITTEN, BLANKS, Reading
+from dpgram.schema.reading import AS_WRITTEN, BLANKS, UNREADABLE_MOMENT, Reading
 from dpgram.sources.base import DeclaredKind
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TRUE_WORDS: Final = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_WORDS: Final = ("false", "f", "no", "n", "0", "0.0")
@@ -31,6 +39,36 @@ def parse(texts: pa.Array, kind: DeclaredKind, reading: Reading = AS_WRITTEN) ->
     if not reading.missing:
         return found
     return _nulled(found, pc.or_(_is_code(texts, reading), _has_value(found, kind, reading)))
+
+
+def read_texts(texts: pa.Array, kind: DeclaredKind, reading: Reading = AS_WRITTEN) -> pa.Array:
+    """The same, but for what stands in a cell and is not read, which is marked as unreadable."""
+    found = parse(texts, kind, reading)
+    if found.null_count == texts.null_count:
+        return mark_unreadable(found, None, kind)
+    something = pc.not_equal(pc.utf8_trim_whitespace(texts), "")
+    if reading.missing:
+        something = pc.and_not(something, codes_in(texts, kind, reading))
+    unread = pc.and_(pc.is_null(found), pc.fill_null(something, fill_value=False))
+    return mark_unreadable(found, unread, kind)
+
+
+def mark_unreadable(found: pa.Array, where: pa.Array | None, kind: DeclaredKind) -> pa.Array:
+    """Values of `kind` as sources deliver them, unreadable at `where`; nowhere if that is None."""
+    if kind == "boolean":
+        return _truths(found, where)
+    if where is None or kind not in UNREADABLE:
+        return found
+    mark = pa.scalar(UNREADABLE[kind]).cast(found.type)
+    return pc.if_else(where, mark, found)
+
+
+def _truths(found: pa.Array, where: pa.Array | None) -> pa.DictionaryArray:
+    """A column of truth values has no room for a third one: a dictionary has, whose third value is null."""
+    places = found.cast(pa.int8())
+    if where is not None:
+        places = pc.if_else(where, pa.scalar(2, pa.int8()), places)
+    return pa.DictionaryArray.from_arrays(places, pa.array([False, True, None]))
 
 
 def without_codes(column: pa.Array, kind: DeclaredKind, reading: Reading) -> pa.Array:
@@ -116,11 +154,14 @@ def _converted(code: pa.Scalar, to: pa.DataType) -> Any:
 
 
 def _truth_of_numbers(column: pa.Array, reading: Reading) -> pa.Array:
-    """Numbers that stand for true and false; others are unknown, hence null."""
+    """Numbers that stand for true and false; others are unreadable, but for codes and what is no number."""
     true = _has_number(column, Reading(missing=reading.true))
     known = pc.or_(true, _has_number(column, Reading(missing=reading.false)))
-    words = pc.if_else(known, true, pa.scalar(None, pa.bool_()))
-    return words if not reading.missing else _nulled(words, _has_number(column, reading))
+    nothing = pc.is_null(column, nan_is_null=True)
+    if reading.missing:
+        nothing = pc.or_(nothing, _has_number(column, reading))
+    words = pc.if_else(pc.and_not(known, nothing), true, pa.scalar(None, pa.bool_()))
+    return mark_unreadable(words, pc.invert(pc.or_(known, nothing)), "boolean")
 
 
 def _parse_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
@@ -149,6 +190,16 @@ def _parse_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
     if decimal != ".":
         plain = plain.str.replace(decimal, ".", literal=True)
     return plain.cast(pl.Float64, strict=False).to_arrow()
+
+
+def number_or_unreadable(name: str) -> pl.Expr:
+    """A column of texts as numbers without rules, read by Polars: as `read_texts` reads it."""
+    import polars as pl
+
+    texts = pl.col(name)
+    numbers = texts.str.strip_chars_start(" \t").cast(pl.Float64, strict=False)
+    unread = numbers.is_null() & (texts.str.strip_chars() != "")
+    return pl.when(unread).then(math.inf).otherwise(numbers).alias(name)
 
 
 def _parse_booleans(texts: pa.Array, reading: Reading) -> pa.Array:
@@ -186,6 +237,9 @@ def _normalised(texts: pa.Array, reading: Reading) -> pa.Array:
         texts = _nulled(texts, pc.equal(texts, ""))
     return _cased(texts, reading)
 
+
+UNREADABLE: Final[Mapping[DeclaredKind, float | int]] = {"number": math.inf, "date": UNREADABLE_MOMENT}
+"""What stands for a cell that holds something which cannot be read."""
 
 PARSERS: Final[Mapping[DeclaredKind, Callable[[pa.Array, Reading], pa.Array]]] = {
     "number": _parse_numbers,

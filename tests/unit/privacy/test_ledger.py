@@ -39,7 +39,7 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.ledger import Ledger, budget_for, release_for
 from dpgram.privacy.ledger import _file as ledger_file
 from dpgram.privacy.ledger.history import ledger_history
-from dpgram.privacy.receipt import Receipt
+from dpgram.privacy.receipt import Receipt, next_receipt_id
 
 
 def pay(ledger: Ledger, event: Event, note: str = "") -> Receipt:
@@ -336,6 +336,22 @@ class TestLeft:
         for _ in range(8):
             pay(ledger, event)
         assert "but for none more like the last charge" in str(ledger.left())
+
+    def test_a_release_in_two_charges_counts_as_one(self, tmp_path: Path) -> None:
+        """Whatever else was charged in between; a charge that stands alone is counted alone."""
+        ledger = Ledger.create(tmp_path / "b", name="b", epsilon=3.0, delta=1e-5, currency="mu2")
+        small, large = GaussianEvent(0.05), GaussianEvent(0.2)
+        first = ledger.charge(small, adjacency="add-remove", unit=None)
+        pay(ledger, GaussianEvent(0.1))
+        second = ledger.charge(
+            large, adjacency="add-remove", unit=None, receipt_id=next_receipt_id(first.receipt_id)
+        )
+        assert ledger.left().more == ledger.left_after([first, second]).more
+        assert ledger.left().more != ledger.left_after([second]).more
+        assert "more like the last release" in str(ledger.left())
+        pay(ledger, small)
+        assert ledger.left().more == int(ledger.left().amount / Fraction(0.05) ** 2)
+        assert "more like the last charge" in str(ledger.left())
 
     def test_words_at_the_end(self, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "a", name="x", epsilon=1.0, delta=0.0)

@@ -39,7 +39,7 @@ from dpgram.privacy.ledger._verify import (
     verification,
 )
 from dpgram.privacy.ledger.remaining import Left, advice, in_distinct_digits, largest_release
-from dpgram.privacy.receipt import Receipt
+from dpgram.privacy.receipt import Receipt, next_receipt_id
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
 if TYPE_CHECKING:
@@ -211,9 +211,13 @@ class Ledger:
         found = self._left(balance)
         if not links:
             return found
-        last = links[-1].record
-        cost = Price(ledger_file.from_units(last.amount), ledger_file.from_units(last.delta))
-        return replace(found, more=_times(cost, balance))
+        last = _last_release([link.record for link in links])
+        cost = Price(
+            sum((ledger_file.from_units(part.amount) for part in last), Fraction(0)),
+            sum((ledger_file.from_units(part.delta) for part in last), Fraction(0)),
+        )
+        like = found.like if len(last) == 1 else "the last release"
+        return replace(found, more=_times(cost, balance), like=like)
 
     def left_after(self, receipts: Sequence[Receipt]) -> Left:
         """What can still be charged, in releases like the one that these receipts paid for.
@@ -450,6 +454,15 @@ class Ledger:
             delta=balance.left_delta,
             largest=largest_release(balance.left, self.currency, delta),
         )
+
+
+def _last_release(records: Sequence[ledger_file.Record]) -> list[ledger_file.Record]:
+    """The last charge and those before it that paid for the same release; others may stand between them."""
+    before = {next_receipt_id(record.receipt_id): record for record in records}
+    found = [records[-1]]
+    while (part := before.get(found[-1].receipt_id)) is not None:
+        found.append(part)
+    return found
 
 
 def _times(cost: Price, balance: Balance) -> int | None:

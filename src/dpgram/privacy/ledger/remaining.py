@@ -28,9 +28,9 @@ class Left:
     largest: Guarantee | None
     """The largest single release that still fits: Gaussian where δ > 0, else pure. None: nothing fits."""
     more: int | None = None
-    """How many more of what was charged last would fit; None where nothing was."""
+    """How many more of the last release would fit, all charges of it together; None where nothing was."""
     like: str = "the last charge"
-    """What `more` counts."""
+    """What `more` counts: a release that was paid for in one charge, or one that was stopped, is a charge."""
 
     @property
     def share(self) -> float:

@@ -190,7 +190,7 @@ class SourceColumn(Column, ABC):
 
     @abstractmethod
     def read(self, cells: pa.Array) -> Line:
-        """The cells as the numbers that its encoding starts from; NaN is missing.
+        """The cells as the numbers that its encoding starts from; NaN is missing, infinite unreadable.
 
         Which types are readable is decided by the type alone, which the data declares: no value can make
         reading fail.
