@@ -232,8 +232,9 @@ def _step(told: MeasuredStep, last: Encoder) -> StepStatistic:
 
 def _of_model(told: MeasuredProducts | MeasuredStep, one: Any, other: Any) -> list[Stage]:
     cells = full_matrix(told.cells, len(one.matrix))
-    matrices = {"seen": cells, "one": one.matrix, "other": other.matrix}
-    found = [Stage(model=True, **{k: _floats(v) for k, v in matrices.items()}, **_law(told.noise))]
+    exact = {"seen": cells, "one": one.matrix, "other": other.matrix}
+    matrices: dict[str, Any] = {name: _floats(each) for name, each in exact.items()}
+    found = [Stage(model=True, **matrices, **_law(told.noise))]
     if isinstance(told, MeasuredStep):
         scores = {"seen": told.score, "one": one.score, "other": other.score}
         lines: dict[str, Any] = {name: _floats(cells) for name, cells in scores.items()}

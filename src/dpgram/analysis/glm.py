@@ -40,8 +40,8 @@ Curve: TypeAlias = Literal["logistic", "probit"]
 CURVES: Final[tuple[Curve, ...]] = ("logistic", "probit")
 SAMPLING: Final[Mapping[Curve, float]] = {"logistic": 1.0, "probit": math.sqrt(math.pi / 8.0)}
 """c: the largest p(1 − p)/p'."""
-CLEAR: Final = 1.5
-"""Edges of its noise that the least eigenvalue of a Hessian matrix must reach for a step to be made."""
+CLEAR: Final = 4.0
+"""Deviations of the noise along one direction that the least eigenvalue of a Hessian matrix must have."""
 LEAST_SHARE: Final = 0.02
 """Of both values of the target: the first coefficients begin no nearer to 0 and 1."""
 LEAST_ERROR: Final = 0.15
@@ -207,7 +207,8 @@ class NewtonStep:
     @property
     def clear(self) -> bool:
         """Whether the Hessian matrix stands clear of its noise in every direction."""
-        return bool(np.linalg.eigvalsh(self.hessian)[0] > CLEAR * self.edge)
+        along = math.sqrt(2.0) * self.hessian_sd
+        return bool(np.linalg.eigvalsh(self.hessian)[0] > CLEAR * along)
 
     def step(self) -> Vector:
         """Δ = H̃⁻¹s̃."""
