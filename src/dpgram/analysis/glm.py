@@ -151,6 +151,9 @@ def first_coefficients(moments: Moments, space: FeatureSpace, curve: Curve) -> V
     slopes[0] += design.offset[0]
     error = y - design.vectors @ slopes
     left = float(moments.form(error[:, None], error[:, None])[0, 0]) / rows
+    # Noise could make features tell too much, and coefficients too steep: two deviations of it are allowed.
+    held = moments.project(error[:, None])
+    left += 2.0 * moments.noise.diagonal_sd * float(np.sum(held**2)) / rows
     left = min(max(left, LEAST_ERROR * spread), spread)
     if curve == "logistic":
         factor = 1.0 / left
