@@ -275,8 +275,18 @@ def declared_model(
     design = build_design(moments, target, last.on, reference=reference)
     if moved_columns(moments, design):
         raise AnalysisError("no declared model", got=MOVED_REFUSAL)
-    space = FeatureSpace.of(moments, design, last.on, last.coordinates)
-    step = NewtonStep.of(last, space)
+    try:
+        with np.errstate(all="ignore"):  # numbers of a forged file may be beyond floats
+            space = FeatureSpace.of(moments, design, last.on, last.coordinates)
+            step = NewtonStep.of(last, space)
+            finite = np.isfinite(step.hessian).all() and np.isfinite([*step.score, *step.start]).all()
+    except (np.linalg.LinAlgError, OverflowError, ValueError):
+        finite = False
+    if not finite:
+        raise AnalysisError(
+            "the numbers of this model are too large or too small to compute with",
+            remedy="A release of a real table has no such numbers: ask the curator for the original file",
+        )
     rows = moments.rows or math.nan
     slope = float(space.constant @ step.hessian @ space.constant) / rows
     if not step.clear:
