@@ -279,7 +279,8 @@ def declared_model(
         with np.errstate(all="ignore"):  # numbers of a forged file may be beyond floats
             space = FeatureSpace.of(moments, design, last.on, last.coordinates)
             step = NewtonStep.of(last, space)
-            finite = np.isfinite(step.hessian).all() and np.isfinite([*step.score, *step.start]).all()
+            numbers = np.concatenate([step.hessian.ravel(), step.score, step.start])
+            finite = bool(np.isfinite(numbers).all())
     except (np.linalg.LinAlgError, OverflowError, ValueError):
         finite = False
     if not finite:
