@@ -393,3 +393,42 @@ class TestAudit:
         monkeypatch.setattr(Products, "draw", weak)
         setting = replace(MODEL_SETTINGS["a row, add-remove"], epsilon=3.0)
         assert not audited(setting, runs=120, seed=2).passes(setting.curve)
+
+
+class TestForged:
+    """Whatever a file says that passes the checks on loading, an analysis answers or refuses."""
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"radius": 1e49},
+            {"radius": 1e-49},
+            {"size": 1e49},
+            {"score": ("9" * 40,) * 4},
+        ],
+    )
+    def test_steps(self, change: dict[str, Any]) -> None:
+        found = release([dg.logistic("b", ["x", "g"], steps=1)])
+        place, step = next((i, e) for i, e in enumerate(found.measured) if isinstance(e, MeasuredStep))
+        if "score" in change:
+            change = {"score": ("9" * 40,) * len(step.score)}
+        measured = list(found.measured)
+        measured[place] = msgspec.structs.replace(step, **change)
+        forged = dg.Release.from_json(msgspec.structs.replace(found, measurements=tuple(measured)).to_json())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with contextlib.suppress(DpgramError):
+                forged.regress("b", family="logistic").summary()
+
+    def test_products(self) -> None:
+        found = release([dg.linear("y", ["x"])])
+        place, own = next((i, e) for i, e in enumerate(found.measured) if isinstance(e, MeasuredProducts))
+        for change in ({"cells": ("9" * 40,) * len(own.cells)}, {"on": ("x", "g")}, {"target": "x"}):
+            measured = list(found.measured)
+            measured[place] = msgspec.structs.replace(own, **change)
+            text = msgspec.structs.replace(found, measurements=tuple(measured)).to_json()
+            with contextlib.suppress(DpgramError):
+                forged = dg.Release.from_json(text)
+                for target, on in (("y", ["x"]), ("y", ["g"]), ("x", ["y"])):
+                    with contextlib.suppress(DpgramError):
+                        forged.regress(target, on).summary()

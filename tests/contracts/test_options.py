@@ -25,6 +25,7 @@ from dpgram.mechanisms import (
     Mechanism,
 )
 from dpgram.mechanisms.choice import choose
+from dpgram.models import linear
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import _learning as learning
 from dpgram.publishing import terms
@@ -39,6 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "learnt bounds": {"bounds_budget": 0.2},
     "learnt levels": {"levels_budget": 0.1},
     "adaptive=True": {"adaptive": True},
+    "models": {"models": (), "adaptive": True},
     "a public clip": {"clip": 1.5},
     "delta=0": {"delta": 0.0},
     "adjacency='replace-one'": {"adjacency": "replace-one"},
@@ -106,8 +108,11 @@ def data_for(used: frozenset[str], schema: Schema, options: dict[str, Any], fold
 def expected(asked: Mechanism | Auto, used: frozenset[str]) -> bool:
     """Whether the table refuses any two of these."""
     given = {option for option in used if option in NAMES}
+    if "models" in used:
+        given.add("adaptive=True")
     if "a public clip" in used or mechanism_option(asked) not in TWO_MATRICES:
         given.discard("adaptive=True")  # one matrix is measured, and in one pass
+        given.add("one matrix")
     if {"several rows per unit", "by"} <= given:
         given.add("units in several groups")
     given.add(mechanism_option(asked))
@@ -170,6 +175,8 @@ def test_every_pair_works_or_is_in_the_table(
         options: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-6}
         for option in used:
             options |= OPTIONS[option]
+        if "models" in used:  # of columns that are not open
+            options["models"] = [linear("b", ["c" if "learnt bounds" in used else "a"])]
         schema, engine = schema_for(used), engine_for(used)
         data = data_for(used, schema, options, tmp_path)
         try:

@@ -407,6 +407,7 @@ class TestAnalyst:
                 "kind": kind,
                 "estimand": found.meaning,
                 "assumptions": list(found.assumptions),
+                "robust": found.robust,
                 "refusal": None,
             }
             assert found.meaning in " ".join(run(*asked).out.split())
@@ -766,3 +767,19 @@ class TestErrors:
             "sqlite3",
             "matplotlib",
         }
+
+
+def test_a_declared_logit_is_shown(tmp_path: Path, capsys: Any) -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=4_000)
+    data = {"x": x, "t": draw.random(4_000) < 1.0 / (1.0 + np.exp(-x))}
+    columns = dpgram.Schema(dpgram.numeric("x", -6, 6), dpgram.boolean("t"))
+    path = tmp_path / "t.dpgram.json"
+    dpgram.publish(data, columns, epsilon=8, delta=1e-6, models=[dpgram.logistic("t")]).save(path)
+    call = ["regress", str(path), "t", "--family", "logistic"]
+    assert cli.run(call) == 0
+    assert "Logit of t" in capsys.readouterr().out
+    assert cli.run([*call, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["coefficients"]["x"]["low"] < 1.0 < told["coefficients"]["x"]["high"] + 0.3
+    assert cli.run([*call[:-1], "probit"]) != 0

@@ -130,7 +130,12 @@ class TestFile:
             ('missing = "drop"', "unit_rows = 2.5", "must be a whole number"),
             ('[rows]\nmissing = "drop"', 'rows = 5\nmissing = "drop"', "column 'g'|a section"),
             ('file = "people.csv"', "file = []", "a path, or a list of paths"),
-            ("[rows]", "[models]\ny = 1\n[rows]", r"\[models\] is reserved"),
+            ("[rows]", "[models]\ny = 1\n[rows]", "a table of its own"),
+            ("[rows]", "[[models]]\nfamily = 'linear'\n[rows]", "'target' of .* is missing"),
+            ("[rows]", "[[models]]\nfamilly = 'linear'\n[rows]", "Did you mean 'family'"),
+            ("[rows]", "[[models]]\nfamily = 'poisson'\ntarget = 'y'\n[rows]", "unknown family"),
+            ("[rows]", "[[models]]\nfamily = 'linear'\ntarget = 'y'\nsteps = 2\n[rows]", "no steps"),
+            ("[rows]", "[[models]]\nfamily = 'linear'\ntarget = 'y'\non = 'x'\n[rows]", "a list of columns"),
             ("low = -1", "lwo = -1", "column 'x'"),
             ('kind = "numeric"', 'kind = "number"', "unknown kind"),
             ("epsilon = 1", "epsilon = 1\nadaptive = { bonds = 0.2 }", "Did you mean 'bounds'"),
@@ -429,6 +434,7 @@ def test_every_difference_is_seen(folder: Path) -> None:
         "adaptive": dg.Adaptive(bounds=0.4),
         "mechanism": "laplace",
         "adjacency": "replace-one",
+        "models": (dg.linear("x"),),
         "engine": "dask",
         "threads": 3,
         "reason": "other",
@@ -469,3 +475,13 @@ class TestWords:
         commands = (curate.publish, ledger.create)
         known = {name for each in commands for name in inspect.signature(each).parameters}
         assert set(OPTIONS) - {"delta_reserved"} <= known
+
+
+def test_a_file_declares_models(folder: Path) -> None:
+    models = '[[models]]\nfamily = "logistic"\ntarget = "g=b"\non = ["x"]\nshare = 0.2\nsteps = 1\n'
+    (folder / "job.toml").write_text(TEXT.replace("[rows]", models + "\n[rows]"))
+    job = Job.from_file(folder / "job.toml")
+    assert job.models == (dg.logistic("g=b", ["x"], share=0.2, steps=1),)
+    (folder / "plain.toml").write_text(TEXT)
+    (told,) = differences(Job.from_file(folder / "plain.toml"), job)
+    assert told.startswith("models: logistic g=b (1) was not given")

@@ -40,8 +40,8 @@ Curve: TypeAlias = Literal["logistic", "probit"]
 CURVES: Final[tuple[Curve, ...]] = ("logistic", "probit")
 SAMPLING: Final[Mapping[Curve, float]] = {"logistic": 1.0, "probit": math.sqrt(math.pi / 8.0)}
 """c: the largest p(1 − p)/p'."""
-CLEAR: Final = 1.5
-"""Edges of its noise that the least eigenvalue of a Hessian matrix must reach for a step to be made."""
+CLEAR: Final = 4.0
+"""Deviations of the noise along one direction that the least eigenvalue of a Hessian matrix must have."""
 LEAST_SHARE: Final = 0.02
 """Of both values of the target: the first coefficients begin no nearer to 0 and 1."""
 LEAST_ERROR: Final = 0.15
@@ -151,6 +151,9 @@ def first_coefficients(moments: Moments, space: FeatureSpace, curve: Curve) -> V
     slopes[0] += design.offset[0]
     error = y - design.vectors @ slopes
     left = float(moments.form(error[:, None], error[:, None])[0, 0]) / rows
+    # Noise could make features tell too much, and coefficients too steep: two deviations of it are allowed.
+    held = moments.project(error[:, None])
+    left += 2.0 * moments.noise.diagonal_sd * float(np.sum(held**2)) / rows
     left = min(max(left, LEAST_ERROR * spread), spread)
     if curve == "logistic":
         factor = 1.0 / left
@@ -207,7 +210,8 @@ class NewtonStep:
     @property
     def clear(self) -> bool:
         """Whether the Hessian matrix stands clear of its noise in every direction."""
-        return bool(np.linalg.eigvalsh(self.hessian)[0] > CLEAR * self.edge)
+        along = math.sqrt(2.0) * self.hessian_sd
+        return bool(np.linalg.eigvalsh(self.hessian)[0] > CLEAR * along)
 
     def step(self) -> Vector:
         """Δ = H̃⁻¹s̃."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,6 @@ from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.discriminant import Link, discriminant
 from dpgram.analysis.estimand import MOVED_REFUSAL, moved_columns
 from dpgram.analysis.glm import CURVES, Curve, FeatureSpace, NewtonStep, chances
-from dpgram.analysis.inference import NOISE_REMEDY
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.prediction import design_matrix
@@ -35,9 +35,13 @@ Vector = npt.NDArray[np.float64]
 MOVING: Final = 0.5
 """How far the last step may move the index, in deviations, before a caution says that it was still moving."""
 LINKS: Final[Mapping[Curve, Link]] = {"logistic": "logit", "probit": "probit"}
+HIDDEN: Final = (
+    "noise hides the coefficients of this model, and none is given; predictions are a best guess. Ask for a "
+    "release with more rows, a larger epsilon or fewer features"
+)
 FELL_BACK: Final = (
     "noise hides the Hessian matrix of this model, so these are the approximate coefficients of discriminant "
-    "analysis from the matrix alone"
+    "analysis from the matrix alone; predictions use what the steps tell"
 )
 
 
@@ -94,7 +98,13 @@ class GeneralizedLinear:
         return self.rows
 
     def cov_params(self) -> LabelledMatrix:
-        """The covariance of `params`."""
+        """The covariance of `params`.
+
+        >>> declared = dg.publish(table, schema, epsilon=8, delta=1e-6, models=[dg.logistic("smoker=yes")])
+        >>> fit = declared.regress("smoker=yes", family="logistic")
+        >>> bool(fit.cov_params()["age", "age"] ** 0.5 == fit.bse["age"])
+        True
+        """
         return LabelledMatrix(self.names, self.covariance)
 
     def conf_int(self, level: float = 0.95) -> Mapping[str, tuple[float, float]]:
@@ -107,7 +117,7 @@ class GeneralizedLinear:
         """
         reach = _quantile(level) * self._errors()
         return {
-            name: (float(value - end), float(value + end))
+            name: (float(value - end), float(value + end)) if np.isfinite(end) else (-math.inf, math.inf)
             for name, value, end in zip(self.names, self.estimate, reach, strict=True)
         }
 
@@ -182,16 +192,14 @@ class GeneralizedLinear:
         ends, p_values, errors = self.conf_int(level), self.pvalues, self._errors()
         cells = [("", "coefficient", "std. error", f"{100 * level:g}% from", "to", "p-value")]
         for place, term in enumerate(self.names):
-            cells.append(
-                (
-                    term,
-                    f"{self.estimate[place]:.5g}",
-                    f"{errors[place]:.3g}",
-                    f"{ends[term][0]:.5g}",
-                    f"{ends[term][1]:.5g}",
-                    "<1e-16" if p_values[term] < 1e-16 else f"{p_values[term]:.2g}",
-                )
+            numbers = (
+                f"{self.estimate[place]:.5g}",
+                f"{errors[place]:.3g}",
+                f"{ends[term][0]:.5g}",
+                f"{ends[term][1]:.5g}",
+                "<1e-16" if p_values[term] < 1e-16 else f"{p_values[term]:.2g}",
             )
+            cells.append((term, *(numbers if np.isfinite(errors[place]) else ("–",) * 5)))
         widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
         steps = "no Newton step" if not self.steps else f"{self.steps} Newton step{'s' * (self.steps > 1)}"
         name = LINKS[self.family].capitalize()
@@ -235,7 +243,8 @@ class GeneralizedLinear:
         return finished(figure, path, dark=dark)
 
     def _errors(self) -> Vector:
-        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+        variances = np.diagonal(self.covariance)
+        return np.sqrt(np.where(variances < 0.0, 0.0, variances))
 
     def __str__(self) -> str:
         return self.summary()
@@ -266,12 +275,24 @@ def declared_model(
     design = build_design(moments, target, last.on, reference=reference)
     if moved_columns(moments, design):
         raise AnalysisError("no declared model", got=MOVED_REFUSAL)
-    space = FeatureSpace.of(moments, design, last.on, last.coordinates)
-    step = NewtonStep.of(last, space)
+    try:
+        with np.errstate(all="ignore"):  # numbers of a forged file may be beyond floats
+            space = FeatureSpace.of(moments, design, last.on, last.coordinates)
+            step = NewtonStep.of(last, space)
+            numbers = np.concatenate([step.hessian.ravel(), step.score, step.start])
+            finite = bool(np.isfinite(numbers).all())
+    except (np.linalg.LinAlgError, OverflowError, ValueError):
+        finite = False
+    if not finite:
+        raise AnalysisError(
+            "the numbers of this model are too large or too small to compute with",
+            remedy="A release of a real table has no such numbers: ask the curator for the original file",
+        )
     rows = moments.rows or math.nan
     slope = float(space.constant @ step.hessian @ space.constant) / rows
     if not step.clear:
-        return _fallen_back(release, moments, design, family, last, slope)
+        fitted = space.to_original @ step.careful_end()
+        return _fallen_back(release, moments, space, family, last, fitted, slope)
     original, moved = space.to_original, step.step()
     cautions = []
     length = math.sqrt(max(float(moved @ moved) - float(moved @ space.constant) ** 2 / _square(space), 0.0))
@@ -301,32 +322,39 @@ def _square(space: FeatureSpace) -> float:
 
 
 def _fallen_back(
-    release: Document, moments: Moments, design: Design, family: Curve, last: MeasuredStep, slope: float
+    release: Document,
+    moments: Moments,
+    space: FeatureSpace,
+    family: Curve,
+    last: MeasuredStep,
+    fitted: Vector,
+    slope: float,
 ) -> GeneralizedLinear:
-    """By discriminant analysis, where noise does not hide that as well."""
-    try:
+    """By discriminant analysis; what noise hides of that as well is no number. Predictions keep the step."""
+    design = space.design
+    estimate, covariance = np.full(len(design.terms), np.nan), np.full((len(design.terms),) * 2, np.nan)
+    cautions: tuple[str, ...] = (HIDDEN,)
+    with contextlib.suppress(AnalysisError):
         first = discriminant(
             release, design.target, last.on, link=LINKS[family], reference=dict(design.references)
         )
-    except AnalysisError as problem:
-        raise AnalysisError(
-            f"noise hides the {LINKS[family]} of {design.target}", got=problem.got, remedy=NOISE_REMEDY
-        ) from None
-    if not first.trusted.all():
-        raise AnalysisError(f"noise hides the {LINKS[family]} of {design.target}", remedy=NOISE_REMEDY)
+        clear = np.outer(first.trusted, first.trusted)
+        estimate = np.where(first.trusted, first.estimate, np.nan)
+        covariance = np.where(clear, first.covariance, np.nan)
+        cautions = (FELL_BACK, *first.cautions)
     return GeneralizedLinear(
         family=family,
         target=design.target,
         on=last.on,
-        design=first.design,
-        estimate=first.estimate,
-        covariance=first.covariance,
-        fitted=first.estimate,
+        design=design,
+        estimate=estimate,
+        covariance=covariance,
+        fitted=fitted,
         steps=0,
         slope=slope,
         rows=moments.rows or math.nan,
         learnt_bounds=moments.learnt_bounds,
-        cautions=(FELL_BACK, *first.cautions),
+        cautions=cautions,
     )
 
 

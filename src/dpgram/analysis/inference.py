@@ -333,8 +333,11 @@ def _variance_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
     for each in moments.products:
         if each.target != design.target:
             continue
-        declared = build_design(moments, each.target, each.on)
-        solution, degrees = unshrunken(moments, declared), residual_degrees(moments, declared)
+        try:
+            declared = build_design(moments, each.target, each.on)
+            solution, degrees = unshrunken(moments, declared), residual_degrees(moments, declared)
+        except AnalysisError:
+            continue
         if degrees is None or degrees < 1.0:
             continue
         sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees

@@ -129,7 +129,10 @@ def robust(moments: Moments, solution: Unshrunken, classical: float) -> Robust |
     cells = np.zeros((width, width))
     cells[np.tril_indices(width)] = [float(int(cell)) for cell in measured.cells]
     cells = cells + np.tril(cells, -1).T
-    noisy = turn @ (cells * unit) @ turn.T
+    with np.errstate(all="ignore"):  # numbers of a forged file may be beyond floats
+        noisy = turn @ (cells * unit) @ turn.T
+    if not np.isfinite(noisy).all() or not math.isfinite(measured.noise.sigma * unit):
+        return None
     sizes = classical / values
     """Eigenvalues of C."""
     halves = np.sqrt(sizes)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.quality import Quantity
     from dpgram.analysis.results import Regression
+    from dpgram.release import Release
 
 
 def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonFlag = False) -> None:
@@ -92,6 +93,10 @@ def regress(
             metavar="COLUMN=LEVEL", help="The level to compare with; the most frequent one by default."
         ),
     ] = None,
+    family: Annotated[
+        Literal["linear", "logistic", "probit"],
+        typer.Option(help="A logit or probit must have been declared by the curator."),
+    ] = "linear",
     method: Annotated[
         Literal["auto", "ols", "ridge", "lasso", "elastic-net"], typer.Option(help="How to fit.")
     ] = "auto",
@@ -118,6 +123,9 @@ def regress(
     from dpgram.release import load
 
     loaded = load(release)
+    if family != "linear":
+        _declared(loaded, target, on, reference, family, level, as_json=as_json)
+        return
     fit = loaded.regress(
         target,
         on=given_names(on, loaded.schema),
@@ -131,6 +139,51 @@ def regress(
         print_json(_fit(fit, level, kind))
     else:
         say(fit.summary(level, kind))
+
+
+def _declared(
+    loaded: Release,
+    target: str,
+    on: list[str] | None,
+    reference: list[str] | None,
+    family: Literal["logistic", "probit"],
+    level: float,
+    *,
+    as_json: bool,
+) -> None:
+    """A logit or probit that the curator declared."""
+    from dpgram.analysis import declared_model
+
+    fit = declared_model(
+        loaded,
+        target,
+        given_names(on, loaded.schema),
+        family=family,
+        reference=given_pairs(reference, loaded.schema),
+    )
+    if not as_json:
+        say(fit.summary(level))
+        return
+    ends = fit.conf_int(level)
+    print_json(
+        {
+            "family": fit.family,
+            "target": fit.target,
+            "on": list(fit.on),
+            "rows": fit.rows,
+            "steps": fit.steps,
+            "coefficients": {
+                name: {
+                    "estimate": value,
+                    "std_error": fit.bse[name],
+                    "low": ends[name][0],
+                    "high": ends[name][1],
+                }
+                for name, value in fit.params.items()
+            },
+            "cautions": list(fit.cautions),
+        }
+    )
 
 
 def correlation(
@@ -260,6 +313,7 @@ def _fit(fit: Regression, level: float, kind: Kind) -> dict[str, object]:
             "kind": kind,
             "estimand": inference.meaning,
             "assumptions": list(inference.assumptions),
+            "robust": inference.robust,
             "refusal": inference.refusal,
         },
         "references": dict(fit.design.references),

@@ -31,8 +31,17 @@ def differences(one: Job, other: Job) -> tuple[str, ...]:
         *_columns(one.schema, other.schema),
         *_told("rows", _plain(one.rows), _plain(other.rows)),
         *_told("privacy", _privacy(one), _privacy(other)),
+        *_told("models", _models(one), _models(other)),
         *_told("outputs", _plain(one.outputs), _plain(other.outputs)),
     )
+
+
+def _models(job: Job) -> dict[str, object]:
+    """Each by its family and target, with its features, share and steps."""
+    return {
+        f"{each.family} {each.target} ({number})": [each.on, each.share, each.steps]
+        for number, each in enumerate(job.models, start=1)
+    }
 
 
 def _told(section: str, one: Mapping[str, object], other: Mapping[str, object]) -> Iterator[str]:

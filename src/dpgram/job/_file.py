@@ -104,6 +104,21 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "outputs": ("release",),
 }
 BESIDE: Final = ("constant", "blocks", "columns")
+
+
+def _names(value: object) -> str | None:
+    many = isinstance(value, list) and value and all(_text(one) is None for one in value)
+    return None if many else "must be a list of columns"
+
+
+MODEL_KEYS: Final[Mapping[str, Check]] = {
+    "family": _text,
+    "target": _text,
+    "on": _names,
+    "share": _number,
+    "steps": _whole,
+}
+"""Of each of [[models]]."""
 EXAMPLES: Final[Mapping[str, str]] = {
     "file": '"visits.csv"',
     "epsilon": "1",
@@ -145,19 +160,17 @@ def read_sections(path: Path) -> dict[str, Any]:
 
 
 def _check(form: Mapping[str, object]) -> None:
-    if "models" in form:
-        raise JobError(
-            "the section [models] is reserved for models declared beforehand, which this version cannot fit",
-            remedy="Leave it out: analysts fit linear models from the release without declaring them",
-        )
     for name, section in form.items():
         if name in BESIDE:
+            continue
+        if name == "models":
+            _check_models(section)
             continue
         if name not in SECTIONS:
             raise JobError(
                 f"there is no section or key {name!r}",
-                limit=", ".join([*SECTIONS, *BESIDE]),
-                remedy=_misplaced(name) or nearest(name, [*SECTIONS, *BESIDE]),
+                limit=", ".join([*SECTIONS, *BESIDE, "models"]),
+                remedy=_misplaced(name) or nearest(name, [*SECTIONS, *BESIDE, "models"]),
             )
         if not isinstance(section, dict):
             raise JobError(f"{name!r} is a section", got=repr(section)[:100], remedy=f"Write [{name}]")
@@ -170,6 +183,20 @@ def _check(form: Mapping[str, object]) -> None:
                     f"the key {key!r} of [{name}] is missing",
                     remedy=f"Write below [{name}]: {key} = {EXAMPLES[key]}",
                 )
+
+
+def _check_models(section: object) -> None:
+    if not isinstance(section, list) or not all(isinstance(one, dict) for one in section):
+        raise JobError(
+            "every declared model is a table of its own",
+            got=_shown(section),
+            remedy='Write [[models]], and below it family = "logistic", target = "readmitted", on = ["age"]',
+        )
+    for one in section:
+        check_table("[[models]]", one, MODEL_KEYS)
+        for key in ("family", "target"):
+            if key not in one:
+                raise JobError(f"the key {key!r} of [[models]] is missing", limit=", ".join(MODEL_KEYS))
 
 
 def _check_section(name: str, section: Mapping[str, object]) -> None:

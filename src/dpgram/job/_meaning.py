@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -12,10 +12,16 @@ from dpgram.job import _file
 from dpgram.job._outputs import Outputs
 from dpgram.job.databases import ENVIRONMENT, address_of
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, as_mechanism
+from dpgram.models import Model, linear, logistic, probit
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
 from dpgram.schema import Schema
 
+DECLARED: Final[Mapping[str, Callable[..., Model]]] = {
+    "linear": linear,
+    "logistic": logistic,
+    "probit": probit,
+}
 LAYOUT: Final = ("encoding", "separator", "sheet")
 """Keys of [data] that are facts about the files, and belong to the schema."""
 
@@ -40,6 +46,7 @@ def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         found["adaptive"] = _adaptive(privacy["adaptive"])
     if "mechanism" in privacy:
         found["mechanism"] = _mechanism(privacy["mechanism"])
+    found["models"] = tuple(_model(one) for one in form.get("models", ()))
     return found
 
 
@@ -81,6 +88,21 @@ def _schema(form: Mapping[str, Any], folder: Path) -> Schema:
             remedy=f"Write it into {file}",
         )
     return Schema.from_file(folder / file)
+
+
+def _model(asked: Mapping[str, Any]) -> Model:
+    facts = dict(asked)
+    family = facts.pop("family")
+    if family not in DECLARED:
+        raise JobError(
+            "unknown family of [[models]]",
+            got=repr(family),
+            limit=", ".join(DECLARED),
+            remedy=_file.nearest(family, DECLARED),
+        )
+    if family == "linear" and "steps" in facts:
+        raise JobError("a linear model has no steps", remedy="Leave steps out")
+    return DECLARED[family](facts.pop("target"), facts.pop("on", None), **facts)
 
 
 def _adaptive(asked: bool | dict[str, Any]) -> bool | Adaptive:

@@ -20,6 +20,7 @@ from dpgram.job._outputs import Outputs, refuse_taken, taken
 from dpgram.job.databases import address_of
 from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
+from dpgram.models import Model
 from dpgram.publishing.split import Adaptive
 from dpgram.release import Release, load
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
@@ -70,7 +71,7 @@ class Job:
     """One publication, with everything that was decided about it.
 
     `Job.from_file` reads it from a TOML file with the sections [data], [rows], [privacy], [outputs] and
-    [about] and the columns of a schema: docs/how-to/job-file.md has every key.
+    [about], the columns of a schema and [[models]]: docs/how-to/job-file.md has every key.
     """
 
     data: str | list[str]
@@ -87,6 +88,8 @@ class Job:
     """None: as `publish` does by itself."""
     mechanism: MechanismLike = "auto"
     adjacency: AdjacencyName = "add-remove"
+    models: tuple[Model, ...] = ()
+    """What is declared beforehand, and measured after the matrix."""
     engine: str = "auto"
     threads: int | None = None
     reason: str = ""
@@ -403,6 +406,7 @@ class Job:
             "mechanism": self.mechanism,
             "adjacency": self.adjacency,
             "note": self._ledger_note(),
+            "models": self.models,
         }
         if self.adaptive is not None:
             asked["adaptive"] = self.adaptive

@@ -47,7 +47,7 @@ _NUDGE: Final = 1.0 + 2.0**-40
 """By which a scale is enlarged, so that rounding can only make it cheaper than its price."""
 PRODUCTS_REACH: Final = 2.0
 """Usual lengths of a product, times (n̂μ/k^1.5)^¼, at which they are clipped."""
-SCORE_PART: Final = 0.75
+SCORE_PART: Final = 0.6
 """Of a step's price: its Hessian matrix, which multiplies a small step, may be noisier than its score."""
 FASTER: Final = 4.0
 MORE_STEPS: Final = (5.0, 500.0)
