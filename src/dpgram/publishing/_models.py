@@ -20,7 +20,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.robust import largest_product, residual_direction, usual_product
 from dpgram.analysis.unshrunken import unshrunken
 from dpgram.engines.passes import Pass
-from dpgram.errors import AnalysisError, OptionsError
+from dpgram.errors import AnalysisError, MechanismError, OptionsError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, PublicFacts
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST
@@ -100,7 +100,7 @@ def _program(
     kind = _linear if model.family == "linear" else _curved
     try:
         yield from kind(calibration, terms, release, model, price)
-    except AnalysisError as problem:
+    except (AnalysisError, MechanismError, ArithmeticError, ValueError, np.linalg.LinAlgError) as problem:
         # What is published decides it, and it costs nothing: the model stays without its measurement.
         tell(f"{model.words} was not measured, since noise hides what it begins with: {problem}")
 
