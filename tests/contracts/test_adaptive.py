@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgram as dg
+from dpgram.analysis.estimand import DEVIATIONS_CAUTION
 from dpgram.document.fields import (
     LevelHistogram,
     MeasuredClip,
@@ -502,6 +503,16 @@ class TestWhatIsSaid:
             found = dg.publish_each(table(), schema(), **asked)
         assert len(ledger.history()) == 2
         ledger.verify(found)
+
+    def test_a_description_says_what_the_clip_touches(self) -> None:
+        """Deviations, and neither means nor counts."""
+        generator = np.random.default_rng(5)
+        data = {name: np.exp(generator.normal(2.0, 1.0, ROWS)).clip(0, 200) for name in "xy"}
+        declared = dg.Schema(dg.numeric("x", 0, 200), dg.numeric("y", 0, 200))
+        (release,) = published(data, declared)
+        assert release.describe().cautions == (DEVIATIONS_CAUTION,)
+        (plain,) = published(data, declared, adaptive=False)
+        assert plain.describe().cautions == ()
 
     @pytest.mark.parametrize("delta", [1e-6, 0.0])
     def test_few_rows_are_counted_by_the_matrix(self, delta: float) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpgram.analysis.estimand import MOVED_CAUTION, Kind, difference_cautions
+from dpgram.analysis.estimand import MOVED_CAUTION, Kind, description_cautions
 from dpgram.analysis.forms import in_noise_coordinates, noise_covariance, residuals, symmetric_product
 from dpgram.analysis.histograms import Histogram, histogram_count, histograms, of_the_same_rows
 from dpgram.analysis.inference import check_kind
@@ -214,7 +214,10 @@ def describe(
         kind=kind,
         rows=_told(*rows, quantile, 0.0, math.inf, scale),
         columns=columns,
-        cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
+        cautions=(
+            *description_cautions(moments, kind, counted=bool(counted)),
+            *([MOVED_CAUTION] if moved else []),
+        ),
     )
 
 

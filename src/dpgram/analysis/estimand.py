@@ -26,6 +26,10 @@ SYMMETRIC_ERRORS: Final = "errors are symmetric about the regression, as long ro
 """Else the clip would weigh errors of one sign down, and move coefficients."""
 LITTLE_WEIGHT: Final = 0.01
 """Part of all weight up to which a clip is told, and no warning given of it."""
+DEVIATIONS_CAUTION: Final = (
+    "rows far from the others count less in deviations; means, shares and counts come from histograms, in "
+    "which all rows count alike"
+)
 MOVED_CAUTION: Final = (
     "bounds were learnt, and values outside them were moved to them: coefficients are those of the moved "
     "values, and no interval here includes the difference"
@@ -65,6 +69,16 @@ def assumptions_of(moments: Moments, kind: Kind, *, equal_variance: bool = True)
         return ()
     found = (EQUAL_VARIANCE,) if equal_variance else ()
     return (*found, SYMMETRIC_ERRORS) if moments.clipped else found
+
+
+def description_cautions(moments: Moments, kind: Kind, *, counted: bool) -> tuple[str, ...]:
+    """The same for means, deviations and counts; `counted`: means and counts come from histograms."""
+    found = difference_cautions(moments, kind)
+    if moments.lift is None or not counted:
+        return found
+    clipped = _bounded_influence(moments).caution
+    others = tuple(caution for caution in found if clipped is None or not caution.startswith(clipped))
+    return others if clipped is None else (DEVIATIONS_CAUTION, *others)
 
 
 def difference_cautions(moments: Moments, kind: Kind, *, refused: bool = False) -> tuple[str, ...]:

@@ -19,8 +19,8 @@
   }
 
   // A name from the release: at most two lines, the whole of it on hovering.
-  function nameElement(name) {
-    return element("span", name, { class: "name", title: name.slice(0, 1000), dir: "auto" });
+  function nameElement(name, meaning = name) {
+    return element("span", name, { class: "name", title: meaning.slice(0, 1000), dir: "auto" });
   }
 
   function number(value, digits = 5) {
@@ -91,7 +91,7 @@
   function showRegression(moments, answer) {
     const { design, fit, inference } = answer;
     const target = moments.columns[design.target].title;
-    // Tables go by names, figures by what the schema calls a column.
+    // Tables go by names, with what the schema calls a column as a tip; figures by the latter.
     const labelOf = ({ name, position }) => {
       const column = moments.columns[position];
       return column.label === column.name ? name : column.label;
@@ -110,7 +110,7 @@
       design.terms.map((term, k) => {
         const c = inference.coefficients[k];
         return [
-          nameElement(term.name), numberCell(fit.values[k]), numberCell(c.estimate), numberCell(c.error, 3),
+          nameElement(term.name, labelOf(term)), numberCell(fit.values[k]), numberCell(c.estimate), numberCell(c.error, 3),
           numberCell(c.low), numberCell(c.high), pValue(c.p),
         ];
       }),
