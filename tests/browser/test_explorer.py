@@ -246,6 +246,23 @@ def test_drowned_questions_are_refused_in_words(tmp_path: Path, opened: Opener) 
     same(driver, release.regress("charges"))
 
 
+def test_a_declared_model_is_pointed_out(tmp_path: Path, opened: Opener) -> None:
+    """Its robust errors are Python's; the page says which ones it shows."""
+    release = seeded(
+        insurance.table(5_000),
+        insurance.schema(),
+        epsilon=5.0,
+        delta=1e-6,
+        adaptive=True,
+        models=[dg.linear("charges")],
+    )
+    driver = ready(opened(release.explore(tmp_path / "declared.html")))
+    notices = "return document.getElementById('notices').innerText"
+    assert "A model of this column was declared" in driver.execute_script(notices)
+    choose(driver, "age", ["charges"])
+    assert "was declared" not in driver.execute_script(notices)
+
+
 HOSTILE = [
     "<script>window.hacked = 1</script>",
     "</script><script>window.hacked = 2</script>",

@@ -101,6 +101,10 @@
       texts.push(`No intervals are given: ${inference.refusal}. The fitted values are the best guess for prediction.`);
     }
     texts.push(...[...fit.cautions, ...inference.cautions].map((text) => `Caution: ${text}.`));
+    if (moments.facts.robust_targets.includes(moments.columns[design.target].name)) {
+      texts.push("A model of this column was declared: Python and the command line give errors for it that allow for "
+        + "unequal variances. Those on this page take variances to be equal.");
+    }
     notices(texts);
     showQuality(moments, answer);
     const percent = `${100 * inference.level}%`;
