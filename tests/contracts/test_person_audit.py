@@ -295,7 +295,11 @@ class TestReleases:
                 data, SCHEMA, epsilon=1.0, delta=0.0, unit="id", adjacency="replace-one", adaptive=False
             )
             assert found.public_rows == 4
-        with pytest.warns(match="no row of the data was usable"), pytest.warns(match="cells are missing"):
+        with (
+            pytest.warns(match="no row of the data was usable"),
+            pytest.warns(match="cells are missing"),
+            pytest.warns(match="nothing is counted before the matrix"),
+        ):
             # Whose rows are all dropped is a unit all the same.
             found = publish(
                 odd, SCHEMA, epsilon=1.0, delta=0.0, unit="id", adjacency="replace-one", adaptive=False
