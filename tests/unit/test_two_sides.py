@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
+import dpgram as dg
 from dpgram import cli
 from dpgram.demo import insurance
 from dpgram.errors import PUBLISHING
@@ -97,6 +99,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         adaptive=False,
     )
     large.save(place / "large.dpgram.json")
+    generator = np.random.default_rng(0)
+    reform, after = generator.random((2, 20_000)) < 0.5
+    (reformed,) = publish_with(
+        {
+            "reform": reform,
+            "after": after,
+            "visits": generator.uniform(0, 8, 20_000) + 2.0 * (reform & after),
+        },
+        dg.Schema(
+            dg.boolean("reform"),
+            dg.boolean("after"),
+            dg.product("reform", "after"),
+            dg.numeric("visits", 0, 10),
+        ),
+        epsilon=5.0,
+        delta=1e-6,
+        entropy=SeededEntropy(3),
+        adaptive=False,
+    )
+    reformed.save(place / "reform.dpgram.json")
     for source in (GOLDEN / "first_ledger").iterdir():
         (place / source.name).write_bytes(source.read_bytes())
     table = insurance.table(200)
@@ -156,7 +178,12 @@ FREE: dict[str, tuple[str, ...]] = {
     "show": (RELEASE,),
     "codebook": (RELEASE,),
     "regress": (RELEASE, "charges", "--on", "age,bmi", "--method", "lasso", "--json"),
+    "describe": (RELEASE, "--on", "age,smoker"),
     "correlation": (RELEASE,),
+    "iv": (RELEASE, "charges", "--endogenous", "bmi", "--instruments", "age"),
+    "within": (RELEASE, "charges", "--on", "age", "--group", "region"),
+    "did": ("reform.dpgram.json", "visits", "--treated", "reform", "--after", "after"),
+    "discriminant": (RELEASE, "smoker=yes", "--on", "age"),
     "pca": (RELEASE, "--components", "2"),
     "explore": (RELEASE, "-o", "page.html"),
     "report": (RELEASE, "-o", "report.html"),
