@@ -1,7 +1,8 @@
 """What went wrong when a new curator tried real tables, each as a test.
 
-In the first try a curator paid for pure noise three times, and published one badly biased release. Every test
-here failed then.
+In the first try a curator paid for pure noise three times, and published one badly biased release. Held
+against the library of that time all of these fail, many for want of what they ask for; but for one, that the
+exact loss decides nothing, which has always been so.
 """
 
 from __future__ import annotations
