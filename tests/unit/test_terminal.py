@@ -54,6 +54,9 @@ SAID = [
     "run job.toml --dry-run",
     "run job.toml --yes",
     "diff job.toml other.toml",
+    "iv people.json charges --endogenous bmi --instruments age --controls smoker",
+    "within people.json charges --on age,bmi --group region",
+    "discriminant people.json smoker=yes --on age,charges",
 ]
 STOPPED = [
     "publish people.csv -s people.toml --epsilon 1 --ledger people.ledger -o new.json",

@@ -138,7 +138,7 @@ class Discriminant(Estimates):
         if (legend := Labels(self.design.schema).legend((self.target, *self.names))) is not None:
             notes.append(f"Columns: {legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
+        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
 
     def _check(self) -> None:
         """Where the noise leaves no answer, none was made."""

@@ -120,7 +120,7 @@ class Effects:
         if self.legend is not None:
             notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
+        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
 
     def as_rows(self, level: float = 0.95) -> list[dict[str, str | float | None]]:
         """Name, estimate, error, ends and p-value of each; None where the noise leaves no interval.

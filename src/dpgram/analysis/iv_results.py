@@ -124,7 +124,7 @@ class InstrumentalVariables(Estimates):
         if self.legend is not None:
             notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=100))])
+        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
 
     @property
     def meaning(self) -> str:
