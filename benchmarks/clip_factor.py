@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.clip import ClipCounts
-from dpgram.sums.clip import BEYOND, WITHIN, clip_bins
+from dpgram.document.reach import BEYOND, WITHIN
+from dpgram.sums.clip import clip_bins
 
 Array = npt.NDArray[np.float64]
 

@@ -23,9 +23,10 @@ from dpgram.analysis.clip import ClipCounts
 from dpgram.analysis.discriminant import discriminant
 from dpgram.analysis.iv import iv
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.document.reach import BEYOND, WITHIN
 from dpgram.noise import SymmetricGaussian
 from dpgram.schema import Schema, boolean, numeric
-from dpgram.sums.clip import BEYOND, WITHIN, clip_bins
+from dpgram.sums.clip import clip_bins
 
 Array = npt.NDArray[np.float64]
 

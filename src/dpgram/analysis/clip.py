@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 from dpgram.document.fields import MeasuredClip
+from dpgram.document.reach import BEYOND, WITHIN
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise, projected_counts
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
-
-WITHIN: Final = 48
-BEYOND: Final = 16
 
 
 @final

@@ -66,6 +66,7 @@ from dpgram.publishing.measurements.gram import FirstGram, Gram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.publication import Program
 from dpgram.publishing.request import Request
+from dpgram.publishing.split import SLACK
 from dpgram.publishing.terms import ReleaseTerms, numbered_blocks, own_guarantee
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.histograms import HistogramColumn
@@ -76,8 +77,6 @@ if TYPE_CHECKING:
     from dpgram.schema import Schema
 
 Family: TypeAlias = Literal["gaussian", "pure"]
-_SLACK: Final = 1.0 - 2.0**-40
-"""What is left free for rounding, so that all parts together never cost more than the whole."""
 _NARROWEST: Final = 2.0**-20
 """The part of what is left that a block gets at least, however many levels are found: that of one column
 beside ten thousand."""
@@ -111,7 +110,7 @@ class AdaptiveCalibration:
     @property
     def rest(self) -> Fraction:
         """What is left for the matrices and the counts of the clip."""
-        return Fraction(self.whole * _SLACK) - self.first_price
+        return Fraction(self.whole * SLACK) - self.first_price
 
     @property
     def models_price(self) -> Fraction:
@@ -290,7 +289,7 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
     )
     share = calibration.request.split.histograms
     noise = count_noise(
-        calibration.law, share * calibration.whole * _SLACK, len(columns), calibration.units_changed
+        calibration.law, share * calibration.whole * SLACK, len(columns), calibration.units_changed
     )
     if noise is None:
         raise GuaranteeError("histograms need a share of the budget", got=f"{share:g}")
@@ -300,7 +299,7 @@ def _histograms(calibration: AdaptiveCalibration, schema: Schema) -> Histograms:
 def noisy_stop(calibration: AdaptiveCalibration) -> NoisyStop | None:
     """From which loss on `_refuse_lost` stops: every column that is read has a histogram."""
     request, rules = calibration.request, calibration.request.rules
-    price = request.split.histograms * calibration.whole * _SLACK
+    price = request.split.histograms * calibration.whole * SLACK
     noise = count_noise(calibration.law, price, len(rules.schema.columns_read), calibration.units_changed)
     if noise is None:
         return None
@@ -406,25 +405,24 @@ class _BlockPlan:
     @property
     def reach(self) -> Measurement | None:
         """How far the rows of the same groups reach."""
-        return self._lengths(Reach, [one.two for one in self.groups])
+        return self._lengths(Reach, lambda one: one.two)
 
     @property
     def clip(self) -> Measurement | None:
         """What the clip of the last matrix takes."""
-        return self._lengths(Clip, [one.encoder.coordinates is not None for one in self.groups])
+        return self._lengths(Clip, lambda one: one.encoder.coordinates is not None)
 
-    def _lengths(self, kind: type[Reach | Clip], wanted: list[bool]) -> Measurement | None:
+    def _lengths(self, kind: type[Reach | Clip], wanted: Callable[[_GroupPlan], bool]) -> Measurement | None:
         """Counts of lengths, at half of their share each time."""
         calibration, price = self.calibration, self._price(0.5 * self.calibration.request.split.clip)
         noise = count_noise(calibration.law, price, 1, calibration.units_changed)
         if noise is None:
             return None
         share, changed = price / calibration.whole, calibration.units_changed
-        chosen = {id(one) for one, there in zip(self.groups, wanted, strict=True) if there}
         return self._measured(
             lambda one: (
                 kind(noise=noise, share=share, units_changed=changed, encoder=one.encoder)
-                if id(one) in chosen
+                if wanted(one)
                 else None
             )
         )
@@ -462,7 +460,7 @@ class _BlockPlan:
     @property
     def _mechanism(self) -> CalibratedMechanism:
         """Of the last matrix, which gets all that is left."""
-        left = float(Fraction(self.price) - self._before) * _SLACK
+        left = float(Fraction(self.price) - self._before) * SLACK
         return self.calibration.mechanism(left, self._facts(self.groups[0]))
 
     def matrix(self) -> Measurement:
@@ -516,7 +514,7 @@ def _blocks(
     plans = []
     for one, part in zip(schemas, parts, strict=True):
         mu = calibration.mu(rank(one)) * math.sqrt(part)
-        share = part * (1.0 if len(parts) == 1 else _SLACK)
+        share = part * (1.0 if len(parts) == 1 else SLACK)
         found = [_group(calibration.request, one, mu, *each) for each in zip(histograms, rows, strict=True)]
         # Declared models are measured where there are coordinates: else the matrix has their share.
         in_coordinates = any(each.encoder.coordinates is not None for each in found)
@@ -524,7 +522,7 @@ def _blocks(
         plans.append(
             _BlockPlan(
                 calibration=calibration,
-                price=float(rest) * _SLACK * share,
+                price=float(rest) * SLACK * share,
                 share=share,
                 mu=mu,
                 groups=tuple(found),

@@ -59,7 +59,7 @@ from dpgram.publishing._open_columns import (
 from dpgram.publishing.measurements.counts import Bins, RowCount
 from dpgram.publishing.publication import Program
 from dpgram.publishing.request import Request
-from dpgram.publishing.split import PartShares
+from dpgram.publishing.split import SLACK, PartShares
 from dpgram.publishing.terms import ReleaseTerms, gaussian_block, numbered_blocks, pure_block
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.zoom import zoom_steps
@@ -71,8 +71,6 @@ if TYPE_CHECKING:
 
 Family: TypeAlias = Literal["gaussian", "pure", "approximate"]
 """How the noise of the matrix composes with that of the counts: in μ², in ε, or (ε, δ) beside pure counts."""
-_SLACK = 1.0 - 2.0**-40
-"""What is left free for rounding, so that all parts together never cost more than the whole."""
 
 
 @final
@@ -164,7 +162,7 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         ]
         return sum(found, Fraction(0))
 
-    matrix_price = (1.0 - split.total) * whole * _SLACK
+    matrix_price = (1.0 - split.total) * whole * SLACK
     first, later = price("count", "levels", "octaves"), price("bins")
     if first + later + Fraction(matrix_price) > Fraction(whole):
         raise MechanismError(

@@ -27,6 +27,7 @@ from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST
 from dpgram.publishing._coordinates import rank, signal
 from dpgram.publishing.measurements.models import Products, Step
 from dpgram.publishing.publication import Answer, Stage, tell
+from dpgram.publishing.split import SLACK
 from dpgram.sums.models import LEAST_BOUND, ProductsStatistic, StepStatistic, nearest_direction
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from dpgram.rows.rules import RowRules
     from dpgram.schema import Schema
 
-_SLACK: Final = 1.0 - 2.0**-40
-"""What is left free for rounding, so that all parts together never cost more than the whole."""
 
 _NUDGE: Final = 1.0 + 2.0**-40
 """By which a scale is enlarged, so that rounding can only make it cheaper than its price."""
@@ -96,7 +95,7 @@ def _next(program: OneModel, published: Any) -> Iterator[Measurement]:
 def _program(
     calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Release, model: Model
 ) -> OneModel:
-    price = (model.share or 0.0) * calibration.whole * _SLACK
+    price = (model.share or 0.0) * calibration.whole * SLACK
     kind = _linear if model.family == "linear" else _curved
     try:
         yield from kind(calibration, terms, release, model, price)

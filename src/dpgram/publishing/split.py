@@ -17,6 +17,10 @@ MOST_SHARE: Final = 0.8
 """All shares together: less than a fifth for the matrix would be noise."""
 
 
+SLACK: Final = 1.0 - 2.0**-40
+"""What is left free for rounding, so that all parts together never cost more than the whole."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive:

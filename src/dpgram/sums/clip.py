@@ -7,12 +7,12 @@ longer row loses; for the choice of a radius, quarter octaves of |u|/R.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.reach import REACH_BINS, REACH_SQUARES
+from dpgram.document.reach import BEYOND, REACH_BINS, REACH_SQUARES, WITHIN
 from dpgram.rows.encoder import EncodedChunk, Encoder
 from dpgram.sums.counts import CountsStatistic
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-WITHIN: Final = 48
-BEYOND: Final = 16
 
 
 def clip_bins(lengths: Floats) -> Integers:
