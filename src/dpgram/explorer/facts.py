@@ -24,7 +24,7 @@ from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.document.document import Document
-from dpgram.document.fields import MeasuredProducts
+from dpgram.document.fields import MeasuredStep
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
 from dpgram.lattice import cell_unit
@@ -67,7 +67,11 @@ def page_facts(release: Document) -> dict[str, object]:
         },
         "seeded": release.entropy == "seeded",
         "robust_targets": sorted(
-            {each.target for each in release.measured if isinstance(each, MeasuredProducts)}
+            {
+                each.target
+                for each in release.measured
+                if isinstance(each, MeasuredStep) and each.family == "linear"
+            }
         ),
         "facts": display_facts(release),
     }
