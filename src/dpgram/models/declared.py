@@ -29,7 +29,7 @@ MOST_STEPS: Final = 8
 LEAST_LIMIT: Final = 1.5
 """Deviations: Huber's regression has as many."""
 MOST_LIMIT: Final = 1e6
-USUAL_SHARE: Final = 0.25
+USUAL_SHARE: Final = 0.2
 """Of one model, whose coefficients are measured anew."""
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4000)]
 
@@ -43,11 +43,11 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     on: tuple[Name, ...] | None = None
     """The declared columns of its features; none: all others."""
     share: float | None = None
-    """Of the budget, of μ². None: a quarter, less where many are declared."""
+    """Of the budget, of μ². None: a fifth, less where many are declared."""
     steps: int | None = None
     """Newton steps; none: by the published number of rows."""
     limit: float | None = None
-    """Deviations of the residual at which it is cut, at least; none: 3, for counts 6."""
+    """Deviations of the residual at which it is cut, at least; none: 2.5, for counts 6."""
 
     def features(self, schema: Schema) -> tuple[str, ...]:
         """The declared columns that it is fitted on.

@@ -56,7 +56,7 @@ LAST_PARTS: Final[Mapping[str, tuple[float, float, float]]] = {
 the Hessian matrix of a linear model."""
 RADII: Final = (0.95, 1.3)
 """In √k, k features: rows clipped at less would tell less for the same noise, at more little more."""
-LEAST_LIMIT: Final[Mapping[str, float]] = {"linear": 3.0, "poisson": 6.0}
+LEAST_LIMIT: Final[Mapping[str, float]] = {"linear": 2.5, "poisson": 6.0}
 """Deviations that a residual may have at least before it is limited: of normal errors that takes few, and so
 it does of counts, which are skewed, with variances that grow with their mean or its square."""
 LIMIT_NOISE: Final = 0.27
