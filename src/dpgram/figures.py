@@ -5,7 +5,7 @@ Needs matplotlib (the extra `plot`). Every figure is legible at 800 pixels width
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +23,17 @@ GREY: Final = "#666666"
 LIGHT: Final = "#B8B8B8"
 NIGHT: Final = "#14191D"
 PAPER: Final = "#E8EDF1"
+DIVERGING: Final = ("#5B3C99", "#A99CCB", "#FFFFFF", "#F0A558", "#B35806")
+"""Of correlations from −1 to 1: purple is negative, orange positive. In the page the middle is the ground."""
+CONVENTIONS: Final[Mapping[str, object]] = {
+    "diverging": DIVERGING,
+    "effects": "change of {target} over the column's public range, or against the reference level",
+    "fitted": "fitted ({method})",
+    "unshrunken": "un-shrunken, {level}% interval ({kind})",
+    "wide": 3.0,
+}
+"""What figures and the explorer's charts have in common. `wide`: an interval that reaches this many times
+farther than the median one is cut off at the edge, and says so by an arrow and its number."""
 DPI: Final = 100
 WIDTH: Final = 8.0
 """Inches; 800 pixels at 100 dots per inch."""

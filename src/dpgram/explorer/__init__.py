@@ -23,9 +23,13 @@ ARITHMETIC: Final = (
     "arithmetic/moments.js",
     "arithmetic/design.js",
     "arithmetic/regression.js",
+    "arithmetic/robust.js",
     "arithmetic/inference.js",
     "arithmetic/covariance.js",
     "arithmetic/downloads.js",
+    "arithmetic/prediction.js",
+    "arithmetic/models.js",
+    "arithmetic/instruments.js",
 )
 """What needs no browser, in the order in which they build on each other."""
 
