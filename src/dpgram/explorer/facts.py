@@ -175,7 +175,7 @@ def _description(release: Document) -> dict[str, object]:
     }
 
 
-def _described(found: Mapping[tuple[str, float], Description], place: int) -> dict[str, object]:
+def _described(found: Mapping[tuple[estimand.Kind, float], Description], place: int) -> dict[str, object]:
     own = {asked: told.columns[place] for asked, told in found.items()}
     table = {level: own["table", level] for level in LEVELS}
     counted = {str(level): None if each.count is None else _ends(each.count) for level, each in table.items()}

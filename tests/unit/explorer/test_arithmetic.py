@@ -68,6 +68,11 @@ const asked = {
         dpgram.prediction.predict(moments, { design, fit, inference, quality }, person)),
     };
   },
+  margins({ target, on, kind, level, at: place }) {
+    const design = buildDesign(moments, at(target), on);
+    const inference = dpgram.inference.infer(moments, design, kind, level);
+    return dpgram.contrasts.marginalEffects(moments, design, inference, place);
+  },
   iv(question) {
     const asked = { ...question, target: at(question.target) };
     const { design, ...told } = dpgram.instruments.instrumental(moments, asked);

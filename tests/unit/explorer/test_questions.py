@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 
@@ -296,3 +297,46 @@ def test_declared_linear_models_have_robust_errors(declared: Release) -> None:
     close(test["ratio"], wanted.unequal_variance.ratio)
     assert [told["unequalVariance"] for told in answers[1:]] == [None] * 3
     assert "unequal variance" in " ".join(answers[2]["cautions"])
+
+
+@pytest.mark.parametrize("name", ["plain", "adaptive"])
+def test_marginal_effects_agree(releases: dict[str, Release], name: str) -> None:
+    release = releases[name]
+    places = ({}, {"age": 30.0}, {"smoker": "yes"}, {"smoker": "no", "region": "east"})
+    declared = {column.name for column in release.schema.columns}
+    questions, wanted = [], []
+    for on in (
+        ["age", "bmi", "age*bmi", "smoker"],
+        ["age", "smoker", "region", "smoker*age", "smoker*region"],
+    ):
+        for at in places if set(on) <= declared else ():
+            fit = release.regress("charges", on)
+            with contextlib.suppress(AnalysisError):  # columns that no effect depends on
+                wanted.append(fit.marginal_effects(at).to_frame(0.9))
+                asked = {"ask": "margins", "target": "charges", "on": on, "at": at, "level": 0.9}
+                questions.append(asked | {"kind": "population"})
+    assert questions
+    for told, frame in zip(ask(release, *questions), wanted, strict=True):
+        assert [row["name"] for row in told] == frame["name"].to_list()
+        for theirs, ours in (
+            ("estimate", "estimate"),
+            ("error", "std_error"),
+            ("low", "low"),
+            ("high", "high"),
+        ):
+            close([row[theirs] for row in told], frame[ours].to_list())
+
+
+def test_a_control_computed_from_the_endogenous_column_is_refused(releases: dict[str, Release]) -> None:
+    """Its coefficient would not be that of a control, and the Anderson–Rubin set that of another number."""
+    release = releases["plain"]
+    asked = {
+        "target": "charges",
+        "endogenous": ["bmi"],
+        "instruments": ["exercise"],
+        "controls": ["age*bmi", "age"],
+    }
+    (told,) = ask(release, {"ask": "iv", **asked, "method": "2sls", "kind": "population", "level": 0.95})
+    assert "computed from an endogenous column: age*bmi" in told["refused"]
+    with pytest.raises(AnalysisError, match="computed from an endogenous column"):
+        release.iv(**asked)

@@ -21,6 +21,10 @@ function instrumental(moments, question) {
   if (!endogenous.length || !instruments.length) {
     throw new Refusal("Choose the column whose effect is wanted, and at least one instrument for it.");
   }
+  const computed = moments.declared.filter((column) => controls.includes(column.name) && column.factors.some((name) => endogenous.includes(name)));
+  if (computed.length) {
+    throw new Refusal(`A control is computed from an endogenous column: ${computed.map((column) => column.name).join(", ")}. Leave it out.`);
+  }
   const structural = buildDesign(moments, target, [...endogenous, ...controls], references);
   const reduced = buildDesign(moments, target, [...instruments, ...controls], references);
   const inside = placesOf(moments, structural, endogenous);
