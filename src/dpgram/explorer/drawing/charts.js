@@ -18,9 +18,10 @@ const hasEnds = (e) => e.low !== null && Number.isFinite(e.low) && Number.isFini
 function limits(effects, wide) {
   const drawn = effects.filter(hasEnds);
   const reaches = drawn.map((e) => Math.max(Math.abs(e.low), Math.abs(e.high))).sort((a, b) => a - b);
-  const centres = effects.flatMap((e) => [e.fitted, e.estimate]).filter((x) => x !== null && x !== undefined && Number.isFinite(x));
+  const clear = (e) => hasEnds(e) && (e.low > 0 || e.high < 0);
+  const centres = effects.flatMap((e) => [e.fitted, clear(e) ? e.estimate : null]).filter((x) => x !== null && Number.isFinite(x));
   const [middle, other] = [reaches[Math.floor(reaches.length / 2)], reaches[Math.ceil(reaches.length / 2) - 1]];
-  const most = Math.max(reaches.length ? 0.5 * wide * (middle + other) : 0, ...centres.map(Math.abs));
+  const most = Math.max(reaches.length ? 0.5 * wide * (middle + other) : 0, ...centres.map((x) => 1.25 * Math.abs(x)));
   const within = (x) => Math.min(Math.max(x, -most), most);
   return range([...centres, ...drawn.flatMap((e) => [within(e.low), within(e.high)])]);
 }
@@ -164,7 +165,7 @@ function heatMap(names, estimates, low, high, colours) {
     }
     const bar = Math.min(box.bottom, box.top + 320);
     scaleBar(sheet, { top: box.top, bottom: bar, left: box.right + 14, right: box.right + 26 }, tone);
-  }, count > 30 ? 180 + pitch * count + 60 : 0);
+  }, (count > 30 ? 240 : 190) + Math.min(pitch, 18) * count);
 }
 
 function scaleBar(sheet, box, tone) {

@@ -88,7 +88,8 @@ function showQuality({ moments }, { design, fit, inference, quality }) {
     : fit.penalty > 0 ? `λ = ${number(fit.penalty, 4)}` : `${design.terms.length} parameters`;
   const test = inference.unequalVariance;
   at("quality").replaceChildren(
-    estimateCard("R², explained share", "r-squared", quality.rSquared, (x) => x, inference.level),
+    ...(design.terms.length > 1 || !design.intercept
+      ? [estimateCard("R², explained share", "r-squared", quality.rSquared, (x) => x, inference.level)] : []),
     estimateCard("Standard deviation of errors", "error-sd", quality.residualVariance, Math.sqrt, inference.level),
     card("Rows", rows, "noisy count", { id: "rows", "data-value": String(moments.rows) }),
     card("Fit", METHODS[fit.method], used, { id: "fit", "data-penalty": String(fit.penalty), "data-effective": String(fit.effective) }),

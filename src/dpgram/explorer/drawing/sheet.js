@@ -4,6 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const LONGEST = 26;
 const LINE = 20;
 const TICK = 4;
+const RIGHT_EDGE = 12;
 const drawn = new Map();  // id → { width, redraw }: drawn again when the window gets another width
 
 // One line, short, and isolated from the writing direction of its surroundings.
@@ -132,10 +133,30 @@ function bottomAxis(sheet, box, [low, high], title, values = ticks(low, high, Ma
       shape("text", { x: x(value), y: box.bottom + 16, "text-anchor": "middle" }, number(value)),
     );
   }
-  const text = shape("text", { x: (box.left + box.right) / 2, y: box.bottom + 36, "text-anchor": "middle" }, title);
-  sheet.append(text);
-  fit([text], box.right - box.left + 40);
+  axisTitle(sheet, box, title);
   return x;
+}
+
+// In as many lines as it needs; the sheet grows with them.
+function axisTitle(sheet, box, title) {
+  const [left, right] = [Math.max(0, box.left - 60), box.right + RIGHT_EDGE];
+  const lines = [""];
+  const probe = shape("text");
+  sheet.append(probe);
+  for (const word of title.split(" ")) {
+    probe.textContent = `${lines.at(-1)} ${word}`.trim();
+    if (probe.getComputedTextLength() > right - left && lines.at(-1) !== "") lines.push(word);
+    else lines[lines.length - 1] = probe.textContent;
+  }
+  probe.remove();
+  const middle = Math.min(Math.max((box.left + box.right) / 2, left), right);
+  lines.forEach((line, i) => {
+    const text = shape("text", { y: box.bottom + 36 + 17 * i, "text-anchor": "middle", x: lines.length > 1 ? (left + right) / 2 : middle }, line);
+    sheet.append(text);
+  });
+  const height = Number(sheet.getAttribute("height")) + 17 * (lines.length - 1);
+  sheet.setAttribute("height", height);
+  sheet.setAttribute("viewBox", `0 0 ${sheet.getAttribute("width")} ${height}`);
 }
 
 // Numbers to the left of a plot; gives back where the plot may begin, and how to place a number.

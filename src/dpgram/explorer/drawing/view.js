@@ -37,7 +37,8 @@ function show() {
   const started = performance.now();
   const { state } = session;
   if (state.view === "models" && facts.models.length === 0) state.view = "regression";
-  document.body.dataset.view = state.view;
+  if (document.body.dataset.view !== state.view) shown(state.view);
+  document.body.dataset.part = state.part;
   for (const view of VIEWS) {
     const tab = at(`tab-${view}`);
     tab.setAttribute("aria-selected", String(view === state.view));
@@ -50,6 +51,13 @@ function show() {
   document.title = `${titleOf(state)} – ${shortened(facts.title || "a private release", 60)}`;
   root.dataset.milliseconds = String(performance.now() - started);
   root.dataset.answers = String(Number(root.dataset.answers ?? 0) + 1);
+}
+
+// On a narrow screen the row of tabs scrolls: the chosen one is to be seen.
+function shown(view) {
+  document.body.dataset.view = view;
+  const tab = at(`tab-${view}`);
+  at("views").scrollLeft = tab.offsetLeft - at("views").offsetLeft - 48;
 }
 
 function titleOf(state) {
@@ -137,10 +145,7 @@ function listen() {
   listenToAssociation(session);
   at("views").addEventListener("keydown", tabKeys);
   for (const view of VIEWS) {
-    at(`tab-${view}`).addEventListener("click", () => {
-      session.change({ view });
-      at(`tab-${view}`).scrollIntoView({ block: "nearest", inline: "nearest" });
-    });
+    at(`tab-${view}`).addEventListener("click", () => session.change({ view }));
   }
   at("save-json").addEventListener("click", () => saveFit("json", "application/json", asJson));
   at("save-csv").addEventListener("click", () => saveFit("csv", "text/csv", asCsv));
