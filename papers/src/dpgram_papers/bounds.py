@@ -103,7 +103,7 @@ def _least_loss(share: float, top: float, free: int, failure: float) -> float:
 
 
 def matrix_laplace_error(width: int, theta: float) -> float:
-    """√E|N|²_F of density ∝ exp(−θ‖N‖_*): √(d(d + 1)²/2)/θ, of order d^{3/2}/ε at pure ε."""
+    """√E|N|²_F of N = (W₁ − W₂)/(2θ), W of d + 1 degrees: √(d/2)·(d + 1)/θ, of order d^{3/2}/ε."""
     return math.sqrt(0.5 * width) * (width + 1) / theta
 
 

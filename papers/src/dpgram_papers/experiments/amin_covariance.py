@@ -102,16 +102,14 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
     def error(matrix: Array) -> float:
         return float(np.linalg.norm(held(matrix, count) - gram) / count)
 
-    errors = {
-        n: float(np.mean([error(v.draw(gram, entropy)) for _ in range(runs)])) for n, v in variants.items()
-    }
-    laws: dict[str, tuple[Variant, Law]] = {
-        f"{name}, denoised": (variants[name], law) for name, law in _printed_laws(epsilon, width).items()
-    }
-    for name, (variant, law) in laws.items():
-        errors[name] = float(
-            np.mean([error(second_moments(variant.draw(gram, entropy), law, count)) for _ in range(runs)])
-        )
+    errors = {}
+    laws = _printed_laws(epsilon, width)
+    for name, variant in variants.items():
+        drawn_often = [variant.draw(gram, entropy) for _ in range(runs)]
+        errors[name] = float(np.mean([error(each) for each in drawn_often]))
+        if name in laws:
+            cleaned = [second_moments(each, laws[name], count) for each in drawn_often]
+            errors[f"{name}, denoised"] = float(np.mean([error(each) for each in cleaned]))
     errors[NOTHING] = float(np.linalg.norm(gram) / count)
     for name, guarantee in ((OURS, pure), (EXACT, Guarantee(epsilon, 1e-10))):
         law, generator = law_of(guarantee, ReplaceOne(), width), entropy.generator()
