@@ -163,10 +163,10 @@ def test_a_wide_interval_does_not_flatten_the_chart(tmp_path: Path, opened: Open
     """It is cut off at the edge, with its number; the others stay legible."""
     rng = np.random.default_rng(3)
     rows = {f"x{i}": rng.uniform(-1, 1, 20_000) for i in range(6)}
-    rows["rare"] = rng.uniform(-0.2, 0.2, 20_000)
+    rows["rare"] = rng.uniform(-0.05, 0.05, 20_000)
     rows["y"] = np.clip(sum(rows[f"x{i}"] for i in range(6)) / 10 + rng.normal(0, 0.1, 20_000), -1, 1)
     schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in rows))
-    release = seeded(rows, schema, epsilon=1.0, delta=1e-6, adaptive=False)
+    release = seeded(rows, schema, epsilon=8.0, delta=1e-6, adaptive=False)
     frame = {row["name"]: row for row in release.regress("y").to_frame().to_dicts()}
     assert frame["rare"]["high"] - frame["rare"]["low"] > 4 * (frame["x0"]["high"] - frame["x0"]["low"])
     driver = ready(opened(release.explore(tmp_path / "rare.html")))
