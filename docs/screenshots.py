@@ -24,7 +24,9 @@ VIEWS: Final = {
     "explorer-person": ("view=person&y=charges&x=age&x=bmi&x=smoker&x=region", 1200, 620, False),
     "explorer-column": ("view=columns&column=bmi", 1200, 760, False),
     "explorer-correlations": ("view=correlations", 1200, 1000, True),
-    "explorer-instruments": ("view=instruments&x=age&x=smoker&endogenous=bmi&instrument=exercise", 1200, 900, False),
+    "explorer-instruments": (
+        "view=instruments&x=age&x=smoker&endogenous=bmi&instrument=exercise", 1200, 900, False
+    ),
     "explorer-phone": ("x=age&x=bmi&x=smoker&x=exercise", 390, 844, False),
 }  # fmt: skip
 
@@ -60,7 +62,12 @@ def take(driver: webdriver.Chrome, address: str, name: str, width: int, height: 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     schema = dg.Schema(*insurance.schema().columns, dg.product("smoker", "age"))
-    release = dg.publish(insurance.table(50_000), schema, epsilon=2.0, delta=1e-6)
+    book = Path(tempfile.mkdtemp()) / "insurance.ledger"
+    ledger = dg.Ledger.create(book, name="insurance", epsilon=4.0, delta=1e-5)
+    release = dg.publish(
+        insurance.table(50_000), schema, epsilon=2.0, delta=1e-6, ledger=ledger,
+        note="first release; approved by: data protection office",
+    )  # fmt: skip
     release = release.described(
         title="Insured people, 2025",
         description="Members of a health insurance and their yearly charges (a made-up table).",
@@ -69,7 +76,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         page = release.explore(Path(folder) / "insurance.html").as_uri()
-        report = release.report(Path(folder) / "report.html").as_uri()
+        report = release.report(Path(folder) / "report.html", ledger=book).as_uri()
         driver = chromium(f"{folder}/profile")
         try:
             for name, (view, width, height, dark) in VIEWS.items():
