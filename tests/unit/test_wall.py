@@ -26,7 +26,7 @@ HEAVY = (
 )  # fmt: skip
 """Packages an analyst's work must not load by itself."""
 
-ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "schema")
+ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "pages", "schema")
 ALLOWED_UPSTREAM = {
     "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
     "privacy.adjacency", "privacy.count_noise", "privacy.curves.spectral", "privacy.events",

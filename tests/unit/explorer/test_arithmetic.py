@@ -83,7 +83,7 @@ console.log(JSON.stringify(told, named));
 
 
 def ask(release: Release | None, *questions: Mapping[str, object]) -> list[dict[str, object]]:
-    program = "\n".join([*map(explorer.source, explorer.ARITHMETIC), HARNESS])
+    program = "\n".join([*map(explorer.script, explorer.ARITHMETIC), HARNESS])
     facts = None if release is None else page_facts(release)
     done = subprocess.run(
         [str(NODE), "-e", program],
@@ -348,7 +348,7 @@ def test_a_click_takes_a_few_cubic_steps() -> None:
       dpgram.inference.quality(moments, design, inference);
       console.log(JSON.stringify(counts));
     """
-    first, *others = map(explorer.source, explorer.ARITHMETIC)
+    first, *others = map(explorer.script, explorer.ARITHMETIC)
     assert "dpgram.algebra =" in first
     harness = HARNESS.split("const asked", maxsplit=1)[0]
     program = "\n".join([first, counted % json.dumps(CUBIC), *others, harness, click])
