@@ -6,10 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, final
 
 from dpgram.rows.kernel import compiling
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Progress = Literal[False] | Callable[[int], None] | None
 """None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
@@ -50,11 +54,8 @@ class Run(Generic[T]):
 
     def finish(self, progress: Progress) -> list[T]:
         """The results of all workers. An error or an interrupt stops every worker before it is raised."""
-        from threadpoolctl import threadpool_limits
-
         with (
-            # More threads inside each worker's matrix product would only fight for the same cores.
-            threadpool_limits(limits=1, user_api="blas"),
+            one_blas_thread(),
             display(progress, self._total) as show,
             ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool,
         ):
@@ -87,6 +88,20 @@ class Run(Generic[T]):
                 show(self._rows_read)
             for future in done:
                 future.result()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Within it a matrix product uses one thread: more inside each worker would fight for the same cores."""
+    limits: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries of this process that have threads: numpy's is there, and to look for them takes long."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @contextmanager

@@ -162,4 +162,4 @@ function asPython(model) {
   return parts.filter(Boolean).join("\n\n");
 }
 
-export { modelOf, asJson, asCsv, asPython };
+export { modelOf, termOf, asJson, asCsv, asPython };
