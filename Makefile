@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz docs lock locked build r js clean
+.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz neighbours docs lock locked build r js clean
 
 $(STAMP): pyproject.toml papers/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -61,6 +61,10 @@ assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/
 
 fuzz: $(VENV)/.assurance        ## a million inputs over all fuzz targets (15 minutes on a quiet core)
 	$(BIN)/python -m assurance.fuzzing --inputs 1000000
+
+neighbours: $(VENV)/.assurance  ## a million pairs of neighbours, exact differences against the bounds (long)
+	$(BIN)/python -m assurance.neighbours --pairs 500000
+	$(BIN)/python -m assurance.kinds --pairs 500000
 
 $(VENV)/.assurance: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[assurance]"

@@ -1,6 +1,7 @@
 // The controls at the side: they read and write the session's state.
 import { possibleTargets, possibleFeatures } from "../arithmetic/design.js";
 import { Refusal } from "../arithmetic/moments.js";
+import { defaultPenalty } from "../arithmetic/regression.js";
 import { usualFeatures } from "./address.js";
 import { at, element, number, options, percent, shortened, tickBoxes } from "./elements.js";
 
@@ -29,7 +30,7 @@ function fillQuestion(session) {
 function tellPenalty(session) {
   let told = "–";
   try {
-    told = number(session.penalty(), 4);
+    told = number(session.penalty() ?? defaultPenalty(session.moments, session.design()), 4);
   } catch (problem) {
     if (!(problem instanceof Refusal)) throw problem;
   }
@@ -51,7 +52,7 @@ function fillFeatures(session) {
   const boxes = (list) => tickBoxes(list.map((column) => column.name), state.chosen, (name, on) => choose(session, name, on));
   const derived = features.filter((column) => column.factors.length);
   place.replaceChildren(...boxes(features.filter((column) => !column.factors.length)));
-  if (derived.length) place.append(element("h4", "Interactions and powers"), ...boxes(derived));
+  if (derived.length) place.append(element("p", "Interactions and powers", { class: "subhead" }), ...boxes(derived));
   filterFeatures();
 }
 

@@ -34,9 +34,10 @@ function openSession(facts, address) {
     const on = session.features();
     return remembered(["design", target, on, references], () => buildDesign(moments, target, on, references));
   };
-  // The slider is in powers of ten around the size of the noise; far left there is no penalty at all.
+  // The slider is in powers of ten around the size of the noise; far left there is no penalty at all. In the middle
+  // the penalty is left to the fit, which gives it the shape of the noise.
   session.penalty = () => {
-    if (session.state.method !== "ridge") return null;
+    if (session.state.method !== "ridge" || session.state.lambda === 0) return null;
     const noise = defaultPenalty(moments, session.design()) || 1;
     return session.state.lambda <= -4 ? 0 : noise * 10 ** session.state.lambda;
   };
