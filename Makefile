@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz neighbours docs lock locked build clean
+.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz neighbours docs lock locked build r clean
 
 $(STAMP): pyproject.toml papers/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -90,6 +90,9 @@ build: $(STAMP)         ## sdists and wheels, built twice to the same bytes; dpg
 	rm -rf dist
 	$(BIN)/python -m distribution.build --output dist --twice
 	$(BIN)/python -m distribution.clean_install dist/dpgram-[0-9]*
+
+r: $(STAMP)             ## the R package, with its example and its test vectors, in dist/
+	$(BIN)/python -m distribution.r_package --output dist
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-lock docs/_build build dist demo-output

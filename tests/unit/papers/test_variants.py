@@ -46,7 +46,7 @@ def test_a_variant_is_a_frozen_value_that_explains_itself(variant: Variant) -> N
     assert variant == dataclasses.replace(variant)
     assert hash(variant) == hash(dataclasses.replace(variant))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        variant.claimed = USUAL  # type: ignore[misc]
+        variant.claimed = USUAL
     assert variant.paper
     assert variant.place
     assert variant.explanation
