@@ -33,10 +33,10 @@ CLIPPED = (
     "row decides the mean of four folds of elevators"
 )
 WHY = {
-    "Amin 1": "too few rows for these ε: nobody is ahead of a matrix of zeros",
+    "Amin 1": "too few rows for these ε",
     "Amin 1, equal post-processing": (
-        "wine has 178 rows: eigenvalues that are shrunk to nearly nothing are the better answer while nobody "
-        "is ahead of a matrix of zeros"
+        "at so small ε their directions say nearly nothing and are shrunk to nearly nothing: a few per cent "
+        "better than a matrix of zeros at best, and ours is not"
     ),
     "Amin 1, as published": "noise on d(d + 1)/2 cells is not shrunk before it is compared",
     "Amin 2": "100 columns and little budget: nothing can be seen but the largest eigenvalue",
