@@ -118,9 +118,8 @@ class TestBuild:
         assert not [name for name in names if "papers" in name]
         endings = {Path(name).suffix for name in names if name.startswith("dpgram/")}
         assert endings == {".py", ".typed", ".json", ".html", ".css", ".js"}
-        assert {"dpgram/py.typed", "dpgram/release/release_schema.json", "dpgram/explorer/page.html"} <= set(
-            names
-        )
+        wanted = {"py.typed", "release/release_schema.json", "pages/style.css", "explorer/drawing/view.js"}
+        assert {f"dpgram/{name}" for name in wanted} <= set(names)
         assert f"{folder}/licenses/LICENSE" in names
         assert sum(name.startswith("dpgram/explorer/") and name.endswith(".js") for name in names) > 5
 

@@ -11,7 +11,20 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, curate, demo, estimate, federate, jobs, ledger, pages, plan, sign
+from dpgram.cli import (
+    analyse,
+    audit,
+    curate,
+    demo,
+    estimate,
+    federate,
+    jobs,
+    ledger,
+    pages,
+    papers,
+    plan,
+    sign,
+)
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -60,6 +73,9 @@ app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
 app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
 app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)
 app.command("report", rich_help_panel=ANALYSTS)(pages.report)
+app.command("export", rich_help_panel=ANALYSTS)(papers.export)
+app.command("registry", rich_help_panel=CURATORS)(papers.registry)
+app.command("evaluation", rich_help_panel=CURATORS)(papers.evaluation)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
 app.command("demo", rich_help_panel=OTHERS)(demo.demo)

@@ -67,7 +67,8 @@ def test_draws_are_symmetric_and_decided_by_the_entropy(variant: Variant) -> Non
     gram = some_gram(22)
     first, again, other = (variant.draw(gram, SeededEntropy(seed)) for seed in (1, 1, 2))
     assert first.shape == gram.shape
-    np.testing.assert_allclose(first, first.T, rtol=1e-9)
+    if variant.name != "ssp-wang-code":  # the published program's noise is not symmetric
+        np.testing.assert_allclose(first, first.T, rtol=1e-9)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
