@@ -11,7 +11,20 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, curate, demo, estimate, federate, jobs, ledger, pages, plan, sign
+from dpgram.cli import (
+    analyse,
+    audit,
+    curate,
+    demo,
+    estimate,
+    federate,
+    jobs,
+    ledger,
+    pages,
+    plan,
+    sign,
+    wizard,
+)
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -38,6 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("wizard", rich_help_panel=CURATORS)(wizard.wizard)
 app.command("run", rich_help_panel=CURATORS)(jobs.run)
 app.command("diff", rich_help_panel=CURATORS)(jobs.diff)
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
