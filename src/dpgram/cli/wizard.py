@@ -45,7 +45,7 @@ def wizard(
     for module in ("starlette", "uvicorn", "jinja2", "cryptography"):
         if find_spec(module) is None:
             raise MissingExtra(module, "wizard")
-    from dpgram.wizard import Folder, Session, Wizard, open_browser
+    from dpgram.wizard import Folder, Session, Wizard, browser_opener
 
     start = Path.cwd() if folder is None else folder
     if not start.is_dir():
@@ -63,8 +63,9 @@ def wizard(
     else:
         say(f"the wizard is at {served.address}", as_it_is=True)
         say("It is for this machine and one browser only; Ctrl-C ends it", err=True)
-    served.serve(open_browser if browser else None)
-    say("the wizard has ended" + _where(session.path), err=True)
+    with browser_opener() as opener:
+        served.serve(opener if browser else None)
+    say("the wizard has ended" + _where(session.path), err=True, as_it_is=True)
 
 
 def _where(path: Path | None) -> str:

@@ -159,15 +159,12 @@ class Job:
         from dpgram.publishing import check
 
         with _in_words_of_the_file(self.path):
-            book = self._open_ledger()
-            # What was interrupted has paid already: it must not be refused for lack of budget.
-            payer = None if book is None or self._interrupted(book) else book
             return check(
                 self._table(),
                 self.schema,
                 epsilon=self.epsilon,
                 delta=self.delta,
-                ledger=payer,
+                ledger=self._payer(),
                 engine=self._engine(),
                 progress=progress,
                 **self._asked(),
@@ -189,7 +186,7 @@ class Job:
         from dpgram.publishing.dry_run import price_of
 
         with _in_words_of_the_file(self.path):
-            return price_of(self._request(), self._open_ledger())
+            return price_of(self._request(), self._payer())
 
     def plan(self, *, progress: Literal[False] | None = None) -> Plan | None:
         """The forecast, from public facts; None where no number of rows is expected or there are parts.
@@ -212,8 +209,7 @@ class Job:
         from dpgram.planning import plan
 
         with _in_words_of_the_file(self.path):
-            book = self._open_ledger()
-            payer = None if book is None or self._interrupted(book) else book
+            payer = self._payer()
         with _in_words_of_the_file(self.path):
             return plan(
                 self._published_columns(),
@@ -479,6 +475,11 @@ class Job:
                 "--delta TOTAL, or write ledger = false to keep no count",
             )
         return Ledger.open(self.ledger)
+
+    def _payer(self) -> Ledger | None:
+        """The ledger, unless it was charged for this before: that must not be refused for lack of budget."""
+        book = self._open_ledger()
+        return None if book is None or self._interrupted(book) else book
 
     def _open_key(self) -> SigningKey | None:
         """A key that cannot be used is found before the charge."""

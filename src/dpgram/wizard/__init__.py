@@ -12,16 +12,16 @@ from dpgram import _when_used
 
 if TYPE_CHECKING:
     from dpgram.wizard.folder import Folder
-    from dpgram.wizard.server import Wizard, open_browser
+    from dpgram.wizard.server import Wizard, browser_opener
     from dpgram.wizard.session import Session
 
-__all__ = ["Folder", "Session", "Wizard", "open_browser"]
+__all__ = ["Folder", "Session", "Wizard", "browser_opener"]
 
 __getattr__, __dir__ = _when_used(
     __name__,
     {
         "dpgram.wizard.folder": "Folder",
-        "dpgram.wizard.server": "Wizard open_browser",
+        "dpgram.wizard.server": "Wizard browser_opener",
         "dpgram.wizard.session": "Session",
     },
 )

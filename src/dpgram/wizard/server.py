@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import html
-import os
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, final
 
 import uvicorn
 
+from dpgram.files import write_new
 from dpgram.wizard.app import build
 from dpgram.wizard.guard import Guard
 from dpgram.wizard.session import Session
@@ -82,13 +82,24 @@ class Wizard:
                 self.end()
 
 
-def open_browser(address: str) -> None:
-    """By a file that only its owner may read: whoever lists processes would see an address in a command."""
-    handle, name = tempfile.mkstemp(prefix="dpgram-wizard-", suffix=".html")
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        link = html.escape(address, quote=True)
-        stream.write(
-            f'<!DOCTYPE html><meta charset="utf-8"><title>dpgram wizard</title>'
-            f'<meta http-equiv="refresh" content="0; url={link}"><p><a href="{link}">Open the wizard</a></p>'
-        )
-    webbrowser.open(Path(name).as_uri())
+@contextlib.contextmanager
+def browser_opener() -> Iterator[Callable[[str], None]]:
+    """A function that opens the browser at an address.
+
+    By a file that only its owner may read, gone afterwards: whoever lists processes would see an address in a
+    command.
+    """
+    with tempfile.TemporaryDirectory(prefix="dpgram-wizard-") as folder:
+        place = Path(folder) / "open.html"
+
+        def show(address: str) -> None:
+            link = html.escape(address, quote=True)
+            write_new(
+                place,
+                f'<!DOCTYPE html><meta charset="utf-8"><title>dpgram wizard</title>'
+                f'<meta http-equiv="refresh" content="0; url={link}">'
+                f'<p><a href="{link}">Open the wizard</a></p>'.encode(),
+            )
+            webbrowser.open(place.as_uri())
+
+        yield show

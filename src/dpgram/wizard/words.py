@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -27,8 +28,9 @@ def as_field(name: str, value: str) -> str:
 
 
 def told(problem: DpgramError) -> str:
-    """The whole message, in the words of the pages."""
-    return reworded(str(problem), as_field)
+    """The whole message, in the words of the pages; which job file it is about, they know."""
+    text = re.sub(r"^.*?\.toml: ", "", reworded(str(problem), as_field))
+    return re.sub(r"\bdelta\b", "δ", re.sub(r"\bepsilon\b", "ε", text))
 
 
 def beside(problem: DpgramError, fields: Mapping[str, str], otherwise: str) -> dict[str, str]:

@@ -183,6 +183,8 @@ def _entry(name: str, kind: str, number: int, posted: Posted, before: Mapping[st
     for key in FIELDS:
         if key in known.keys and (kind != "number" or key != "format"):
             value = _posted(posted, f"c{number}.{key}", key)
+            if kind == "date" and key in BOUNDS:
+                value = posted.text(f"c{number}.{key}")
             if value is not None and value is not False and value not in ("", []):
                 entry[key] = value
     return entry

@@ -110,12 +110,13 @@ def start_publication(session: Session) -> None:
         job = Job.from_file(path)
         if new is not None and job.ledger is not None and not job.ledger.exists():
             new.create(job.ledger, job.rows.unit, job.adjacency)
+            session.new_ledger = None
             work.say(f"made the ledger {session.folder.shown(job.ledger)}")
         if new_key and job.outputs.key is not None and not job.outputs.key.exists():
             SigningKey.create(job.outputs.key)
+            session.new_key = False
             work.say(f"made the key {session.folder.shown(job.outputs.key)}")
         session.outcome = job.run(announce=work.say, progress=work.progress)
-        session.new_ledger, session.new_key = None, False
 
     session.begin("Publishing", "done", do)
 
