@@ -12,6 +12,7 @@ from pathlib import Path
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 SECONDS = 60
@@ -93,8 +94,11 @@ class Person:
         ]
         assert found, f"nothing says {text!r} on {self.driver.current_url}"
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found[0])
+        page, leads_on = self.find("html"), found[0].tag_name != "summary"
         found[0].click()
         self.clicks += 1
+        if leads_on:  # perhaps to the same address
+            WebDriverWait(self.driver, SECONDS, poll_frequency=0.05).until(staleness_of(page))
 
     def tick(self, name: str, value: str) -> None:
         self.click(f'input[name="{name}"][value="{value}"]')

@@ -57,14 +57,19 @@ def wizard(
         raise JobError(
             f"port {port} cannot be used", got=problem.strerror, remedy="Leave --port out"
         ) from problem
-    if as_json:
-        print_json({"address": served.address, "folder": str(session.folder.root)})
-        sys.stdout.flush()  # whoever started it waits for this line
-    else:
-        say(f"the wizard is at {served.address}", as_it_is=True)
-        say("It is for this machine and one browser only; Ctrl-C ends it", err=True)
-    with browser_opener() as opener:
-        served.serve(opener if browser else None)
+    with browser_opener() as show:
+
+        def opened(address: str) -> None:
+            if as_json:
+                print_json({"address": address, "folder": str(session.folder.root)})
+                sys.stdout.flush()  # whoever started it waits for this line
+            else:
+                say(f"the wizard is at {address}", as_it_is=True)
+                say("It is for this machine and one browser only; Ctrl-C ends it", err=True)
+            if browser:
+                show(address)
+
+        served.serve(opened)
     say("the wizard has ended" + _where(session.path), err=True, as_it_is=True)
 
 

@@ -35,7 +35,8 @@ class Wizard:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((LOOPBACK, port))
         self.port: int = self._socket.getsockname()[1]
-        self._guard = Guard(build(session, self.end), port=self.port)
+        self._guard = Guard(build(session, self._end_soon), port=self.port)
+        self._closed = False
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self._guard,
@@ -56,11 +57,15 @@ class Wizard:
     def end(self) -> None:
         self._server.should_exit = True
 
-    def serve(self, opened: Callable[[str], object] | None = None) -> None:
+    def _end_soon(self) -> None:
+        """With the look at the clock after the next one: until then the last page gets its style."""
+        self._closed = True
+
+    def serve(self, opened: Callable[[str], None] | None = None) -> None:
         """Until it ends; `opened` is called with the address as soon as there is an answer at it."""
         asyncio.run(self._serve(opened))
 
-    async def _serve(self, opened: Callable[[str], object] | None) -> None:
+    async def _serve(self, opened: Callable[[str], None] | None) -> None:
         watch = asyncio.create_task(self._watch(opened))
         try:
             await self._server.serve(sockets=[self._socket])
@@ -69,13 +74,16 @@ class Wizard:
             with contextlib.suppress(asyncio.CancelledError):
                 await watch
 
-    async def _watch(self, opened: Callable[[str], object] | None) -> None:
+    async def _watch(self, opened: Callable[[str], None] | None) -> None:
         while not self._server.started:
             await asyncio.sleep(0.02)
         if opened is not None:
             await asyncio.to_thread(opened, self.address)
         while not self._server.should_exit:
+            closed = self._closed
             await asyncio.sleep(min(LOOK_EVERY, self._idle))
+            if closed:
+                self.end()
             if self._session.busy:
                 self._guard.touch()
             elif self._guard.idle > self._idle:

@@ -109,6 +109,8 @@ class TestRemedies:
         assert found is not None
         assert found.much_is_lost
         assert {cause.column for cause in found.causes} == {"kosten", "raucher", "region", "wert"}
+        assert "Mend it: <bdi>take “k.A.” for a missing value</bdi>" in messy.text
+        assert "Mend it: <bdi>read “ja” as yes; read “nein” as no</bdi>" in messy.text
         pressed = 0
         while buttons := [each for each in messy.form("columns").buttons if each[0] == "remedy"]:
             messy.send("columns", press=f"remedy={buttons[0][1]}")

@@ -40,6 +40,22 @@ FIRST: Final[Mapping[str, str]] = {
     "boolean": "true",
 }
 """The field that a message about the column is put beside, unless it names another."""
+REMEDIES: Final[Mapping[str, str]] = {
+    "missing": "take {} for a missing value",
+    "trim": "leave out blanks around the text",
+    "decimal": "read {} as the decimal mark",
+    "thousands": "read {} as the mark between thousands",
+    "prefix": "leave out {} before the number",
+    "suffix": "leave out {} after the number",
+    "format": "read dates as {}",
+    "true": "read {} as yes",
+    "false": "read {} as no",
+    "levels": "write the levels as {}",
+    "encoding": "read the file as {} text",
+    "kind": "take the column for {}",
+    "case": "make all letters alike, {}",
+}
+"""What a rule that the check proposes does, in words."""
 FIELDS: Final = (
     *("low", "high", "levels", "level_labels", "other", "true", "false", "format", "decimal", "thousands"),
     *("prefix", "suffix", "missing", "trim", "case", "label", "units", "source"),
@@ -56,8 +72,8 @@ class ColumnView:
     why: str
     counts: tuple[tuple[str, str], ...]
     picture: str
-    causes: tuple[tuple[int, Cause], ...]
-    much_lost: bool
+    causes: tuple[tuple[int, Cause, str], ...]
+    """Each with its number, and the remedy in words; none where a person has to fill something in."""
 
 
 def values(session: Session) -> dict[str, Any]:
@@ -101,8 +117,9 @@ def view(session: Session) -> dict[str, Any]:
                 why=column.why,
                 counts=() if each is None else tuple(_counts(each)),
                 picture="" if each is None or not sum(each.bins) else bars(each.bins),
-                causes=tuple(pair for pair in causes if pair[1].column == column.name),
-                much_lost=each is not None and each.lost > 0.05,
+                causes=tuple(
+                    (place, cause, _remedy(cause)) for place, cause in causes if cause.column == column.name
+                ),
             )
         )
     return {
@@ -111,6 +128,20 @@ def view(session: Session) -> dict[str, Any]:
         "check": found,
         "computed": [entry for entry in session.form.get("columns", []) if "name" not in entry],
     }
+
+
+def _remedy(cause: Cause) -> str:
+    said = [
+        REMEDIES[key].format(_quoted(value))
+        for key, value in (cause.entries or {}).items()
+        if key in REMEDIES
+    ]
+    return "; ".join(said)
+
+
+def _quoted(value: object) -> str:
+    many = value if isinstance(value, list) else [KIND_NAMES.get(str(value), value)]
+    return ", ".join(f"“{each}”" for each in many)
 
 
 def _counts(each: Any) -> Iterator[tuple[str, str]]:
