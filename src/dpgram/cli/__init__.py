@@ -21,6 +21,7 @@ from dpgram.cli import (
     jobs,
     ledger,
     pages,
+    papers,
     plan,
     sign,
     wizard,
@@ -74,6 +75,9 @@ app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
 app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
 app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)
 app.command("report", rich_help_panel=ANALYSTS)(pages.report)
+app.command("export", rich_help_panel=ANALYSTS)(papers.export)
+app.command("registry", rich_help_panel=CURATORS)(papers.registry)
+app.command("evaluation", rich_help_panel=CURATORS)(papers.evaluation)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
 app.command("demo", rich_help_panel=OTHERS)(demo.demo)

@@ -23,25 +23,40 @@ ARITHMETIC: Final = (
     "arithmetic/moments.js",
     "arithmetic/design.js",
     "arithmetic/regression.js",
+    "arithmetic/robust.js",
     "arithmetic/inference.js",
     "arithmetic/covariance.js",
     "arithmetic/downloads.js",
+    "arithmetic/contrasts.js",
+    "arithmetic/prediction.js",
+    "arithmetic/models.js",
+    "arithmetic/instruments.js",
 )
 """What needs no browser, in the order in which they build on each other."""
 
 SCRIPTS: Final = (
     *ARITHMETIC,
+    "drawing/elements.js",
     "drawing/sheet.js",
     "drawing/charts.js",
-    "drawing/panels.js",
+    "drawing/address.js",
+    "drawing/session.js",
+    "drawing/question.js",
+    "drawing/fit_panel.js",
+    "drawing/person_panel.js",
+    "drawing/instruments_panel.js",
+    "drawing/models_panel.js",
+    "drawing/columns_panel.js",
+    "drawing/association_panel.js",
     "drawing/view.js",
 )
 """All of them; `view.js` starts the page."""
 
 
 def page(release: Document) -> str:
+    title = "" if release.about is None else release.about.title
     return pages.page(
-        "A private release, explored",
+        f"Explore: {title}" if title else "Explore a private release",
         pages.source(__package__, "drawing/explorer.html"),
         style=pages.source(__package__, "drawing/explorer.css"),
         scripts=[script(name) for name in SCRIPTS],

@@ -94,7 +94,14 @@ SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
         "engine": _text,
         "threads": _whole,
     },
-    "outputs": {"release": _text, "explorer": _text, "report": _text, "key": _text},
+    "outputs": {
+        "release": _text,
+        "explorer": _text,
+        "report": _text,
+        "registry": _text,
+        "evaluation": _text,
+        "key": _text,
+    },
 }
 """Every section and its keys; `constant`, `blocks` and `[[columns]]` stand beside them, as in a schema."""
 

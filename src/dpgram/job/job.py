@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final
 
@@ -350,15 +351,20 @@ class Job:
         book: Ledger | None,
         say: Announce,
     ) -> tuple[Path, ...]:
-        """The pages that are not there yet."""
+        """The pages and papers that are not there yet."""
         written: list[Path] = []
         for release, part in zip(releases, parts, strict=True):
-            if part.explorer is not None and not part.explorer.exists():
-                written.append(release.explore(part.explorer))
-                say(f"wrote {part.explorer}")
-            if part.report is not None and not part.report.exists():
-                written.append(release.report(part.report, ledger=None if book is None else book.path))
-                say(f"wrote {part.report}")
+            ledger = None if book is None else book.path
+            writers: dict[str, Callable[[Path], Path]] = {
+                "explorer": release.explore,
+                "report": partial(release.report, ledger=ledger),
+                "registry": release.registry,
+                "evaluation": partial(release.evaluation, ledger=ledger),
+            }
+            for kind, path in part.pages.items():
+                if not path.exists():
+                    written.append(writers[kind](path))
+                    say(f"wrote {path}")
         return tuple(written)
 
     def _finished(self, parts: tuple[Outputs, ...], book: Ledger | None) -> tuple[Release, ...] | None:

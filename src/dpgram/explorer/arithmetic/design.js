@@ -1,6 +1,6 @@
 // Which regression is meant: terms and target as functions of the encoded row; as in analysis/design.py.
 import { fromRows, matrix, orthonormal, triangleInverse, apply, form } from "./algebra.js";
-import { Refusal } from "./moments.js";
+import { memory, Refusal } from "./moments.js";
 
 const INTERCEPT = "(intercept)";
 
@@ -19,8 +19,8 @@ function possibleFeatures(moments, target) {
     .map((column) => ({ ...column, byDefault: !column.factors.includes(own) }));
 }
 
-// `target` is a position; `on` a list of declared names, in the order wanted.
-function buildDesign(moments, target, on) {
+// `target` is a position; `on` a list of declared names, in the order wanted; `asked` says reference levels by column.
+function buildDesign(moments, target, on, asked = {}) {
   const intercept = moments.hasConstant;
   const chosen = on.map((name) => moments.declared.find((column) => column.name === name));
   // Without an intercept the first group in the schema keeps all its levels: they carry the overall level.
@@ -30,7 +30,7 @@ function buildDesign(moments, target, on) {
   const references = new Map(
     moments.declared
       .filter((column) => coded.has(column) || (column.group && multiplied.has(column.name)))
-      .map((group) => [group.name, group.positions.find((i) => moments.columns[i].level === group.reference)]),
+      .map((group) => [group.name, referenceOf(moments, group, asked)]),
   );
   const every = chosen.flatMap((column) => column.positions);
   // Levels in which noisy counts show no rows to speak of leave the fit, and their products with them.
@@ -63,6 +63,12 @@ function buildDesign(moments, target, on) {
   };
 }
 
+// The level asked for; where there is none of that name, the most frequent one.
+function referenceOf(moments, group, asked) {
+  const at = (level) => group.positions.find((i) => moments.columns[i].level === level);
+  return (Object.hasOwn(asked, group.name) ? at(asked[group.name]) : undefined) ?? at(group.reference);
+}
+
 // Products with a reference level, where the other factor is there by itself: `_without` in analysis/design.py.
 function followsFromOthers(moments, chosen, references, intercept, i) {
   const { columns, declared } = moments;
@@ -76,15 +82,6 @@ function followsFromOthers(moments, chosen, references, intercept, i) {
   });
   if (least.some((isLeast, k) => isLeast && reduced[k])) return true;
   return grouped.length === 2 && intercept && !reduced.some(Boolean) && least.every(Boolean);
-}
-
-// Computes what is asked for under a name once, however often it is asked for.
-function memory() {
-  const known = new Map();
-  return (name, compute) => {
-    if (!known.has(name)) known.set(name, compute());
-    return known.get(name);
-  };
 }
 
 function toOriginal(design, beta) {
@@ -181,6 +178,17 @@ function throughOrigin(moments, target, terms, members) {
   };
 }
 
+// Declared column → places of its terms.
+function placesByColumn(moments, design) {
+  const found = new Map();
+  design.terms.forEach(({ position }, k) => {
+    if (design.intercept && position === 0) return;
+    const { source } = moments.columns[position];
+    found.set(source, [...(found.get(source) ?? []), k]);
+  });
+  return found;
+}
+
 // high − low of a number, of all factors for a product or a power; one unit for levels.
 function span(moments, term) {
   const column = moments.columns[term.position];
@@ -189,4 +197,4 @@ function span(moments, term) {
   return names.every((name) => kindOf(name) === "level") ? 1 : 2 * column.scale;
 }
 
-export { INTERCEPT, possibleTargets, possibleFeatures, buildDesign, span };
+export { INTERCEPT, possibleTargets, possibleFeatures, buildDesign, placesByColumn, span };

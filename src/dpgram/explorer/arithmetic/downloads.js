@@ -9,6 +9,7 @@ function modelOf(moments, { design, fit, inference, quality, features }) {
     target: moments.columns[design.target].name,
     features,
     method: fit.method,
+    alpha: fit.alpha,
     penalty: fit.penalty,
     effective_parameters: fit.effective,
     rows: moments.rows,
@@ -126,7 +127,7 @@ function asPython(model) {
   const kinds = new Set(model.coefficients.map((c) => c.of.kind));
   const readers = model.coefficients.flatMap((c) => [c.of, ...(c.of.factors ?? [])]).map((of) => of.reader?.[0] ?? "");
   const reads = (helper) => readers.some((reader) => reader.includes(`${helper}(`));
-  const alpha = model.method === "ridge" ? `, alpha=${model.penalty}` : "";
+  const alpha = model.method === "ridge" && model.alpha !== null ? `, alpha=${model.alpha}` : "";
   const intercept = kinds.has("constant") ? "" : ", intercept=False";
   const parts = [
     '"""A linear regression fitted from a differentially private release with dpgram\'s explorer.\n\n' +
@@ -162,4 +163,4 @@ function asPython(model) {
   return parts.filter(Boolean).join("\n\n");
 }
 
-export { modelOf, asJson, asCsv, asPython };
+export { modelOf, termOf, asJson, asCsv, asPython };

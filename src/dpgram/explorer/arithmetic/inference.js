@@ -1,11 +1,13 @@
 // Un-shrunken coefficients with intervals that hold the sampling error and the privacy noise, or a refusal.
 // The same formulas as analysis/unshrunken.py, inference.py, trust.py, _fieller.py and quality.py.
 import {
-  matrix, fromRows, row, dot, addScaled, times, timesTransposed, apply, combine, form, eigen, spectral,
+  matrix, fromRows, row, dot, addScaled, times, timesTransposed, apply, combine, form, symmetric, eigen, spectral,
   orthonormal,
 } from "./algebra.js";
 import { Refusal } from "./moments.js";
-import { upperTail, upperQuantile } from "./distributions.js";
+import { buildDesign } from "./design.js";
+import { robust } from "./robust.js";
+import { upperTail, upperQuantile, fTail } from "./distributions.js";
 
 const NO_DEGREES = "the number of rows is unknown or not larger than the number of coefficients";
 
@@ -16,7 +18,7 @@ function solve(moments, basis, target, block = null) {
   const toTarget = size ? apply(basis, target) : new Float64Array(0);
   const outside = addScaled(Float64Array.from(target), -1, combine(basis, toTarget));
   const toward = apply(gram, outside);
-  if (size === 0) return { residual: outside, residualSum: dot(outside, toward), inflation: 1 };
+  if (size === 0) return { basis, residual: outside, residualSum: dot(outside, toward), inflation: 1 };
   const b = apply(basis, toward);
   const found = eigen(block ?? form(basis, gram));
   const variance = noise.offdiagonalSd ** 2;
@@ -33,7 +35,8 @@ function solve(moments, basis, target, block = null) {
   const ordered = { values: inverse, vectors: found.vectors };
   return {
     theta: slopes.map((x, i) => x + toTarget[i]),
-    slopes, residual, inflation, deflated,
+    basis, slopes, residual, inflation, deflated,
+    inverse: ordered,
     resolvent: spectral(ordered, (x) => x),
     covariance: (errorVariance) => covarianceOf(moments, basis, ordered, residual, deflated, errorVariance),
     residualSum: dot(outside, toward) - explained + length * variance * trace,
@@ -110,28 +113,115 @@ function infer(moments, design, kind, level) {
     refusal = refusal ?? NO_DEGREES;
     degrees = null;
   }
-  const covariance = solution.covariance(
-    degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees,
-  );
+  const { covariance, unequalVariance } = covarianceFor(moments, solution, degrees);
   const quantile = upperQuantile(0.5 * (1 - level), degrees);
   const usual = upperQuantile(0.025, degrees);
   const toward = times(functionals, covariance);
   const kept = withoutLost(moments, solution, covariance);
   const trace = covariance.cells.reduce((sum, x, i) => (i % (covariance.rows + 1) ? sum : sum + x), 0);
+  // All that is known of one functional of the solution, with its estimate.
+  const moving = (functional, ahead, estimate) => {
+    const leaning = apply(solution.resolvent, functional);
+    const variance = dot(apply(covariance, functional), functional);
+    return {
+      estimate, variance, trusted: isTrusted(moments, functional, leaning),
+      ...atHypothesis(moments, solution, variance, ahead, leaning, trace),
+    };
+  };
+  const raw = design.names.map((_, j) => dot(row(functionals, j), solution.theta) + (j === 0 ? design.offset : 0));
   const coefficients = design.names.map((name, j) => {
     const functional = row(functionals, j);
     const variance = dot(row(toward, j), functional);
-    const moving = atHypothesis(moments, solution, variance, aheadOf(kept, functional), row(rotated, j), trace);
+    const moved = atHypothesis(moments, solution, variance, aheadOf(kept, functional), row(rotated, j), trace);
     const trusted = isTrusted(moments, functional, row(rotated, j));
-    const estimate = dot(functional, solution.theta) + (j === 0 ? design.offset : 0);
-    return judged({ name, estimate, variance, ...moving, quantile, usual, degrees, trusted, refusal });
+    return judged({ name, estimate: raw[j], variance, ...moved, quantile, usual, degrees, trusted, refusal });
   });
+  const unequal = population && refusal === null && unequalVariance === null ? varianceCautions(moments, design) : [];
   return {
-    kind, level, refusal, degrees, coefficients, solution,
+    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance,
+    // The combination Σ w_j β_j: an estimate, its variance and how that moves with the hypothesis.
+    combined: (weights) => {
+      const functional = combine(functionals, weights);
+      return moving(functional, aheadOf(kept, functional), dot(weights, Float64Array.from(raw)));
+    },
+    judge: (name, found) => judged({ name, ...found, quantile, usual, degrees, refusal }),
+    covarianceOf: (places) => {
+      const chosen = fromRows(places.map((j) => row(functionals, j)), functionals.columns);
+      return timesTransposed(times(chosen, covariance), chosen);
+    },
+    quantile,
     meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
-    assumptions: moments.facts.assumptions[kind],
+    assumptions: moments.facts[unequalVariance === null ? "assumptions" : "robust_assumptions"][kind],
     inflation: solution.inflation,
-    cautions: cautionsOf(moments, solution, kind, moved, refusal, coefficients),
+    cautions: [
+      ...cautionsOf(moments, solution, kind, moved, refusal), ...unequal, ...doubtfulCautions(refusal, coefficients),
+    ],
+  };
+}
+
+// C of the solution: privacy noise, and for the population (with degrees) the sampling error, by what was declared
+// of this model where something was.
+function covarianceFor(moments, solution, degrees) {
+  if (degrees === null) return { covariance: solution.covariance(0), unequalVariance: null };
+  const sampling = (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees;
+  const found = robust(moments, solution, sampling);
+  if (found === null) return { covariance: solution.covariance(sampling), unequalVariance: null };
+  const covariance = solution.covariance(0);
+  const small = (degrees + solution.basis.rows) / degrees;
+  addScaled(covariance.cells, small, times(solution.resolvent, times(found.middle, solution.resolvent)).cells);
+  return { covariance: symmetric(covariance), unequalVariance: found.test };
+}
+
+// Where a declared model of the same target shows unequal variances, errors without it may be wrong.
+function varianceCautions(moments, design) {
+  const target = moments.columns[design.target].name;
+  for (const each of moments.products) {
+    if (each.target !== target || !each.on.every((name) => moments.declared.some((column) => column.name === name))) continue;
+    const test = moments.once(`variances of ${JSON.stringify([target, each.on])}`, () => declaredTest(moments, design.target, each.on));
+    if (test === null || !(test.pvalue < moments.constants.robust_rejected)) continue;
+    return [
+      `the declared model of ${target} shows errors of unequal variance (${varianceTestInWords(test)}): those of other ` +
+        `models, which take them for equal, may be too small by a factor of ${general(test.ratio, 2)} or more`,
+    ];
+  }
+  return [];
+}
+
+function declaredTest(moments, target, on) {
+  try {
+    const declared = buildDesign(moments, target, on);
+    const solution = solve(moments, declared.basis, declared.targetFunction, declared.block);
+    const degrees = moments.rows === null ? 0 : moments.rows - declared.terms.length;
+    return degrees >= 1 ? covarianceFor(moments, solution, degrees).unequalVariance : null;
+  } catch (problem) {
+    if (problem instanceof Refusal) return null;
+    throw problem;
+  }
+}
+
+function varianceTestInWords(test) {
+  return `χ²(${test.degrees}) = ${general(test.statistic, 4)}, p = ${general(test.pvalue, 2)}`;
+}
+
+// A joint test that the coefficients at `places` are all zero, as in `wald_test` of analysis/inference.py:
+// { statistic, numerator, denominator, p } or { refused }.
+function jointTest(inference, names, places) {
+  if (inference.refusal !== null) return { refused: inference.refusal };
+  const doubtful = places.filter((j) => !inference.coefficients[j].trusted).map((j) => names[j]);
+  if (doubtful.length) return { refused: untrustedCaution(doubtful) };
+  const covariance = inference.covarianceOf(places);
+  const size = places.length;
+  const scale = places.map((_, i) => Math.sqrt(Math.max(covariance.cells[i * size + i], 2 ** -1022)));
+  const standard = symmetric({ ...covariance, cells: covariance.cells.map((x, k) => x / (scale[Math.floor(k / size)] * scale[k % size])) });
+  const found = eigen(standard);
+  const [least, most] = [Math.min(...found.values.map(Math.abs)), Math.max(...found.values.map(Math.abs))];
+  if (!(least > most * size * 2 ** -52)) return { refused: "these coefficients repeat each other" };
+  const along = apply(found.vectors, Float64Array.from(places, (j, i) => inference.raw[j] / scale[i]));
+  const statistic = Math.max(along.reduce((sum, x, i) => sum + (x * x) / found.values[i], 0), 0);
+  const byF = inference.degrees !== null;
+  return {
+    statistic: byF ? statistic / size : statistic, numerator: size, denominator: inference.degrees,
+    p: fTail(statistic / size, size, inference.degrees),
   };
 }
 
@@ -190,6 +280,7 @@ function pivotInterval(estimate, variance, slope, curvature, quantile) {
   return [estimate + middle - reach, estimate + middle + reach];
 }
 
+// `design` null: without the names of the terms that the noise cannot tell apart.
 function refusalOf(moments, design, solution) {
   const { constants, noise } = moments;
   const kept = solution.shares.filter((share) => share <= constants.lost);
@@ -201,7 +292,7 @@ function refusalOf(moments, design, solution) {
   return (
     "the privacy noise is too large for these features: the weakest combination of them has strength " +
     `${general(solution.smallest, 3)} (smallest eigenvalue) where the noise alone reaches ${general(reach, 3)}, ` +
-    `so its coefficients could be almost anything${between(moments, design, solution)}`
+    `so its coefficients could be almost anything${design === null ? "" : between(moments, design, solution)}`
   );
 }
 
@@ -236,22 +327,24 @@ function movedColumns(moments, design) {
   return moments.declared.some((column) => column.learnt && used.has(column.name));
 }
 
-function cautionsOf(moments, solution, kind, moved, refusal, coefficients) {
+function cautionsOf(moments, solution, kind, moved, refusal) {
   const { constants, facts } = moments;
   const refused = refusal !== null;
   const found = refused || moments.noise.added ? [] : [constants.sampled_caution];
   if (!refused && solution.inflation > constants.caution_inflation) found.push(constants.close_caution);
   found.push(...facts[refused ? "refused_cautions" : "cautions"][kind]);
   if (moved && kind === "table") found.push(constants.moved_caution);
-  const doubtful = coefficients.filter((c) => !c.trusted).map((c) => c.name);
-  if (refusal === null && doubtful.length) {
-    const more = doubtful.length > 5 ? ` and ${doubtful.length - 5} more` : "";
-    found.push(
-      `no interval for ${doubtful.slice(0, 5).join(", ")}${more}: the table tells too little about it to ` +
-        "stand clear of the noise",
-    );
-  }
   return found;
+}
+
+function doubtfulCautions(refusal, coefficients) {
+  const doubtful = coefficients.filter((c) => !c.trusted).map((c) => c.name);
+  return refusal === null && doubtful.length ? [untrustedCaution(doubtful)] : [];
+}
+
+function untrustedCaution(names) {
+  const more = names.length > 5 ? ` and ${names.length - 5} more` : "";
+  return `no interval for ${names.slice(0, 5).join(", ")}${more}: the table tells too little about it to stand clear of the noise`;
 }
 
 // R² as { estimate, error, low, high } and the residual variance as { estimate }, or { refused: why }.
@@ -310,4 +403,7 @@ function general(value, digits) {
   return `${trimmed(mantissa)}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
 }
 
-export { infer, quality, general };
+export {
+  infer, quality, jointTest, pivotInterval, solve, refusalOf, isTrusted, cautionsOf, untrustedCaution, movedColumns,
+  varianceTestInWords, NO_DEGREES, general,
+};

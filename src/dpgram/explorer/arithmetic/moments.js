@@ -10,9 +10,10 @@ const TOO_NOISY =
   "more rows, of fewer columns, or with a larger epsilon.";
 
 function momentsOf(facts) {
-  const gram = publishedGram(facts);
   const lift = liftOf(facts);
   const nullSpace = knownNullSpace(facts, lift);
+  const release = JSON.parse(facts.release);
+  const gram = publishedGram(facts, release);
   const moments = {
     facts,
     columns: facts.columns,
@@ -24,6 +25,12 @@ function momentsOf(facts) {
     nullSpace,
     lifted: facts.lift !== null,
     samplingFactor: facts.sampling_factor,
+    radius: release.radius,
+    // What was measured for declared linear models.
+    products: (release.measurements ?? [])
+      .filter((each) => each.kind === "products")
+      .map((each) => ({ ...each, scale: 2 ** -facts.constants.direction_bits })),
+    once: memory(),
     // A function of the encoded row, as a function where the matrix was measured.
     project: (vector) => projected(lift(vector), nullSpace),
   };
@@ -34,9 +41,8 @@ function momentsOf(facts) {
 }
 
 // cells · 2^exponent · unit, the lower triangle by rows.
-function publishedGram(facts) {
+function publishedGram(facts, release) {
   const width = facts.columns.length;
-  const release = JSON.parse(facts.release);
   const factor = 2 ** release.matrix.exponent;
   const result = matrix(width, width);
   for (let i = 0, at = 0; i < width; i++) {
@@ -49,6 +55,15 @@ function publishedGram(facts) {
     }
   }
   return result;
+}
+
+// Computes what is asked for under a name once, however often it is asked for.
+function memory() {
+  const known = new Map();
+  return (name, compute) => {
+    if (!known.has(name)) known.set(name, compute());
+    return known.get(name);
+  };
 }
 
 // Lᵀ: an adaptive release measures u = T v, and f·v is (Lᵀf)·u with L = T⁻¹.
@@ -141,4 +156,4 @@ function rowsOf(moments) {
   return dot(held, apply(moments.gram, held));
 }
 
-export { momentsOf, Refusal, TOO_NOISY };
+export { momentsOf, memory, Refusal, TOO_NOISY };

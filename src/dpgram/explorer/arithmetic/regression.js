@@ -15,7 +15,7 @@ const SHRUNK_INTERCEPT =
 function regress(moments, design, method, alpha = null) {
   const { function: found, penalty = 0, effective = null, cautions = [] } = METHODS[method](moments, design, alpha);
   return {
-    method, penalty, effective, function: found, values: design.coefficients(found),
+    method, alpha, penalty, effective, function: found, values: design.coefficients(found),
     cautions: [...cautions, ...wideCautions(moments, design), ...emptyCautions(design)],
   };
 }

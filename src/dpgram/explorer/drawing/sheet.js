@@ -1,21 +1,22 @@
 // A sheet of SVG to draw on: axes, legends, tooltips. Every text goes in as text.
-import { general } from "../arithmetic/inference.js";
+import { distinct, number } from "./elements.js";
 const SVG = "http://www.w3.org/2000/svg";
 const LONGEST = 26;
 const LINE = 20;
 const TICK = 4;
+const RIGHT_EDGE = 12;
 const drawn = new Map();  // id → { width, redraw }: drawn again when the window gets another width
 
 // One line, short, and isolated from the writing direction of its surroundings.
+function oneLine(name) {
+  return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+}
+
 function label(name, longest = LONGEST) {
-  const line = name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+  const line = oneLine(name);
   const characters = Array.from(line);
   const short = characters.length > longest ? characters.slice(0, longest - 1).join("") + "…" : line;
   return `\u2068${short}\u2069`;
-}
-
-function number(value, digits = 5) {
-  return general(value, digits).replace("-", "−");
 }
 
 function shape(kind, attributes = {}, text = "") {
@@ -25,11 +26,14 @@ function shape(kind, attributes = {}, text = "") {
   return made;
 }
 
-function draw(id, words, height, paint) {
+// `least` is the width below which the place scrolls instead of becoming illegible.
+function draw(id, words, height, paint, least = 0) {
   const place = document.getElementById(id);
+  place.hidden = false;
+  place.setAttribute("role", "img");
   place.setAttribute("aria-label", words);
   const redraw = () => {
-    const width = place.clientWidth;
+    const width = Math.max(place.clientWidth, least);
     const sheet = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     const tip = document.createElement("div");
     tip.className = "tip";
@@ -37,7 +41,7 @@ function draw(id, words, height, paint) {
     place.replaceChildren(sheet, tip);
     listen(place, sheet, tip);
     paint(sheet, width);
-    drawn.set(id, { width, redraw });
+    drawn.set(id, { width: place.clientWidth, redraw });
   };
   redraw();
 }
@@ -46,7 +50,7 @@ function clear(id) {
   drawn.delete(id);
   const place = document.getElementById(id);
   place.replaceChildren();
-  place.removeAttribute("aria-label");
+  place.hidden = true;
 }
 
 // A shape with a tooltip, `tipText`: a text, or a function of the place within it.
@@ -105,11 +109,17 @@ function fit(texts, room) {
   }, 0);
 }
 
-// Names beside the rows of a plot, `places` being { name, y }; gives back where the plot may begin.
-function rowNames(sheet, width, places) {
-  const texts = places.map(({ name, y }) => shape("text", { y, "text-anchor": "end", "dominant-baseline": "central" }, label(name)));
+// Names beside the rows of a plot, `places` being { name, y }, cut so that no two look alike; gives back where the
+// plot may begin.
+function rowNames(sheet, width, places, size = 13) {
+  const room = Math.min(0.4 * width, 280);
+  const letters = Math.max(Math.floor(room / (0.56 * size)), 8);
+  const names = distinct(places.map(({ name }) => oneLine(name)), letters);
+  const texts = places.map(({ name, y }, i) => withTip(shape("text", {
+    y, "text-anchor": "end", "dominant-baseline": "central", "font-size": size, class: "named",
+  }, `\u2068${names[i]}\u2069`), label(name, 200)));
   sheet.append(...texts);
-  const left = fit(texts, 0.4 * width) + 2 * TICK;
+  const left = Math.min(texts.reduce((widest, text) => Math.max(widest, text.getComputedTextLength()), 0), room + 20) + 2 * TICK;
   texts.forEach((text) => text.setAttribute("x", left - 2 * TICK));
   return left;
 }
@@ -123,10 +133,30 @@ function bottomAxis(sheet, box, [low, high], title, values = ticks(low, high, Ma
       shape("text", { x: x(value), y: box.bottom + 16, "text-anchor": "middle" }, number(value)),
     );
   }
-  const text = shape("text", { x: (box.left + box.right) / 2, y: box.bottom + 36, "text-anchor": "middle" }, title);
-  sheet.append(text);
-  fit([text], box.right - box.left + 40);
+  axisTitle(sheet, box, title);
   return x;
+}
+
+// In as many lines as it needs; the sheet grows with them.
+function axisTitle(sheet, box, title) {
+  const [left, right] = [Math.max(0, box.left - 60), box.right + RIGHT_EDGE];
+  const lines = [""];
+  const probe = shape("text");
+  sheet.append(probe);
+  for (const word of title.split(" ")) {
+    probe.textContent = `${lines.at(-1)} ${word}`.trim();
+    if (probe.getComputedTextLength() > right - left && lines.at(-1) !== "") lines.push(word);
+    else lines[lines.length - 1] = probe.textContent;
+  }
+  probe.remove();
+  const middle = Math.min(Math.max((box.left + box.right) / 2, left), right);
+  lines.forEach((line, i) => {
+    const text = shape("text", { y: box.bottom + 36 + 17 * i, "text-anchor": "middle", x: lines.length > 1 ? (left + right) / 2 : middle }, line);
+    sheet.append(text);
+  });
+  const height = Number(sheet.getAttribute("height")) + 17 * (lines.length - 1);
+  sheet.setAttribute("height", height);
+  sheet.setAttribute("viewBox", `0 0 ${sheet.getAttribute("width")} ${height}`);
 }
 
 // Numbers to the left of a plot; gives back where the plot may begin, and how to place a number.
@@ -164,8 +194,9 @@ function legend(sheet, width, entries) {
 
 addEventListener("resize", () => {
   for (const [id, { width, redraw }] of drawn) {
-    if (document.getElementById(id).clientWidth !== width) redraw();
+    const { clientWidth } = document.getElementById(id);
+    if (clientWidth !== 0 && clientWidth !== width) redraw();
   }
 });
 
-export { draw, clear, shape, withTip, label, number, linear, range, rowNames, bottomAxis, leftAxis, legend };
+export { draw, clear, shape, withTip, oneLine, label, linear, range, rowNames, bottomAxis, leftAxis, legend };

@@ -1,20 +1,24 @@
-// The page: reads the controls, asks the arithmetic, fills the panels.
-import { momentsOf, Refusal } from "../arithmetic/moments.js";
-import { possibleTargets, possibleFeatures, buildDesign } from "../arithmetic/design.js";
-import { regress, defaultPenalty } from "../arithmetic/regression.js";
-import { infer, quality } from "../arithmetic/inference.js";
-import { correlation, components } from "../arithmetic/covariance.js";
+// The page: opens the session, shows one view at a time, keeps the address, saves files.
+import { Refusal } from "../arithmetic/moments.js";
 import { modelOf, asJson, asCsv, asPython } from "../arithmetic/downloads.js";
-import * as panels from "./panels.js";
+import { VIEWS, fromAddress } from "./address.js";
+import { openSession } from "./session.js";
+import { fillQuestion, listenToQuestion } from "./question.js";
+import { showFit, listenToFit } from "./fit_panel.js";
+import { showPerson, listenToPerson } from "./person_panel.js";
+import { showInstruments, listenToInstruments } from "./instruments_panel.js";
+import { showModels, listenToModels } from "./models_panel.js";
+import { showColumns, listenToColumns } from "./columns_panel.js";
+import { showCorrelations, showComponents, listenToAssociation } from "./association_panel.js";
+import { at, element, number, shortened } from "./elements.js";
 
-const MANY_DECLARED = 40;  // more columns than this start with a few features instead of all
-const FEW = 10;
-const HEAVY = 400;  // encoded columns from which correlations and components wait to be asked for
-
-const at = (id) => document.getElementById(id);
+const SHOW = {
+  regression: showFit, person: showPerson, instruments: showInstruments, models: showModels, columns: showColumns,
+  correlations: showCorrelations, components: showComponents, promise: () => {},
+};
+const root = document.documentElement;
 const facts = JSON.parse(at("data").textContent);
-const moments = momentsOf(facts);
-const state = { target: 0, chosen: new Set(), design: null, answer: null, correlation: null };
+const session = openSession(facts, location.hash);
 
 // One click, one answer: several changes within a frame are answered together.
 function soon(task) {
@@ -29,155 +33,62 @@ function soon(task) {
   };
 }
 
-function fillTargets() {
-  const targets = possibleTargets(moments);
-  at("target").replaceChildren(...targets.map(({ position, name }) =>
-    panels.element("option", panels.shortened(name, 60), { value: String(position), dir: "auto" }),
-  ));
-  const numbers = targets.filter((column) => column.kind === "numeric");
-  state.target = (numbers.length ? numbers : targets).at(-1).position;
-  at("target").value = String(state.target);
-}
-
-// A new target keeps the features that may stay; at the start all are chosen, or a few of very many.
-function fillFeatures(first) {
-  const features = possibleFeatures(moments, state.target);
-  const names = new Set(features.map((column) => column.name));
-  if (first) {
-    const usual = features.filter((column) => column.byDefault).map((column) => column.name);
-    state.chosen = new Set(usual.length > MANY_DECLARED ? usual.slice(0, FEW) : usual);
-  } else {
-    state.chosen = new Set([...state.chosen].filter((name) => names.has(name)));
-  }
-  at("features").replaceChildren(...features.map((column) => {
-    const line = panels.element("label");
-    const box = panels.element("input", "", { type: "checkbox" });
-    box.checked = state.chosen.has(column.name);
-    box.addEventListener("change", () => {
-      if (box.checked) state.chosen.add(column.name);
-      else state.chosen.delete(column.name);
-      askAgain();
-    });
-    line.append(box, panels.nameElement(column.name));
-    line.dataset.column = column.name;
-    return line;
-  }));
-  filterFeatures();
-}
-
-function filterFeatures() {
-  const wanted = at("search").value.toLowerCase();
-  for (const line of at("features").children) {
-    line.hidden = !line.dataset.column.toLowerCase().includes(wanted);
-  }
-}
-
-function chooseAll(on) {
-  for (const line of at("features").children) {
-    if (line.hidden) continue;
-    line.querySelector("input").checked = on;
-    if (on) state.chosen.add(line.dataset.column);
-    else state.chosen.delete(line.dataset.column);
-  }
-  askAgain();
-}
-
-function picked(name) {
-  return document.querySelector(`input[name="${name}"]:checked`).value;
-}
-
-// In the order of the schema, as Python would list them.
-function features() {
-  return moments.declared.map((column) => column.name).filter((name) => state.chosen.has(name));
-}
-
-function answerRegression() {
+function show() {
   const started = performance.now();
-  const on = features();
-  at("chosen").textContent = `${on.length} of ${at("features").children.length} chosen`;
-  try {
-    const question = JSON.stringify([state.target, on]);
-    if (state.design?.question !== question) {
-      state.design = { question, value: buildDesign(moments, state.target, on) };
-    }
-    const design = state.design.value;
-    const method = picked("method");
-    at("penalty").hidden = method !== "ridge";
-    const fit = regress(moments, design, method, method === "ridge" ? penalty(design) : null);
-    const inference = infer(moments, design, picked("kind"), Number(at("level").value));
-    state.answer = { design, fit, inference, quality: quality(moments, design, inference), features: on };
-    document.documentElement.dataset.milliseconds = String(performance.now() - started);
-    panels.showRegression(moments, state.answer);
-  } catch (problem) {
-    if (!(problem instanceof Refusal)) throw problem;
-    state.answer = null;
-    panels.showRefusedRegression(problem.message);
+  const { state } = session;
+  if (state.view === "models" && facts.models.length === 0) state.view = "regression";
+  if (document.body.dataset.view !== state.view) shown(state.view);
+  document.body.dataset.part = state.part;
+  for (const view of VIEWS) {
+    const tab = at(`tab-${view}`);
+    tab.setAttribute("aria-selected", String(view === state.view));
+    tab.tabIndex = view === state.view ? 0 : -1;
+    at(view).hidden = view !== state.view;
   }
-  for (const id of ["save-json", "save-csv", "save-python"]) at(id).disabled = state.answer === null;
-  document.documentElement.dataset.answers = String(Number(document.documentElement.dataset.answers ?? 0) + 1);
+  fillQuestion(session);
+  SHOW[state.view](session);
+  keepAddress();
+  document.title = `${titleOf(state)} – ${shortened(facts.title || "a private release", 60)}`;
+  root.dataset.milliseconds = String(performance.now() - started);
+  root.dataset.answers = String(Number(root.dataset.answers ?? 0) + 1);
 }
 
-// The slider is in powers of ten around the size of the noise; far left there is no penalty at all.
-function penalty(design) {
-  const noise = defaultPenalty(moments, design) || 1;
-  const place = Number(at("lambda").value);
-  const value = place === Number(at("lambda").min) ? 0 : noise * 10 ** place;
-  at("lambda-value").textContent = panels.number(value, 4);
-  at("lambda").setAttribute("aria-valuetext", panels.number(value, 4));
-  return value;
+// On a narrow screen the row of tabs scrolls: the chosen one is to be seen.
+function shown(view) {
+  document.body.dataset.view = view;
+  const tab = at(`tab-${view}`);
+  at("views").scrollLeft = tab.offsetLeft - at("views").offsetLeft - 48;
 }
 
-const askAgain = soon(() => {
-  answerRegression();
-  const changed = state.correlation !== null && state.correlation.asked !== askedOfCorrelations();
-  if (changed || at("correlation-columns").value === "chosen") showCorrelation();
-  if (at("pca-columns").value === "chosen") showComponents();
-});
-
-// Positions of all encoded columns, or of the target and the features.
-function positions(choice) {
-  const all = possibleTargets(moments).map((column) => column.position);
-  if (choice === "all") return all;
-  const sources = new Set([moments.columns[state.target].source, ...state.chosen]);
-  return all.filter((position) => sources.has(moments.columns[position].source));
+function titleOf(state) {
+  if (["regression", "person", "instruments"].includes(state.view)) return `${shortened(session.targetName(), 40)}: ${at(`tab-${state.view}`).textContent}`;
+  return at(`tab-${state.view}`).textContent;
 }
 
-function refusing(part, charts, table, compute) {
-  try {
-    const show = compute();
-    panels.showNotice(part, null, charts, table);
-    show();
-  } catch (problem) {
-    if (!(problem instanceof Refusal)) throw problem;
-    panels.showNotice(part, problem.message, charts, table);
-  }
+function keepAddress() {
+  const address = session.address();
+  if (location.hash.replace(/^#/, "") !== address) history.replaceState(null, "", address === "" ? location.pathname + location.search : `#${address}`);
 }
 
-const askedOfCorrelations = () => `${picked("kind")} ${at("level").value}`;
-
-function showCorrelation() {
-  refusing("correlation", ["correlation-chart"], "correlations", () => {
-    const asked = askedOfCorrelations();
-    if (state.correlation?.asked !== asked) {
-      state.correlation = { asked, ...correlation(moments, picked("kind"), Number(at("level").value)) };
-    }
-    const shown = positions(at("correlation-columns").value);
-    const part = (name) => shown.map((i) => shown.map((j) => state.correlation[name][i - 1][j - 1]));
-    const found = { values: part("estimate"), low: part("low"), high: part("high") };
-    const told = { kind: picked("kind"), level: Number(at("level").value) };
-    return () => panels.showCorrelation(moments, shown.map((i) => moments.columns[i]), found, told);
-  });
+function showRelease() {
+  const { guarantee } = facts;
+  if (facts.title !== "") at("title").textContent = shortened(facts.title, 120);
+  at("headline").textContent =
+    `${facts.declared.length} columns, protected with ε = ${number(guarantee.epsilon)} and δ = ${number(guarantee.delta)} (${guarantee.adjacency})`;
+  at("guarantee").textContent = guarantee.words;
+  at("library").textContent = facts.library;
+  at("seeded").hidden = !facts.seeded;
+  at("tab-models").hidden = facts.models.length === 0;
+  at("facts").replaceChildren(...facts.facts.flatMap(([name, text]) => [element("dt", name), element("dd", text, { dir: "auto" })]));
 }
 
-function showComponents() {
-  refusing("pca", ["scree-chart", "biplot-chart"], "components", () => {
-    const found = components(moments, positions(at("pca-columns").value), at("standardise").checked);
-    return () => panels.showComponents(found);
-  });
+// A name for a file that every system takes.
+function fileName(...parts) {
+  return parts.map((text) => text.normalize("NFKD").replace(/[^A-Za-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40)).filter(Boolean).join("-") || "release";
 }
 
 function save(name, kind, content) {
-  const link = panels.element("a");
+  const link = element("a");
   link.href = URL.createObjectURL(new Blob([content], { type: kind }));
   link.download = name;
   document.body.append(link);
@@ -186,69 +97,77 @@ function save(name, kind, content) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-function saveFit(name, kind, form) {
-  if (state.answer !== null) save(name, kind, form(modelOf(moments, state.answer)));
-}
-
-function redraw() {
-  if (state.answer !== null) panels.showRegression(moments, state.answer);
-  if (state.correlation !== null) showCorrelation();
-  if (at("components").tBodies[0].rows.length) showComponents();
+function saveFit(ending, kind, form) {
+  try {
+    save(`${fileName(facts.title || "release", session.targetName())}.${ending}`, kind, form(modelOf(session.moments, session.answer())));
+  } catch (problem) {
+    if (!(problem instanceof Refusal)) throw problem;
+  }
 }
 
 function setTheme(theme) {
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  redraw();
+  if (theme === "auto") delete root.dataset.theme;
+  else root.dataset.theme = theme;
+  SHOW[session.state.view](session);
+}
+
+async function copyAddress() {
+  const button = at("copy-address");
+  const said = button.textContent;
+  try {
+    await navigator.clipboard.writeText(location.href);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Copy it from the address line";
+  }
+  setTimeout(() => { button.textContent = said; }, 2500);
+}
+
+// Arrow keys go from tab to tab, as readers of screens expect.
+function tabKeys(event) {
+  const tabs = VIEWS.filter((view) => !at(`tab-${view}`).hidden);
+  const place = tabs.indexOf(session.state.view);
+  const next = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: tabs.length - 1 }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  const view = tabs[(next + tabs.length) % tabs.length];
+  session.change({ view });
+  at(`tab-${view}`).focus();
 }
 
 function listen() {
-  at("controls").addEventListener("submit", (event) => event.preventDefault());
-  at("target").addEventListener("change", () => {
-    state.target = Number(at("target").value);
-    fillFeatures(false);
-    askAgain();
-  });
-  at("search").addEventListener("input", filterFeatures);
-  at("all").addEventListener("click", () => chooseAll(true));
-  at("none").addEventListener("click", () => chooseAll(false));
-  for (const name of ["method", "kind"]) {
-    for (const button of document.querySelectorAll(`input[name="${name}"]`)) button.addEventListener("change", askAgain);
+  listenToQuestion(session);
+  listenToFit(session);
+  listenToPerson(session);
+  listenToInstruments(session);
+  listenToModels(session);
+  listenToColumns(session);
+  listenToAssociation(session);
+  at("views").addEventListener("keydown", tabKeys);
+  for (const view of VIEWS) {
+    at(`tab-${view}`).addEventListener("click", () => session.change({ view }));
   }
-  at("level").addEventListener("change", askAgain);
-  at("lambda").addEventListener("input", askAgain);
-  at("lambda-reset").addEventListener("click", () => {
-    at("lambda").value = "0";
-    askAgain();
-  });
-  at("correlation-columns").addEventListener("change", showCorrelation);
-  at("correlation-start").addEventListener("click", showCorrelation);
-  for (const id of ["pca-columns", "standardise"]) at(id).addEventListener("change", showComponents);
-  at("pca-start").addEventListener("click", showComponents);
-  at("save-json").addEventListener("click", () => saveFit("fit.json", "application/json", asJson));
-  at("save-csv").addEventListener("click", () => saveFit("fit.csv", "text/csv", asCsv));
-  at("save-python").addEventListener("click", () => saveFit("fit.py", "text/x-python", asPython));
-  at("save-release").addEventListener("click", () => save("release.dpgram.json", "application/json", facts.release));
+  at("save-json").addEventListener("click", () => saveFit("json", "application/json", asJson));
+  at("save-csv").addEventListener("click", () => saveFit("csv", "text/csv", asCsv));
+  at("save-python").addEventListener("click", () => saveFit("py", "text/x-python", asPython));
+  at("save-release").addEventListener("click", () => save(`${fileName(facts.title || "release")}.dpgram.json`, "application/json", facts.release));
+  at("copy-address").addEventListener("click", copyAddress);
   at("theme").addEventListener("change", () => setTheme(at("theme").value));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => SHOW[session.state.view](session));
+  addEventListener("hashchange", () => {
+    if (location.hash.replace(/^#/, "") === session.address()) return;
+    session.state = fromAddress(session.moments, location.hash);
+    show();
+  });
   // Paper is white, whatever the screen is.
   addEventListener("beforeprint", () => setTheme("light"));
   addEventListener("afterprint", () => setTheme(at("theme").value));
 }
 
-panels.showRelease(facts);
-fillTargets();
-fillFeatures(true);
+session.changed = soon(show);
+showRelease();
+// On a phone the results come first; the question opens with one touch.
+if (matchMedia("(max-width: 800px)").matches) at("question").open = false;
 listen();
-answerRegression();
-if (moments.width > HEAVY) {
-  at("correlation-start").hidden = false;
-  at("pca-start").hidden = false;
-} else {
-  // After the first picture of the regression is on the screen.
-  setTimeout(() => {
-    showCorrelation();
-    showComponents();
-    document.documentElement.dataset.ready = "true";
-  }, 0);
-}
+show();
+root.dataset.ready = "true";
