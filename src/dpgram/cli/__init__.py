@@ -25,6 +25,7 @@ from dpgram.cli import (
     paperwork,
     plan,
     sign,
+    wizard,
 )
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
@@ -52,6 +53,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("wizard", rich_help_panel=CURATORS)(wizard.wizard)
 app.command("run", rich_help_panel=CURATORS)(jobs.run)
 app.command("diff", rich_help_panel=CURATORS)(jobs.diff)
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
