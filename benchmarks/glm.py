@@ -107,9 +107,8 @@ def count_tasks(folder: Path) -> Iterator[Task]:
         dg.boolean("limited"),
     ]
     yield Task("nmes1988, visits", nmes, dg.Schema(*columns, dg.numeric("visits", 0, 100)), "visits")
-    yield Task(
-        "nmes1988, hospital stays", nmes, dg.Schema(*columns, dg.numeric("hospital", 0, 20)), "hospital"
-    )
+    stays = dg.Schema(*columns, dg.numeric("hospital", 0, 20))
+    yield Task("nmes1988, hospital stays", nmes, stays, "hospital")
 
 
 def deviance(mean: Array, truth: Array) -> float:
@@ -162,7 +161,7 @@ def bounded(task: Task, frame: pl.DataFrame) -> Array:
         elif isinstance(column, type(dg.boolean("b"))):
             columns.append(values * 2.0 - 1.0)
         else:
-            low, high = column.bounds  # type: ignore[attr-defined]
+            low, high = column.bounds
             columns.append(np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0))
     return np.column_stack(columns).astype(np.float64)
 
@@ -301,11 +300,11 @@ def main() -> None:
         counts = table(count_tasks(data_sets()), judged_counts, COUNT_COLUMNS, splits)
         logits = table(tasks(data_sets()), judged, COLUMNS, splits)
     RESULT.write_text(
-        f"# Declared models on rows kept apart\n\nMedian of {splits} splits, δ = {DELTA:g}; two thirds of the "
-        "rows are published. A number in brackets says in how many splits there was an answer; – is none. A "
-        "column of dashes is a library that is not installed. Written by `benchmarks/glm.py`, which says what "
-        f"each rival is.\n\n## Log-loss of a declared logit\n\n{logits}\n\n## Mean deviance of declared "
-        f"counts\n\n{counts}\n",
+        f"# Declared models on rows kept apart\n\nMedian of {splits} splits, δ = {DELTA:g}; two thirds of "
+        "the rows are published. A number in brackets says in how many splits there was an answer; – is "
+        "none. A column of dashes is a library that is not installed. Written by `benchmarks/glm.py`, which "
+        f"says what each rival is.\n\n## Log-loss of a declared logit\n\n{logits}\n\n"
+        f"## Mean deviance of declared counts\n\n{counts}\n",
         encoding="utf-8",
     )
 
