@@ -70,8 +70,13 @@ def histogram_count(measured: MeasuredCounts) -> int:
 
 
 def measured_price(release: Document, units_changed: int) -> Fraction:
-    """μ² or ε of everything but the matrix."""
-    return sum((_price(each, units_changed) for each in release.measured), Fraction(0))
+    """μ² or ε of everything but the matrix.
+
+    In a series the counts of several periods were added up, each with noise of its own, and a person may be
+    in several of them: proofs/series.md#series-file.
+    """
+    once = sum((_price(each, units_changed) for each in release.measured), Fraction(0))
+    return once if release.series is None else once * release.series.length * release.series.participations
 
 
 def _price(measured: Measured, units_changed: int) -> Fraction:

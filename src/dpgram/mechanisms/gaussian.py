@@ -65,13 +65,16 @@ class Gaussian(Mechanism):
 
     @classmethod
     def keeps_promise(cls, stated: StatedNoise) -> bool:
-        """μ ≥ Δ/σ, with what was measured before, and ρ and (ε, δ) that follow from it."""
+        """μ ≥ Δ/σ, with what was measured before, and ρ and (ε, δ) that follow from it.
+
+        In a series σ is |w| times that of the stream, and Δ that of all of it (proofs/series.md#series-file).
+        """
         law = stated.law
         if not isinstance(law, SymmetricGaussian) or stated.parameters != {"sigma": law.sigma}:
             return False
         if not law.sigma > 0 or stated.delta == 0 or not stated.plain_gram:
             return False
-        own = stated.adjacency.units_changed * (ROW_NORM_SQUARED / law.sigma) ** 2
+        own = stated.adjacency.units_changed * (ROW_NORM_SQUARED * stated.gain / law.sigma) ** 2
         return stated.gaussian_within(math.sqrt(own + stated.counts_cost))
 
 
