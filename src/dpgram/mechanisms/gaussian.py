@@ -15,6 +15,7 @@ from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import (
     CalibratedMechanism,
     Drawn,
+    IntegerMatrix,
     Mechanism,
     PublicFacts,
     refuse_pure,
@@ -114,7 +115,7 @@ class CalibratedGaussian(CalibratedMechanism):
         """μ-GDP."""
         return GaussianEvent(mu=self._mu_at_least(facts))
 
-    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+    def draw(self, gram: npt.NDArray[np.int64] | IntegerMatrix, entropy: Entropy) -> Drawn:
         """Independent noise on the diagonal and on every cell below it, mirrored."""
         width = len(gram)
         below = gram[strictly_below(width)]

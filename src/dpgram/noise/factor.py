@@ -61,9 +61,7 @@ def _total_weights(periods: int, bits: int) -> tuple[Fraction, ...]:
 
 
 @lru_cache(maxsize=512)
-def window_weights(
-    first: int, last: int, *, periods: int, bits: int = FACTOR_BITS
-) -> tuple[Fraction, ...]:
+def window_weights(first: int, last: int, *, periods: int, bits: int = FACTOR_BITS) -> tuple[Fraction, ...]:
     """w_1, …, w_last: Σ_s w_s Y_s = X_first + … + X_last + Σ_s w_s Z_s. Periods are counted from 1.
 
     >>> from dpgram.noise.factor import window_weights
@@ -71,9 +69,7 @@ def window_weights(
     ['-1/4', '1/2']
     """
     b = _total_weights(periods, bits)
-    return tuple(
-        b[last - s] - (b[first - 1 - s] if s < first else 0) for s in range(1, last + 1)
-    )
+    return tuple(b[last - s] - (b[first - 1 - s] if s < first else 0) for s in range(1, last + 1))
 
 
 def overlap(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> float:

@@ -119,7 +119,7 @@ class Prepaid:
 
 @contextlib.contextmanager
 def paid_before(account: Account, price: Event) -> Iterator[tuple[Receipt, Path]]:
-    """The charge for everything that will be drawn later, and the file by which a repeated call finds it again.
+    """The charge for everything that is drawn later, and the file by which a repeated call finds it again.
 
     That file is there until the block ends: whoever draws later must first see that it is gone.
 

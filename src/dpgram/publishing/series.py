@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredClip, MeasuredHistograms, MeasuredMatrix, MeasuredReach
@@ -50,9 +50,10 @@ from dpgram.publishing.split import SLACK, Adaptive
 from dpgram.publishing.terms import stated
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, Rows
+from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.grams import GramStatistic
 from dpgram.sums.histograms import HistogramColumn
-from dpgram.sums.participants import ParticipantsStatistic
+from dpgram.sums.participants import ExactParticipants, ParticipantsStatistic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,9 +68,7 @@ if TYPE_CHECKING:
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.rows.participation import LeftOut
     from dpgram.schema import Schema
-    from dpgram.sums.base import Statistic
-    from dpgram.sums.exact_gram import ExactGram
-    from dpgram.sums.participants import ExactParticipants
+    from dpgram.sums.base import Statistic, Sum
 
 _NUDGE: Final = 1.0 + 2.0**-40
 """What a scale is enlarged by, so that rounding can only make it cheaper."""
@@ -299,7 +298,7 @@ class DrawnPeriod:
     clip: MeasuredClip | None
 
 
-Carry = Callable[["ExactGram", "ExactParticipants | None"], "IntegerMatrix"]
+Carry: TypeAlias = "Callable[[ExactGram, ExactParticipants | None], IntegerMatrix]"
 """Keeps this period's exact sums and participants, durably, and gives Σ_{s ≤ t} c_{t−s} X_s."""
 
 
@@ -322,20 +321,19 @@ class PeriodWork:
         Proof: proofs/series.md#series-composition.
         """
         terms, counted = self.terms, self.terms.histograms()
-        opening, charge = self.opening, terms.price
+        opening = self.opening
+        charge: Event | None = terms.price
         if opening is not None:
-            encoder = replace(
-                terms.plain_encoder(), clip=opening.radius, coordinates=opening.coordinates
-            )
+            encoder = replace(terms.plain_encoder(), clip=opening.radius, coordinates=opening.coordinates)
             stream = StreamedGram(encoder=encoder, sigma=opening.sigma, sensitivity_squared=terms.moved)
             return (yield from self._measured(stream, opening, counted, None, charge))
         found: MeasuredHistograms | None = None
         measured: tuple[MeasuredMatrix | MeasuredReach, ...] = ()
-        encoder, before, later = terms.plain_encoder(), Fraction(0), charge
+        encoder, before = terms.plain_encoder(), Fraction(0)
         if counted is not None:
             answer = yield Stage(work=self._pass(counted.statistic), measurements=(counted,), charge=charge)
             (found,) = answer.published
-            before, later = _price(counted), None
+            before, charge = _price(counted), None
             encoder, measured, paid = yield from self._coordinates(found)
             before += paid
         clip = terms.clip(encoder)
@@ -343,7 +341,7 @@ class PeriodWork:
         opening = Opening(
             radius=encoder.radius, coordinates=encoder.coordinates, sigma=stream.sigma, measured=measured
         )
-        return (yield from self._measured(stream, opening, None, found, later))
+        return (yield from self._measured(stream, opening, None, found, charge))
 
     def _coordinates(
         self, histograms: MeasuredHistograms
@@ -387,12 +385,10 @@ class PeriodWork:
             statistics.append(ParticipantsStatistic(self.left_out.key))
 
         def carry(sums: tuple[Sums, ...]) -> tuple[Any, ...]:
-            (exact,) = sums[0]
-            (people,) = sums[-1] if self.left_out is not None else (None,)
+            exact, people = _kept_sums(sums[0][0], sums[-1][0])
             if self.report is not None:
                 self.report(exact.counts)
-            total = self.carry(exact, people)  # type: ignore[arg-type]  (the sums of these statistics)
-            return ((total,), *sums[1 : 1 + len(beside)])
+            return ((self.carry(exact, people),), *sums[1 : 1 + len(beside)])
 
         answer = yield Stage(
             work=self._pass(*statistics),
@@ -470,7 +466,9 @@ class NoRows:
         return work.zero()
 
 
-def exact_period(data: object, work: PeriodWork, engine: Engine) -> tuple[ExactGram, ExactParticipants | None]:
+def exact_period(
+    data: object, work: PeriodWork, engine: Engine
+) -> tuple[ExactGram, ExactParticipants | None]:
     """The exact sums of a period that was published before, from a table that was kept. **Not private.**"""
     opening = work.opening
     if opening is None:
@@ -481,5 +479,12 @@ def exact_period(data: object, work: PeriodWork, engine: Engine) -> tuple[ExactG
         statistics.append(ParticipantsStatistic(work.left_out.key))
     rules = replace(work.terms.request.rules, left_out=work.left_out)
     chosen = engine if data is not None else NoRows()
-    exact, *people = chosen.add_up(data, Pass(rules=rules, statistics=tuple(statistics)))
-    return exact, people[0] if people else None  # type: ignore[return-value]  (the sums of these statistics)
+    sums = chosen.add_up(data, Pass(rules=rules, statistics=tuple(statistics)))
+    return _kept_sums(sums[0], sums[-1])
+
+
+def _kept_sums(first: Sum, last: Sum) -> tuple[ExactGram, ExactParticipants | None]:
+    """The matrix, and who took part where that is asked for."""
+    if not isinstance(first, ExactGram):
+        raise TypeError(type(first).__name__)
+    return first, last if isinstance(last, ExactParticipants) else None

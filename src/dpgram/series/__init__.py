@@ -9,15 +9,13 @@ from dpgram import _when_used
 if TYPE_CHECKING:
     from dpgram.series.plan import SeriesPlan
     from dpgram.series.series import Series
-    from dpgram.series.trend import Change, Trend
 
-__all__ = ["Change", "Series", "SeriesPlan", "Trend"]
+__all__ = ["Series", "SeriesPlan"]
 
 __getattr__, __dir__ = _when_used(
     __name__,
     {
         "dpgram.series.plan": "SeriesPlan",
         "dpgram.series.series": "Series",
-        "dpgram.series.trend": "Change Trend",
     },
 )

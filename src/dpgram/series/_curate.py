@@ -197,7 +197,7 @@ def publish(
         chosen = find_engine(engine, data) if data is not None else None
         if chosen is not None and chosen.passes is not None:
             raise OptionsError(
-                "a series reads its first table several times and keeps who took part: sums of sites have neither",
+                "a series reads its first table several times and keeps who took part: sums of sites cannot",
                 got=f"engine {chosen.name!r}",
                 remedy="Publish where the table is: with engine='local', 'dask' or 'spark'",
             )

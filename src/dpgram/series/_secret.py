@@ -1,8 +1,8 @@
 """What the curator of a series must keep: exact sums of past periods and who was in them. NOT PRIVATE.
 
 Later periods are made of the exact sums of earlier ones, and a person may count in so many periods only. Both
-are kept in one file for its owner's eyes, as secret as the table: lines of JSON, each with its digest. Sums of
-a period are written before its noise is drawn; the last line for a period is the one that counts.
+are kept in one file for its owner's eyes, as secret as the table: lines of JSON, each with its digest. The
+sums of a period are written before its noise is drawn; the last line for a period is the one that counts.
 """
 
 from __future__ import annotations

@@ -40,20 +40,21 @@ class SeriesPlan:
         """Which of the two to take, by what is asked for most."""
         total, month, window = self.lines
         text = (
-            f"Totals and windows: {total.series:.2g} times the noise of one release for the total at the end, "
-            f"where adding up {self.periods} releases has {total.independent:.2g} times. "
+            f"Totals and windows: {total.series:.2g} times the noise of one release for the total at the "
+            f"end, where adding up {self.periods} releases has {total.independent:.2g} times. "
         )
         if window.series >= window.independent:
             text += (
                 f"But a window of {self.window} has {window.series:.2g} times in the series and "
                 f"{window.independent:.2g} times from releases of their own, and a single period "
-                f"{month.series:.2g} against {month.independent:.2g}: who needs periods and short windows, and "
-                "no totals, should publish every period by itself."
+                f"{month.series:.2g} against {month.independent:.2g}: who needs periods and short "
+                "windows, and no totals, should publish every period by itself."
             )
         else:
             text += (
-                f"A single period has {month.series:.2g} times, against {month.independent:.2g} for a release "
-                "of its own: who needs single periods and nothing else should publish every period by itself."
+                f"A single period has {month.series:.2g} times, against {month.independent:.2g} for "
+                "a release of its own: who needs single periods and nothing else should publish every "
+                "period by itself."
             )
         return text
 

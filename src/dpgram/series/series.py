@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, final
 
+from dpgram.errors import AnalysisError
 from dpgram.series.stream import Stream
 
 if TYPE_CHECKING:
+    from dpgram.analysis import Trend
     from dpgram.analysis.estimand import Kind
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from dpgram.rows.rules import Rows
     from dpgram.schema import Schema
     from dpgram.series.plan import SeriesPlan
-    from dpgram.series.trend import Trend
 
 
 @final
@@ -87,9 +88,8 @@ class Series:
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """The series in a public file: all an analyst needs.
 
-        >>> series = dg.Series.create("shop.series", schema, epsilon=1, delta=1e-6, periods=12)
-        >>> dg.Series.open("shop.series").labels
-        ()
+        >>> dg.Series.open("months.series").labels
+        ('2026-01', '2026-02', '2026-03')
         """
         return cls(path)
 
@@ -143,9 +143,7 @@ class Series:
         """
         from dpgram.series import _curate
 
-        number = _curate.publish(
-            self.path, data, period, engine=engine, progress=progress, report=report
-        )
+        number = _curate.publish(self.path, data, period, engine=engine, progress=progress, report=report)
         self._stream = Stream.read(self.path)
         return self._stream.release(1, number)
 
@@ -175,20 +173,25 @@ class Series:
     def window(self, first: str | int, last: str | int) -> Release:
         """The release of the rows of all periods from `first` to `last`, by name or counted from 1.
 
-        >>> series = dg.Series.create("spa.series", schema, epsilon=1, delta=1e-6, periods=12)
-        >>> for month in ("2026-09", "2026-10", "2026-11"):
-        ...     release = series.publish(table, month)
-        >>> series.window("2026-10", "2026-11").series.length
-        2
+        >>> series.window("2026-02", "2026-03").part
+        '2026-02 to 2026-03 of a series'
         """
         return self._stream.release(self._stream.number(first), self._stream.number(last))
 
     def period(self, period: str | int) -> Release:
-        """The release of the rows of one period."""
+        """The release of the rows of one period.
+
+        >>> series.period("2026-02").part
+        '2026-02 of a series'
+        """
         return self.window(period, period)
 
     def total(self, last: str | int | None = None) -> Release:
-        """The release of the rows of all periods up to `last`; of all there are where none is given."""
+        """The release of the rows of all periods up to `last`; of all there are where none is given.
+
+        >>> series.total().part
+        '2026-01 to 2026-03 of a series'
+        """
         return self.window(1, len(self.labels) if last is None else last)
 
     def trend(
@@ -203,16 +206,30 @@ class Series:
     ) -> Trend:
         """Coefficients over time, in windows of `every` periods or, `running`, in all periods up to each.
 
-        Changes and slopes know how the noise of one window goes with that of another.
-        """
-        from dpgram.series.trend import trend
+        Changes and slopes know how the noise of one window goes with that of another. Periods that do not
+        fill a window are left out.
 
-        return trend(
-            self._stream, target, on, every=every, running=running, kind=kind, reference=reference
-        )
+        >>> trend = series.trend("charges", ["age"], every=1)
+        >>> trend.labels
+        ('2026-01', '2026-02', '2026-03')
+        """
+        from dpgram.analysis import trend
+
+        count = len(self.labels)
+        if isinstance(every, bool) or not isinstance(every, int) or not 1 <= every <= max(count, 1):
+            raise AnalysisError(
+                "every says how many periods make a window", got=repr(every), limit=f"1 to {count}"
+            )
+        ends = range(every, count + 1, every)
+        windows = [self.window(1 if running else last - every + 1, last) for last in ends]
+        return trend(windows, target, on, kind=kind, reference=reference)
 
     def summary(self) -> str:
-        """What was published so far, period by period, and what the clip took of each."""
+        """What was published so far, period by period, and what the clip took of each.
+
+        >>> print(series.summary().splitlines()[0])
+        A series of 3 out of 12 periods, 5 encoded columns
+        """
         from dpgram.series.show import summary
 
         return summary(self._stream)

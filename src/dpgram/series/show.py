@@ -56,10 +56,10 @@ def summary(stream: Stream) -> str:
         if head.participations == 1
         else f"at most {head.participations} periods, at least {head.apart} apart"
     )
+    guarantee, width = head.guarantee, stream.schema.width
     lines = [
-        f"A series of {len(stream.periods)} out of {head.periods} periods, {stream.schema.width} encoded columns",
-        f"ε = {head.guarantee.epsilon:g}, δ = {head.guarantee.delta:g} for all periods together, "
-        f"for every {who} ({often})",
+        f"A series of {len(stream.periods)} out of {head.periods} periods, {width} encoded columns",
+        f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g} for all periods together, every {who} ({often})",
     ]
     if stream.periods:
         width = max(6, *(len(printable(label)) for label in stream.labels))
@@ -70,10 +70,10 @@ def summary(stream: Stream) -> str:
         lost = "–" if clip is None else f"{clip.lost:.1%}"
         lines.append(f"{printable(label):<{width}}  {told:>14}  {lost:>14}")
     if beyond := drifted(stream):
-        lines += [
-            "",
-            f"In {', '.join(map(printable, beyond[:6]))}{' …' if len(beyond) > 6 else ''} the clip took clearly "
-            "more than in the first period: rows have moved away from the coordinates that it fixed, and what "
-            "looks like a trend may be the clip. Time for a new series.",
-        ]
+        named = ", ".join(map(printable, beyond[:6])) + (" …" if len(beyond) > 6 else "")
+        told = (
+            f"In {named} the clip took clearly more than in the first period: rows have moved away from the "
+            "coordinates that it fixed, and what looks like a trend may be the clip. Time for a new series."
+        )
+        lines += ["", told]
     return "\n".join(lines)

@@ -12,7 +12,15 @@ from dpgram.sums.models import ExactModelSums
 from dpgram.sums.moments import ExactMoments
 from dpgram.sums.participants import ExactParticipants
 
-KINDS = (ExactGram, ExactCounts, ExactLevels, ExactMoments, ExactColumnMoments, ExactModelSums, ExactParticipants)
+KINDS = (
+    ExactGram,
+    ExactCounts,
+    ExactLevels,
+    ExactMoments,
+    ExactColumnMoments,
+    ExactModelSums,
+    ExactParticipants,
+)
 
 
 def sum_from_bytes(data: bytes) -> Sum:

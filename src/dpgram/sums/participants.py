@@ -49,7 +49,9 @@ class ExactParticipants:
         """Read the form written by `to_bytes`; refuses anything cut, altered or foreign."""
         head, payload = unpacked(cls.MAGIC, data)
         if len(payload) % HASH_BYTES:
-            raise DpgramError("these bytes of participants contradict their own head", remedy="Make them again")
+            raise DpgramError(
+                "these bytes of participants contradict their own head", remedy="Make them again"
+            )
         found = (payload[start : start + HASH_BYTES] for start in range(0, len(payload), HASH_BYTES))
         return cls(frozenset(found), PolicyCounts(**head["counts"]))
 
