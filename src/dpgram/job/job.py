@@ -17,6 +17,7 @@ from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publis
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
+from dpgram.job._series import Growing
 from dpgram.job.databases import address_of
 from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
@@ -97,6 +98,8 @@ class Job:
     approved_by: str = ""
     note: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    series: Growing | None = None
+    """The series to which this adds a period; None: a release by itself."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
 
@@ -147,6 +150,8 @@ class Job:
             book = self._open_ledger()
             # What was interrupted has paid already: it must not be refused for lack of budget.
             payer = None if book is None or self._interrupted(book) else book
+            if self.series is not None and self.series.file.exists():
+                payer = None  # so has a series, when it was created
             return check(
                 self._table(),
                 self.schema,
@@ -174,7 +179,12 @@ class Job:
         return self._forecast(as_mechanism(self.mechanism), progress)
 
     def _forecast(self, asked: Mechanism | Auto, progress: Literal[False] | None) -> Plan | None:
-        if self.rows.expected is None or self.rows.by is not None or self.schema.blocks is not None:
+        if (
+            self.series is not None
+            or self.rows.expected is None
+            or self.rows.by is not None
+            or self.schema.blocks is not None
+        ):
             return None
         from dpgram.planning import plan
 
@@ -248,6 +258,8 @@ class Job:
         require_publish()
         say = announce or _silent
         with _in_words_of_the_file(self.path):
+            if self.series is not None:
+                self.series.refuse_beside(self)
             book, key = self._open_ledger(), self._open_key()
             parts = self.outputs.for_parts(self.schema, self._by)
             continued = book is not None and self._interrupted(book)
@@ -278,6 +290,17 @@ class Job:
         from dpgram.privacy.sampling.entropy import SystemEntropy
         from dpgram.publishing import published
 
+        if self.series is not None:
+            say(f"publishing {self._named} as period {self.series.period} of {self.series.file.name}")
+            release = self.series.publish(
+                self, self._table(), engine=self._engine(), note=self._ledger_note(), progress=progress
+            )
+            found = (self._finishing(release, key),)
+            saved = (found[0].save(parts[0].release),)
+            say(f"wrote {saved[0]}")
+            return Outcome(
+                state="published", releases=found, written=saved + self._pages(found, parts, book, say)
+            )
         say(f"publishing {self._named} with ε = {self.epsilon:g}, δ = {self.delta:g}")
         with published(
             self._table(),
@@ -286,9 +309,9 @@ class Job:
             ledger=book,
             entropy=SystemEntropy(),
             progress=progress,
-        ) as found:
+        ) as drawn:
             # Until the files are written, what was paid for stays beside the ledger.
-            releases = tuple(self._finishing(release, key) for release in found)
+            releases = tuple(self._finishing(release, key) for release in drawn)
             written = tuple(release.save(part.release) for release, part in zip(releases, parts, strict=True))
         for path in written:
             say(f"wrote {path}")
@@ -360,6 +383,10 @@ class Job:
             "unit": (release.unit, self.rows.unit),
             "missing": (release.policy.missing, self.rows.missing),
             "strict": (release.policy.strict, self.rows.strict),
+            "period": (
+                None if release.series is None else release.series.labels[1],
+                None if self.series is None else self.series.period,
+            ),
             "columns": (_names(release.schema.columns), _names(self._columns_of(release))),
             **{name: (told.get(name, ""), text) for name, text in self.about.items()},
         }

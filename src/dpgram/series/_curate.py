@@ -172,12 +172,6 @@ def publish(
     if period in stream.labels:
         return stream.number(period)
     terms, noise = terms_of(stream.head), SystemEntropy() if entropy is None else entropy
-    if noise.label != stream.head.entropy:
-        raise OptionsError(
-            "all periods of a series have noise from one kind of source",
-            got=noise.label,
-            limit=stream.head.entropy,
-        )
     with open_secret(secret_path(path), stream.head.series) as secret:
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
         stream = Stream.read(path)
@@ -203,6 +197,12 @@ def publish(
             )
         if chosen is not None and number == 1:
             refuse_clashes([*terms.request.options, *form_of(data, chosen)])
+        if noise.label != stream.head.entropy:
+            raise OptionsError(
+                "all periods of a series have noise from one kind of source",
+                got=noise.label,
+                limit=stream.head.entropy,
+            )
         work = PeriodWork(
             terms=terms,
             opening=_opening(stream),

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import DpgramError
-from dpgram.files import append_line, sync_folder, whole_lines
+from dpgram.files import append_line, content_of, sync_folder, whole_lines
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import HASH_BYTES, KEY_BYTES
 
@@ -64,6 +64,12 @@ class Secret:
         self.key = bytes.fromhex(str(head["key"]))
         self._charge = str(head.get("charge", ""))
         self._kept = {int(line["period"]): line for line in lines[1:]}
+        if b"\n" in content_of(handle)[end:]:
+            # Only a torn last line is cut off: it was never acted upon. Anything else is damage.
+            raise DpgramError(
+                f"line {len(lines) + 1} of {path.name} does not match its digest",
+                remedy="Put a good copy back, or restore it from kept tables: Series.restore",
+            )
         os.ftruncate(handle, end)
         os.lseek(handle, end, os.SEEK_SET)
 

@@ -58,16 +58,21 @@ class SeriesPlan:
             )
         return text
 
-    def __str__(self) -> str:
+    @property
+    def table(self) -> str:
+        """The noise of every question, one line each."""
         often = "" if self.participations == 1 else f", {self.participations} periods for each person"
         lines = [
             f"Noise in multiples of one release of the same rows ({self.periods} periods{often})",
-            f"{'':<26}  {'series':>8}  {'a release for each period':>26}",
+            f"{'':<24}  {'series':>8}  {'a release for each period':>26}",
         ]
-        lines += [f"{one.question:<26}  {one.series:>8.2f}  {one.independent:>26.2f}" for one in self.lines]
+        lines += [f"{one.question:<24}  {one.series:>8.2f}  {one.independent:>26.2f}" for one in self.lines]
         if self.rows is not None:
             lines.append(f"One such multiple is {self.rows:,.1f} rows on a count.")
-        return "\n".join([*lines, "", self.advice])
+        return "\n".join([*lines, ""])
+
+    def __str__(self) -> str:
+        return f"{self.table}\n{self.advice}"
 
 
 def plan_series(

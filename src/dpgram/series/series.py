@@ -224,6 +224,28 @@ class Series:
         windows = [self.window(1 if running else last - every + 1, last) for last in ends]
         return trend(windows, target, on, kind=kind, reference=reference)
 
+    def departures(self, schema: Schema, **facts: object) -> list[str]:
+        """In which public facts the series differs from these, in words: for whoever would go on with it.
+
+        >>> series.departures(schema, epsilon=2.0, periods=12)
+        ['epsilon is 1.0 there, 2.0 here']
+        """
+        head = self._stream.head
+        there = {
+            "epsilon": head.guarantee.epsilon,
+            "delta": head.guarantee.delta,
+            "periods": head.periods,
+            "participations": head.participations,
+            "apart": head.apart,
+            "unit": head.rows.unit,
+        }
+        found = [
+            f"{name} is {there[name]} there, {here} here"
+            for name, here in facts.items()
+            if there[name] != here
+        ]
+        return found if head.given == schema.to_dict() else [*found, "the columns are others"]
+
     def summary(self) -> str:
         """What was published so far, period by period, and what the clip took of each.
 

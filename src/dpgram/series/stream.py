@@ -222,9 +222,8 @@ class Stream:
             labels=(self.labels[first - 1], self.labels[last - 1]),
         )
         sigma = opening.sigma * window_norm(first, last, periods=head.periods, bits=head.bits)
-        measured = [
-            added for added in (self._histograms(first, last), self._clip(first, last)) if added is not None
-        ]
+        beside = (self._histograms(first, last), *opening.measured, self._clip(first, last))
+        measured = [each for each in beside if each is not None]
         return Release(
             library=head.library,
             schema=self.schema,
