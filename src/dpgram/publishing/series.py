@@ -83,13 +83,9 @@ class SeriesTerms:
     periods: int
     participations: int
     apart: int
+    mu: float
+    """Of everything that the series will ever publish."""
     bits: int = FACTOR_BITS
-
-    @property
-    def mu(self) -> float:
-        """Of everything that the series will ever publish."""
-        guarantee = self.request.guarantee
-        return discrete_mu_at_most(guarantee.epsilon, guarantee.delta)
 
     @property
     def price(self) -> Event:
@@ -218,7 +214,11 @@ def series_terms(
             remedy="Name the column of ids: Rows(unit='patient_id')",
         )
     terms = SeriesTerms(
-        request=request, periods=horizon, participations=most, apart=_whole("apart", apart, horizon)
+        request=request,
+        periods=horizon,
+        participations=most,
+        apart=_whole("apart", apart, horizon),
+        mu=discrete_mu_at_most(request.guarantee.epsilon, request.guarantee.delta),
     )
     # What is too small for the proof, or too large to be drawn, is refused before anything is charged.
     encoder = terms.plain_encoder()

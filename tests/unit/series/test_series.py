@@ -22,7 +22,7 @@ from dpgram.series import Series
 from dpgram.series._secret import open_secret, secret_path
 from dpgram.series.stream import Stream
 
-from streams import ENGINE, SCHEMA, people, seeded
+from tests.unit.series.streams import ENGINE, SCHEMA, people, seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
