@@ -34,7 +34,7 @@ from dpgram.noise import factor
 from dpgram.noise.factor import coefficients, window_weights
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.series import SeriesTerms
-from dpgram.rows.participation import LeftOut
+from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.series import _curate
 from dpgram.series._secret import lower_cells, open_secret, secret_path
 from dpgram.series.stream import Stream
@@ -82,9 +82,7 @@ def _often(patch: Patch, long: bool) -> Outcome:
 
 
 def _nobody_left_out() -> AbstractContextManager[Any]:
-    return mock.patch.object(
-        _curate, "_left_out", lambda secret, head, number: LeftOut(secret.key, frozenset())
-    )
+    return mock.patch.object(_curate, "_left_out", lambda secret, head, number: LeftOut(secret.key, NOBODY))
 
 
 def participation_not_enforced() -> Trial:

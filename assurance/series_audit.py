@@ -32,6 +32,7 @@ from dpgram.publishing.publication import publication
 from dpgram.publishing.series import PeriodWork, SeriesTerms, series_terms
 from dpgram.rows import Rows
 from dpgram.rows.encoder import Encoder
+from dpgram.rows.participation import NOBODY
 from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import numeric
@@ -218,7 +219,7 @@ def in_memory(
             del people
             now = lower_cells(exact.cells)
             total = combined(kept, now, c)
-            kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=frozenset()))
+            kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=NOBODY))
             return total
 
         work = PeriodWork(terms=terms, opening=opening, carry=carry, left_out=None)

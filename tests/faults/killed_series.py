@@ -110,12 +110,12 @@ def main(folder: Path, periods: int, interruptions: int) -> None:
     points = np.random.default_rng(5)
     # How far a try may come follows from how the ones before it ended, so that the interruptions are spread
     # over all periods: about `wanted` of the tries get a step further.
-    reach, shorter = 4_000.0, 0.9
+    reach, shorter = 3_000.0, 0.9
     wanted = 0.9 * periods / interruptions
     longer = shorter ** (-wanted / (1.0 - wanted))
     for _ in range(interruptions):
         before = seen(folder)["lines"]
-        at = int(points.integers(1, int(reach)))
+        at = int(points.integers(1, int(reach * (1 + before))))  # the more periods, the more is read
         status = forked(folder, periods, at)
         after = seen(folder)
         print(json.dumps({"at": at, "status": status, **after}), flush=True)

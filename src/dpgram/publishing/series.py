@@ -43,7 +43,7 @@ from dpgram.publishing._open_columns import count_noise
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
-from dpgram.publishing.measurements.stream import StreamedGram, stream_price
+from dpgram.publishing.measurements.stream import CombinedGram, StreamedGram, stream_price
 from dpgram.publishing.publication import Account, Prepaid, Program, Stage, paid_before, publication, tell
 from dpgram.publishing.request import LedgerLike, Request, open_ledger, requested
 from dpgram.publishing.split import SLACK, Adaptive
@@ -388,7 +388,7 @@ class PeriodWork:
             exact, people = _kept_sums(sums[0][0], sums[-1][0])
             if self.report is not None:
                 self.report(exact.counts)
-            return ((self.carry(exact, people),), *sums[1 : 1 + len(beside)])
+            return ((CombinedGram(self.carry(exact, people)),), *sums[1 : 1 + len(beside)])
 
         answer = yield Stage(
             work=self._pass(*statistics),

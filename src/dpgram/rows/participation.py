@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpgram.rows.units import Integers, Mask
@@ -21,12 +22,18 @@ HASH_BYTES: Final = 16
 KEY_BYTES: Final = 32
 
 
-def keyed_hashes(texts: Sequence[str], key: bytes) -> list[bytes]:
-    """BLAKE2b of each id under the key of the series."""
-    return [
+Hashes = npt.NDArray[np.bytes_]
+"""Sorted, each once."""
+NOBODY: Final[Hashes] = np.empty(0, f"S{HASH_BYTES}")
+
+
+def keyed_hashes(texts: Sequence[str], key: bytes) -> Hashes:
+    """BLAKE2b of each id under the key of the series, in their order."""
+    found = [
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=HASH_BYTES).digest()
         for text in texts
     ]
+    return np.array(found, dtype=NOBODY.dtype)
 
 
 def distinct(ids: pa.LargeStringArray) -> tuple[list[str], Integers]:
@@ -37,15 +44,19 @@ def distinct(ids: pa.LargeStringArray) -> tuple[list[str], Integers]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
     """Persons who do not count in this period. As secret as the table: only workers that read it see it."""
 
     key: bytes = field(repr=False)
-    hashes: frozenset[bytes] = field(repr=False)
+    hashes: Hashes = field(repr=False)
 
     def among(self, ids: pa.LargeStringArray) -> Mask:
         """Which rows are theirs."""
         names, places = distinct(ids)
-        theirs = np.array([found in self.hashes for found in keyed_hashes(names, self.key)], dtype=np.bool_)
-        return theirs[places] if len(names) else np.zeros(len(ids), np.bool_)
+        if not names or not len(self.hashes):
+            return np.zeros(len(ids), np.bool_)
+        wanted = keyed_hashes(names, self.key)
+        near = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
+        theirs: Mask = self.hashes[near] == wanted
+        return theirs[places]

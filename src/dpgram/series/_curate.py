@@ -40,7 +40,7 @@ from dpgram.publishing.series import (
 )
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.rows.participation import LeftOut
+from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
 from dpgram.series._secret import (
@@ -164,19 +164,20 @@ def publish(
     progress: Progress = None,
     report: Callable[[PolicyCounts], None] | None = None,
     entropy: Entropy | None = None,
-) -> int:
-    """Publish one period and append it to the stream; its number. One that is there is left as it is."""
+) -> Stream:
+    """Publish one period: the stream with it. One that is there is left as it is."""
     if not isinstance(period, str) or not 1 <= len(period) <= 64 or not period.isprintable():
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
     stream = Stream.read(path)
     if period in stream.labels:
-        return stream.number(period)
+        return stream
     terms, noise = terms_of(stream.head), SystemEntropy() if entropy is None else entropy
     with open_secret(secret_path(path), stream.head.series) as secret:
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
-        stream = Stream.read(path)
+        if path.stat().st_size != stream.size:
+            stream = Stream.read(path)
         if period in stream.labels:
-            return stream.number(period)
+            return stream
         number = len(stream.periods) + 1
         _refuse_beyond(stream, number)
         key: dict[str, object] = {"series": stream.head.series, "period": number}
@@ -220,8 +221,7 @@ def publish(
             key=key,
             progress=progress,
         ) as drawn:
-            _append(path, stream, _period(number, period, drawn))
-    return number
+            return _appended(path, stream, _period(number, period, drawn))
 
 
 def _refuse_beyond(stream: Stream, number: int) -> None:
@@ -268,7 +268,7 @@ def _carry(
 
     def carry(exact: ExactGram, people: ExactParticipants | None) -> IntegerMatrix:
         now = lower_cells(exact.cells)
-        hashes = frozenset() if people is None else people.hashes
+        hashes = NOBODY if people is None else people.hashes
         secret.keep(KeptPeriod(number=number, label=period, cells=now, people=hashes))
         return combined(past, now, c)
 
@@ -294,9 +294,9 @@ def _period(number: int, label: str, drawn: DrawnPeriod) -> Period:
     )
 
 
-def _append(path: Path, stream: Stream, period: Period) -> None:
+def _appended(path: Path, stream: Stream, period: Period) -> Stream:
     """Durable when this returns; a torn line of a run before this one is cut off."""
-    line, _ = line_of(period, stream.digest)
+    line, digest = line_of(period, stream.digest)
     handle = os.open(path, os.O_WRONLY)
     try:
         os.ftruncate(handle, stream.size)
@@ -304,6 +304,7 @@ def _append(path: Path, stream: Stream, period: Period) -> None:
         append(handle, line)
     finally:
         os.close(handle)
+    return Stream(stream.head, [*stream.periods, period], digest, stream.size + len(line))
 
 
 def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dpgram.errors import DpgramError
 from dpgram.files import append_line, content_of, sync_folder, whole_lines
 from dpgram.privacy.sampling.entropy import SystemEntropy
-from dpgram.rows.participation import HASH_BYTES, KEY_BYTES
+from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
 
 try:
     import fcntl
@@ -36,7 +36,7 @@ Integers = npt.NDArray[np.object_]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeptPeriod:
     """One period as only its curator may know it."""
 
@@ -44,7 +44,7 @@ class KeptPeriod:
     label: str
     cells: tuple[int, ...]
     """X_t: lower triangle by rows."""
-    people: frozenset[bytes]
+    people: Hashes
     """Keyed hashes of the ids that counted."""
 
 
@@ -64,6 +64,7 @@ class Secret:
         self.key = bytes.fromhex(str(head["key"]))
         self._charge = str(head.get("charge", ""))
         self._kept = {int(line["period"]): line for line in lines[1:]}
+        self._read: dict[int, KeptPeriod] = {}
         if b"\n" in content_of(handle)[end:]:
             # Only a torn last line is cut off: it was never acted upon. Anything else is damage.
             raise DpgramError(
@@ -91,7 +92,10 @@ class Secret:
                 f"{self.path.name} lacks period {missing[0]}: it was damaged or is an old copy",
                 remedy="Restore it from kept tables: Series.restore",
             )
-        return [_kept(self._kept[each]) for each in range(1, number)]
+        for each in range(1, number):
+            if each not in self._read:
+                self._read[each] = _kept(self._kept[each])
+        return [self._read[each] for each in range(1, number)]
 
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""
@@ -99,36 +103,31 @@ class Secret:
             "period": period.number,
             "label": period.label,
             "cells": [str(cell) for cell in period.cells],
-            "people": base64.b64encode(b"".join(sorted(period.people))).decode(),
+            "people": base64.b64encode(period.people.tobytes()).decode(),
         }
         append_line(self._handle, line)
-        self._kept[period.number] = line
+        self._kept[period.number], self._read[period.number] = line, period
 
-    def left_out(self, number: int, *, participations: int, apart: int) -> frozenset[bytes]:
+    def left_out(self, number: int, *, participations: int, apart: int) -> Hashes:
         """Who may not count in this period: by everybody's own earlier periods.
 
         Proof: proofs/series.md#series-participation.
         """
-        times: dict[bytes, int] = {}
-        latest: dict[bytes, int] = {}
-        for each in self.past(number):
-            for person in each.people:
-                times[person] = times.get(person, 0) + 1
-                latest[person] = each.number
-        return frozenset(
-            person
-            for person, often in times.items()
-            if often >= participations or number - latest[person] < apart
-        )
+        past = self.past(number)
+        if not past:
+            return NOBODY
+        everybody, often = np.unique(np.concatenate([each.people for each in past]), return_counts=True)
+        used_up: Hashes = everybody[often >= participations]
+        recent = [each.people for each in past if number - each.number < apart]
+        return np.union1d(used_up, np.concatenate(recent)) if recent else used_up
 
 
 def _kept(line: dict[str, Any]) -> KeptPeriod:
-    raw = base64.b64decode(line["people"])
     return KeptPeriod(
         number=int(line["period"]),
         label=str(line["label"]),
         cells=tuple(int(cell) for cell in line["cells"]),
-        people=frozenset(raw[start : start + HASH_BYTES] for start in range(0, len(raw), HASH_BYTES)),
+        people=np.frombuffer(base64.b64decode(line["people"]), NOBODY.dtype),
     )
 
 

@@ -143,9 +143,10 @@ class Series:
         """
         from dpgram.series import _curate
 
-        number = _curate.publish(self.path, data, period, engine=engine, progress=progress, report=report)
-        self._stream = Stream.read(self.path)
-        return self._stream.release(1, number)
+        self._stream = _curate.publish(
+            self.path, data, period, engine=engine, progress=progress, report=report
+        )
+        return self._stream.release(1, self._stream.number(period))
 
     def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
         """Make the curator's file again from the tables of all published periods, by their names.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
+import numpy as np
+
 from dpgram.errors import DpgramError
 from dpgram.rows.encoder import PolicyCounts
-from dpgram.rows.participation import HASH_BYTES, distinct, keyed_hashes
+from dpgram.rows.participation import HASH_BYTES, NOBODY, Hashes, distinct, keyed_hashes
 from dpgram.sums._exact_cells import packed, unpacked
 from dpgram.sums.base import Statistic
 
@@ -23,26 +25,26 @@ class ExactParticipants:
 
     MAGIC: ClassVar[bytes] = b"dpgram participants, not private, 1\n"
 
-    hashes: frozenset[bytes] = field(repr=False)
+    hashes: Hashes = field(repr=False)
     counts: PolicyCounts = field(repr=False)
 
     def __or__(self, other: ExactParticipants) -> ExactParticipants:
-        return ExactParticipants(self.hashes | other.hashes, self.counts + other.counts)
+        return ExactParticipants(np.union1d(self.hashes, other.hashes), self.counts + other.counts)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExactParticipants):
             return NotImplemented
-        return self.hashes == other.hashes and self.counts == other.counts
+        return np.array_equal(self.hashes, other.hashes) and self.counts == other.counts
 
     def __hash__(self) -> int:
-        return hash((self.hashes, self.counts))
+        return hash((self.hashes.tobytes(), self.counts))
 
     def __repr__(self) -> str:
         return "<ExactParticipants: NOT PRIVATE, never publish>"
 
     def to_bytes(self) -> bytes:
         """A self-checking form for shipping between workers."""
-        return packed(self.MAGIC, {"counts": asdict(self.counts)}, b"".join(sorted(self.hashes)))
+        return packed(self.MAGIC, {"counts": asdict(self.counts)}, self.hashes.tobytes())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -52,8 +54,7 @@ class ExactParticipants:
             raise DpgramError(
                 "these bytes of participants contradict their own head", remedy="Make them again"
             )
-        found = (payload[start : start + HASH_BYTES] for start in range(0, len(payload), HASH_BYTES))
-        return cls(frozenset(found), PolicyCounts(**head["counts"]))
+        return cls(np.frombuffer(payload, NOBODY.dtype), PolicyCounts(**head["counts"]))
 
 
 @final
@@ -73,7 +74,7 @@ class ParticipantsStatistic(Statistic):
 
     def zero(self, rules: RowRules) -> tuple[ExactParticipants, ...]:
         del rules
-        return (ExactParticipants(frozenset(), PolicyCounts()),)
+        return (ExactParticipants(NOBODY, PolicyCounts()),)
 
 
 @final
@@ -85,7 +86,7 @@ class ParticipantsAccumulator:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._found: set[bytes] = set()
+        self._found: list[Hashes] = [NOBODY]
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
@@ -93,8 +94,8 @@ class ParticipantsAccumulator:
         self._counts += rows.uncounted + PolicyCounts(rows_read=read, rows_used=read)
         if rows.rows.ids is not None:
             names, places = distinct(rows.rows.ids)
-            there = set(places[~rows.left_out].tolist())
-            self._found.update(keyed_hashes([names[place] for place in there], self._key))
+            there = np.unique(places[~rows.left_out]).tolist()
+            self._found.append(keyed_hashes([names[place] for place in there], self._key))
 
     def result(self) -> tuple[ExactParticipants, ...]:
-        return (ExactParticipants(frozenset(self._found), self._counts),)
+        return (ExactParticipants(np.unique(np.concatenate(self._found)), self._counts),)

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
+class CombinedGram:
+    """Σ_{s ≤ t} c_{t−s} X_s in whole numbers of any size. **Not private.**"""
+
+    cells: IntegerMatrix
+
+    def __repr__(self) -> str:
+        return f"<CombinedGram of width {len(self.cells)}: EXACT, NOT PRIVATE, never publish>"
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedGram(Measurement):
     """One line of the stream. Its price is that of all lines together, which were paid for at once.
@@ -47,10 +58,10 @@ class StreamedGram(Measurement):
         """μ² = Δ²/σ² for the whole stream."""
         return GaussianEvent(mu=root_up(stream_price(self.sigma, self.sensitivity_squared)))
 
-    def draw(self, exact: tuple[IntegerMatrix], entropy: Entropy) -> tuple[str, ...]:
+    def draw(self, exact: tuple[CombinedGram], entropy: Entropy) -> tuple[str, ...]:
         """Fresh noise on every cell of Σ_s c_{t−s} X_s."""
         (found,) = exact
-        return lower_triangle(CalibratedGaussian(sigma=self.sigma).draw(found, entropy).cells)
+        return lower_triangle(CalibratedGaussian(sigma=self.sigma).draw(found.cells, entropy).cells)
 
 
 def stream_price(sigma: float, sensitivity_squared: int) -> Fraction:
