@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpgram.audit import AuditResult, audit
+from dpgram.document.fields import MeasuredMatrix
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.noise.factor import coefficients
@@ -158,7 +159,7 @@ def spent(stream: Stream, setting: StreamSetting) -> float:
         if period.clip is not None:
             total += _moved(ClipStatistic(last), one, other) / period.clip.scale**2
         for each in opening.measured if number == 1 else ():
-            if hasattr(each, "noise"):
+            if isinstance(each, MeasuredMatrix):
                 first = Encoder(SCHEMA, clip=each.radius, coordinates=each.coordinates)
                 total += _moved(GramStatistic(first), one, other) / each.noise.diagonal_sd**2
             else:
@@ -222,7 +223,7 @@ def in_memory(
             kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=NOBODY))
             return total
 
-        work = PeriodWork(terms=terms, opening=opening, carry=carry, left_out=None)
+        work = PeriodWork(terms=terms, opening=opening, begin=lambda *_: None, carry=carry, left_out=None)
         with publication(
             work.program(),
             data=table,

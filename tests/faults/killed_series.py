@@ -24,8 +24,10 @@ import pyarrow as pa
 import dpgram as dg
 from dpgram.engines import LocalEngine
 from dpgram.privacy.ledger import Ledger
-from dpgram.series import Series
-from dpgram.series import _curate  # noqa: F401  (everything is loaded before the first fork)
+from dpgram.series import (
+    Series,
+    _curate,  # noqa: F401  (everything is loaded before the first fork)
+)
 
 SCHEMA = dg.Schema(dg.numeric("x", 0, 10), dg.numeric("y", -20, 40))
 WATCHED = ("dpgram/series/", "dpgram/publishing/", "privacy/ledger/", "dpgram/files.py")
@@ -111,7 +113,7 @@ def main(folder: Path, periods: int, interruptions: int) -> None:
     # How far a try may come follows from how the ones before it ended, so that the interruptions are spread
     # over all periods: about `wanted` of the tries get a step further.
     reach, shorter = 3_000.0, 0.9
-    wanted = 0.9 * periods / interruptions
+    wanted = 0.7 * periods / interruptions
     longer = shorter ** (-wanted / (1.0 - wanted))
     for _ in range(interruptions):
         before = seen(folder)["lines"]

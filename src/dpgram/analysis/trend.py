@@ -298,7 +298,10 @@ def _toward(moments: Moments, design: Design) -> Matrix:
 
 
 def noise_correlation(one: Window, other: Window, names: Sequence[str]) -> Matrix:
-    """The correlation of coefficients by shared noise; rows: of one window, columns: of the other."""
+    """The correlation of coefficients by shared noise; rows: of one window, columns: of the other.
+
+    Proof: proofs/series.md#series-trend.
+    """
     first, second = one.release.series, other.release.series
     if first is None or second is None or first.series != second.series:
         raise AnalysisError("the releases are not of one series")

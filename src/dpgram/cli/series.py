@@ -44,7 +44,10 @@ app = typer.Typer(
 SeriesFile = Annotated[Path, typer.Argument(metavar="SERIES", help="The public file of a series.")]
 Periods = Annotated[int, typer.Option(min=1, help="The horizon: for how many periods is charged.")]
 Participations = Annotated[int, typer.Option(min=1, help="In how many periods a person may count.")]
-Apart = Annotated[int, typer.Option(min=1, help="How many periods lie at least between two of a person's.")]
+Apart = Annotated[
+    int,
+    typer.Option(min=1, help="The least distance of two periods of a person; 1: they may follow each other."),
+]
 
 
 @app.command()

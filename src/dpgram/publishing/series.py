@@ -302,6 +302,13 @@ Carry: TypeAlias = "Callable[[ExactGram, ExactParticipants | None], IntegerMatri
 """Keeps this period's exact sums and participants, durably, and gives Σ_{s ≤ t} c_{t−s} X_s."""
 
 
+Begin: TypeAlias = "Callable[[ExactParticipants | None, bool], None]"
+"""Keeps who is in a table before anything is drawn of it, durably; True where nothing was drawn before.
+
+The first period reads its table several times, and an interrupted one may go on with another table: whoever
+was in one of them has counted."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodWork:
@@ -310,6 +317,7 @@ class PeriodWork:
     terms: SeriesTerms
     opening: Opening | None
     """None in the first period."""
+    begin: Begin
     carry: Carry
     left_out: LeftOut | None
     """None where a unit is a row."""
@@ -331,7 +339,7 @@ class PeriodWork:
         measured: tuple[MeasuredMatrix | MeasuredReach, ...] = ()
         encoder, before = terms.plain_encoder(), Fraction(0)
         if counted is not None:
-            answer = yield Stage(work=self._pass(counted.statistic), measurements=(counted,), charge=charge)
+            answer = yield self._early((counted,), charge)
             (found,) = answer.published
             before, charge = _price(counted), None
             encoder, measured, paid = yield from self._coordinates(found)
@@ -360,8 +368,7 @@ class PeriodWork:
         taken: list[Measurement] = [one for one in (first, reach) if first is not None and one is not None]
         if not taken:
             return encoder, (), Fraction(0)
-        work = self._pass(*(one.statistic for one in taken))
-        answer = yield Stage(work=work, measurements=tuple(taken))
+        answer = yield self._early(tuple(taken), None)
         rough, *counts = answer.published
         longest = encoder.radius
         if counts:
@@ -380,9 +387,6 @@ class PeriodWork:
         """The line of the stream, the counts beside it, and who took part."""
         clip = self.terms.clip(stream.encoder)
         beside = [one for one in (clip, counted) if one is not None]
-        statistics: list[Statistic] = [one.statistic for one in (stream, *beside)]
-        if self.left_out is not None:
-            statistics.append(ParticipantsStatistic(self.left_out.key))
 
         def carry(sums: tuple[Sums, ...]) -> tuple[Any, ...]:
             exact, people = _kept_sums(sums[0][0], sums[-1][0])
@@ -391,7 +395,7 @@ class PeriodWork:
             return ((CombinedGram(self.carry(exact, people)),), *sums[1 : 1 + len(beside)])
 
         answer = yield Stage(
-            work=self._pass(*statistics),
+            work=self._pass((stream, *beside)),
             measurements=(stream, *beside),
             charge=charge,
             carry=carry,
@@ -402,9 +406,23 @@ class PeriodWork:
             cells=cells, opening=opening, clip=taken, histograms=counts[0] if counts else found
         )
 
-    def _pass(self, *statistics: Statistic) -> Pass:
+    def _early(self, measurements: tuple[Measurement, ...], charge: Event | None) -> Stage:
+        """A stage of the first period before its line of the stream; the first of all has the charge."""
+
+        def carry(sums: tuple[Sums, ...]) -> tuple[Any, ...]:
+            last = sums[-1][0]
+            self.begin(last if isinstance(last, ExactParticipants) else None, charge is not None)
+            return sums[: len(measurements)]
+
+        return Stage(work=self._pass(measurements), measurements=measurements, charge=charge, carry=carry)
+
+    def _pass(self, measurements: tuple[Measurement, ...]) -> Pass:
+        """What the measurements need, and who took part."""
+        statistics = [one.statistic for one in measurements]
+        if self.left_out is not None:
+            statistics.append(ParticipantsStatistic(self.left_out.key))
         rules = replace(self.terms.request.rules, left_out=self.left_out)
-        return Pass(rules=rules, statistics=statistics)
+        return Pass(rules=rules, statistics=tuple(statistics))
 
 
 def _price(measurement: Measurement) -> Fraction:
@@ -467,17 +485,14 @@ class NoRows:
 
 
 def exact_period(
-    data: object, work: PeriodWork, engine: Engine
+    data: object, terms: SeriesTerms, opening: Opening, left_out: LeftOut | None, engine: Engine
 ) -> tuple[ExactGram, ExactParticipants | None]:
     """The exact sums of a period that was published before, from a table that was kept. **Not private.**"""
-    opening = work.opening
-    if opening is None:
-        raise MechanismError("the coordinates of a series are fixed by its first period")
-    encoder = replace(work.terms.plain_encoder(), clip=opening.radius, coordinates=opening.coordinates)
+    encoder = replace(terms.plain_encoder(), clip=opening.radius, coordinates=opening.coordinates)
     statistics: list[Statistic] = [GramStatistic(encoder)]
-    if work.left_out is not None:
-        statistics.append(ParticipantsStatistic(work.left_out.key))
-    rules = replace(work.terms.request.rules, left_out=work.left_out)
+    if left_out is not None:
+        statistics.append(ParticipantsStatistic(left_out.key))
+    rules = replace(terms.request.rules, left_out=left_out)
     chosen = engine if data is not None else NoRows()
     sums = chosen.add_up(data, Pass(rules=rules, statistics=tuple(statistics)))
     return _kept_sums(sums[0], sums[-1])

@@ -52,7 +52,7 @@ class LeftOut:
     hashes: Hashes = field(repr=False)
 
     def among(self, ids: pa.LargeStringArray) -> Mask:
-        """Which rows are theirs."""
+        """Which rows are theirs. Proof: proofs/series.md#series-participation."""
         names, places = distinct(ids)
         if not names or not len(self.hashes):
             return np.zeros(len(ids), np.bool_)

@@ -18,6 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dpgram.engines.find import find_engine
 from dpgram.errors import DpgramError, OptionsError
 from dpgram.files import append, write_whole
@@ -207,6 +209,7 @@ def publish(
         work = PeriodWork(
             terms=terms,
             opening=_opening(stream),
+            begin=_begin(secret, number, period),
             carry=_carry(secret, stream, number, period),
             left_out=_left_out(secret, stream.head, number),
             report=report,
@@ -260,15 +263,28 @@ def _left_out(secret: Secret, head: Head, number: int) -> LeftOut | None:
     return LeftOut(secret.key, gone)
 
 
+def _begin(secret: Secret, number: int, period: str) -> Callable[[ExactParticipants | None, bool], None]:
+    def begin(people: ExactParticipants | None, first: bool) -> None:
+        now = NOBODY if people is None else people.hashes
+        before = NOBODY if first else secret.people(number)
+        kept = KeptPeriod(number=number, label=period, cells=(), people=np.union1d(before, now))
+        secret.keep(kept)
+
+    return begin
+
+
 def _carry(
     secret: Secret, stream: Stream, number: int, period: str
 ) -> Callable[[ExactGram, ExactParticipants | None], IntegerMatrix]:
     past = secret.past(number)
     c = coefficients(stream.head.periods, stream.head.bits)
+    several = number == 1 and stream.head.shares.histograms > 0.0
 
     def carry(exact: ExactGram, people: ExactParticipants | None) -> IntegerMatrix:
         now = lower_cells(exact.cells)
         hashes = NOBODY if people is None else people.hashes
+        if several:  # whoever was in a table of which something was drawn has counted
+            hashes = np.union1d(hashes, secret.people(number))
         secret.keep(KeptPeriod(number=number, label=period, cells=now, people=hashes))
         return combined(past, now, c)
 
@@ -314,27 +330,23 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
     """
     stream = Stream.read(path)
     missing = [label for label in stream.labels if label not in tables]
-    if missing or stream.opening is None:
+    opening = _opening(stream)
+    if missing or opening is None:
         raise OptionsError(
             "the tables of all published periods are needed",
             got=", ".join(missing[:5]) or "no period was published",
             remedy="Give them by the names of their periods; None for a period without rows",
         )
-    target = secret_path(path)
+    terms, target = terms_of(stream.head), secret_path(path)
     made = target.with_name(target.name + ".restored")
     create_secret(made, stream.head.series)
     with open_secret(made, stream.head.series) as secret:
         for number, (label, own) in enumerate(zip(stream.labels, stream.periods, strict=True), start=1):
             data: Any = tables[label]
-            work = PeriodWork(
-                terms=terms_of(stream.head),
-                opening=_opening(stream),
-                carry=_carry(secret, stream, number, label),
-                left_out=_left_out(secret, stream.head, number),
-            )
             chosen = find_engine(engine if data is not None else "local", data)
-            exact, people = exact_period(data, work, chosen)
-            total = lower_cells(work.carry(exact, people))
+            out = _left_out(secret, stream.head, number)
+            exact, people = exact_period(data, terms, opening, out, chosen)
+            total = lower_cells(_carry(secret, stream, number, label)(exact, people))
             _refuse_foreign(made, stream, own, total)
     made.replace(target)
     tell(f"{target.name} was made again from {len(stream.periods)} tables: keep it as secret as these")

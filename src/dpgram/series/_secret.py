@@ -43,7 +43,7 @@ class KeptPeriod:
     number: int
     label: str
     cells: tuple[int, ...]
-    """X_t: lower triangle by rows."""
+    """X_t: lower triangle by rows; none while only what comes before it was drawn."""
     people: Hashes
     """Keyed hashes of the ids that counted."""
 
@@ -86,7 +86,7 @@ class Secret:
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
-        missing = [each for each in range(1, number) if each not in self._kept]
+        missing = [each for each in range(1, number) if not self._kept.get(each, {}).get("cells")]
         if missing:
             raise DpgramError(
                 f"{self.path.name} lacks period {missing[0]}: it was damaged or is an old copy",
@@ -96,6 +96,11 @@ class Secret:
             if each not in self._read:
                 self._read[each] = _kept(self._kept[each])
         return [self._read[each] for each in range(1, number)]
+
+    def people(self, number: int) -> Hashes:
+        """Who is known to have counted in this period so far."""
+        line = self._kept.get(number)
+        return NOBODY if line is None else _kept(line).people
 
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""

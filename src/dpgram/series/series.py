@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, final
 
-from dpgram.errors import AnalysisError
+from dpgram.errors import AnalysisError, require_publish
 from dpgram.series.stream import Stream
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Series:
         >>> series
         <Series: 0 of 12 periods, 5 columns, epsilon=1, delta=1e-06>
         """
+        require_publish()
         from dpgram.rows.rules import EVERY_ROW
         from dpgram.series import _curate
 
@@ -141,6 +142,7 @@ class Series:
         >>> series.labels
         ('2026-11',)
         """
+        require_publish()
         from dpgram.series import _curate
 
         self._stream = _curate.publish(
@@ -157,6 +159,7 @@ class Series:
         >>> os.remove("lost.series.NOT-PRIVATE")
         >>> series.restore({"2026-11": table})
         """
+        require_publish()
         from dpgram.series import _curate
 
         _curate.restore(self.path, tables, engine=engine)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.series.streams import ENGINE, SCHEMA, people, seeded
 
 import dpgram as dg
 from dpgram.canonical_json import canonical_bytes, sha256_hex
@@ -21,8 +22,6 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series
 from dpgram.series._secret import open_secret, secret_path
 from dpgram.series.stream import Stream
-
-from tests.unit.series.streams import ENGINE, SCHEMA, people, seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
@@ -325,6 +324,28 @@ class TestRepeats:
             assert len(drawn) == number
         assert [len(each.people) for each in kept(series)] == [300, 300]
         assert sorted(os.listdir(tmp_path)) == ["a.series", "a.series.NOT-PRIVATE"]
+
+    def test_whoever_was_in_a_table_of_which_something_was_drawn_has_counted(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The first period is interrupted after its histograms, and goes on with a table of other people."""
+        from dpgram.publishing.measurements.gram import FirstGram
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        series = Series.create(
+            tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
+        )
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(FirstGram, "draw", interrupt)
+            series.publish(people(0, 300), "m1", engine=ENGINE, progress=False)
+        with pytest.raises(OptionsError, match="'m1' was begun"):
+            series.publish(people(0, 300), "other", engine=ENGINE, progress=False)
+        series.publish(people(300, 200), "m1", engine=ENGINE, progress=False)
+        counted: list[PolicyCounts] = []
+        series.publish(people(0, 600), "m2", engine=ENGINE, progress=False, report=counted.append)
+        assert counted[0].rows_left_out == 500
 
     def test_a_creation_that_was_interrupted_is_charged_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
