@@ -1,4 +1,4 @@
-"""Series broken on purpose: noise used twice, people who come too often, a price that is too low, wrong windows.
+"""Series broken on purpose: noise used twice, people who come too often, too low a price, wrong windows.
 
 Noise that is used twice, or priced as if a person moved one line alone, is caught by the audit of a whole
 stream. Whether a person counts too often shows in the exact sums of the curator's file, and what a window
@@ -82,7 +82,7 @@ def _often(patch: Patch, long: bool) -> Outcome:
 
 
 def _nobody_left_out() -> AbstractContextManager[Any]:
-    return mock.patch.object(_curate, "_left_out", lambda secret, head, number: LeftOut(secret.key, NOBODY))
+    return mock.patch.object(_curate, "_left_out", lambda secret, *_: LeftOut(secret.key, NOBODY))
 
 
 def participation_not_enforced() -> Trial:

@@ -3,9 +3,9 @@
     python benchmarks/series.py            # about ten minutes on one core; reads cps1988
     python benchmarks/series.py --noise    # the table of noise alone: two minutes, reads nothing
 
-Noise is measured, not computed: what a window of a real stream differs by from the exact sums that its curator
-kept, over the same of one release of the same guarantee. For coverage, the rows of 60 months are drawn with
-replacement from cps1988, which is the population; every stream has new rows and new noise. The truth is the
+Noise is measured, not computed: what a window of a real stream differs by from the exact sums that its
+curator kept, over the same of one release of the same guarantee. For coverage, rows of 60 months are drawn
+with replacement from cps1988, the population; every stream has new rows and new noise. The truth is the
 regression from the exact clipped matrix, in the coordinates of that stream: of the rows up to that month
 (table), or of the population. Writes results/series.md.
 """
@@ -13,7 +13,6 @@ regression from the exact clipped matrix, in the coordinates of that stream: of 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 import warnings
 from collections import defaultdict
@@ -109,7 +108,10 @@ def one_release(seed: int) -> float:
 def noise_table() -> Iterator[str]:
     """Measured and computed, for totals, single periods and windows of twelve."""
     unit = float(np.sqrt(np.mean([one_release(seed) ** 2 for seed in range(20)])))
-    yield "| T | k | total, measured | computed | at most | adding up | period | computed | one by one | window of 12 | computed | adding up |"
+    yield (
+        "| T | k | total, measured | computed | at most | adding up | period | computed | one by one "
+        "| window of 12 | computed | adding up |"
+    )
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for periods in (12, 60, 120):
         for often in (1, 2, 3):
@@ -209,7 +211,7 @@ def coverage(folder: Path, streams: int) -> tuple[Counted, list[list[float]], in
                 publish(path, rows, str(t), engine=ENGINE, progress=False, entropy=noise)
                 took.append(time.perf_counter() - start)
             seconds.append(took)
-            stream, size = Stream.read(path), os.path.getsize(path)
+            stream, size = Stream.read(path), path.stat().st_size
             exact = kept(path, stream)
         whole = population_cells(stream.release(1, PERIODS), frame)
         for t in SHOWN:
@@ -259,7 +261,7 @@ def wide_size() -> tuple[int, int, list[float]]:
             start = time.perf_counter()
             publish(path, table, str(t), engine=ENGINE, progress=False, entropy=noise)
             took.append(time.perf_counter() - start)
-        return os.path.getsize(path), os.path.getsize(secret_path(path)), took
+        return path.stat().st_size, secret_path(path).stat().st_size, took
 
 
 def main() -> None:
@@ -283,22 +285,24 @@ def main() -> None:
         "",
         "## Noise, in multiples of one release with the same guarantee",
         "",
-        "k is the number of periods in which a person may count, at any distance from each other. Measured: root",
-        f"mean square over 231 cells and {REPEATS} streams. For k > 1 one release still has a person once.",
+        "k is the number of periods in which a person may count, at any distance from each other. Measured:",
+        f"root mean square over 231 cells and {REPEATS} streams. For k > 1 one release has a person once.",
         "",
         *noise,
         "",
         "## cps1988 in 60 months",
         "",
-        f"{asked.streams} streams; 469 rows drawn with replacement from cps1988 in each month; adaptive, one share",
-        "for the first month as in a single release. Coefficients of log wages on education, experience, ethnicity,",
-        f"city, part-time work and region, in every fifth running total. Public file after 60 months: {size / 1e6:.2f} MB.",
+        f"{asked.streams} streams; 469 rows drawn with replacement from cps1988 in each month; adaptive, with",
+        "the shares of a single release. Coefficients of log wages on education, experience, ethnicity, city,",
+        "part-time work and region, in every fifth running total.",
+        f"Public file after 60 months: {size / 1e6:.2f} MB.",
         "",
         *coverage_table(counted),
         "",
         "## Files and time",
         "",
-        f"20 columns, 60 periods of 2,000 rows: public file {public / 1e6:.2f} MB, curator's file {secret / 1e6:.2f} MB.",
+        f"20 columns, 60 periods of 2,000 rows: public file {public / 1e6:.2f} MB,",
+        f"curator's file {secret / 1e6:.2f} MB.",
         "",
         "| seconds to publish a period | first | 2 to 5 | 28 to 32 | 56 to 60 |",
         "|---|---|---|---|---|",

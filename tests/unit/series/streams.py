@@ -26,6 +26,11 @@ def people(first: int, count: int, *, slope: float = 2.0, seed: int = 0) -> pa.T
     return pa.table({"id": np.arange(first, first + count), "x": x, "y": y})
 
 
+def names(folder: Path) -> list[str]:
+    """The files in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def seeded(path: Path, tables: list[pa.Table], seed: int = 1, **options: Any) -> Series:
     """A series of these tables, with noise from a seed."""
     asked = {"epsilon": 4.0, "delta": 1e-5, "periods": 12, "rows": dg.Rows(unit="id"), **options}

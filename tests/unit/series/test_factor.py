@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_coefficients_are_positive_and_never_increase(periods: int, bits: int) -
     c = coefficients(periods, bits)
     assert c[0] == 1 << bits
     assert min(c) >= 1
-    assert all(a >= b for a, b in zip(c, c[1:], strict=False))
+    assert all(a >= b for a, b in pairwise(c))
 
 
 def test_coefficients_are_those_of_the_inverse_root() -> None:
@@ -65,7 +65,7 @@ def test_no_person_moves_the_stream_farther(often: int, apart: int) -> None:
     worst = 0
     for count in range(1, often + 1):
         for places in combinations(range(periods), count):
-            if all(b - a >= apart for a, b in zip(places, places[1:], strict=False)):
+            if all(b - a >= apart for a, b in pairwise(places)):
                 worst = max(worst, int((columns[:, list(places)].sum(axis=1) ** 2).sum()))
     assert sensitivity_squared(periods, often, apart, bits) == worst
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import warnings
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.series.streams import ENGINE, SCHEMA, people, seeded
+from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
 from dpgram.canonical_json import canonical_bytes, sha256_hex
@@ -46,7 +45,10 @@ class TestReleases:
         for first in range(1, 7):
             for last in range(first, 7):
                 release = months.window(first, last)
-                total = [sum(cells) for cells in zip(*(each.cells for each in exact[first - 1 : last]))]
+                total = [
+                    sum(cells)
+                    for cells in zip(*(each.cells for each in exact[first - 1 : last]), strict=True)
+                ]
                 noise = [int(cell) - x for cell, x in zip(release.published.cells, total, strict=True)]
                 width = release.schema.width
                 diagonal = [i * (i + 1) // 2 + i for i in range(width)]
@@ -86,7 +88,7 @@ class TestReleases:
         alone = tmp_path / "copy.series"
         alone.write_bytes(months.path.read_bytes())
         assert Series.open(alone).window(2, 5) == months.window(2, 5)
-        with pytest.raises(DpgramError, match="curator's file .* is missing"):
+        with pytest.raises(DpgramError, match=r"curator's file .* is missing"):
             Series.open(alone).publish(people(0, 5), "m7")
 
     def test_a_signed_window_verifies(self, months: Series, tmp_path: Path) -> None:
@@ -212,7 +214,7 @@ class TestFile:
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join([lines[0], lines[1].replace(b'"m1"', b'"m3"'), lines[2]]))
         before = path.read_bytes()
-        with pytest.raises(DpgramError, match="line 2 .* does not match its digest"):
+        with pytest.raises(DpgramError, match=r"line 2 .* does not match its digest"):
             series.publish(people(100, 50), "m3")
         assert path.read_bytes() == before
         path.write_bytes(b"".join([lines[0], lines[2]]))
@@ -312,9 +314,10 @@ class TestRepeats:
             tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
         )
         for number in (1, 2):
-            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            with monkeypatch.context() as patch:
                 patch.setattr(_curate, "_appended", interrupt)
-                series.publish(people(300 * number, 300), f"m{number}", engine=ENGINE, progress=False)
+                with pytest.raises(KeyboardInterrupt):
+                    series.publish(people(300 * number, 300), f"m{number}", engine=ENGINE, progress=False)
             assert len(Stream.read(series.path).periods) == number - 1
             with pytest.raises(OptionsError, match=f"'m{number}' was begun and interrupted"):
                 series.publish(people(9_000, 300), "other", engine=ENGINE, progress=False)
@@ -323,7 +326,7 @@ class TestRepeats:
             assert Stream.read(series.path).periods[-1].cells == drawn[-1]
             assert len(drawn) == number
         assert [len(each.people) for each in kept(series)] == [300, 300]
-        assert sorted(os.listdir(tmp_path)) == ["a.series", "a.series.NOT-PRIVATE"]
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
 
     def test_whoever_was_in_a_table_of_which_something_was_drawn_has_counted(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -337,9 +340,10 @@ class TestRepeats:
         series = Series.create(
             tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
         )
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(FirstGram, "draw", interrupt)
-            series.publish(people(0, 300), "m1", engine=ENGINE, progress=False)
+            with pytest.raises(KeyboardInterrupt):
+                series.publish(people(0, 300), "m1", engine=ENGINE, progress=False)
         with pytest.raises(OptionsError, match="'m1' was begun"):
             series.publish(people(0, 300), "other", engine=ENGINE, progress=False)
         series.publish(people(300, 200), "m1", engine=ENGINE, progress=False)
@@ -358,9 +362,10 @@ class TestRepeats:
         def interrupt(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(_curate, "write_whole", interrupt)
-            Series.create(tmp_path / "a.series", SCHEMA, **facts)
+            with pytest.raises(KeyboardInterrupt):
+                Series.create(tmp_path / "a.series", SCHEMA, **facts)
         assert len(ledger.history()) == 1
         Series.create(tmp_path / "a.series", SCHEMA, **facts)
         assert len(ledger.history()) == 1
@@ -373,7 +378,7 @@ class TestRepeats:
     def test_a_charge_whose_series_has_begun_serves_no_other(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Killed between the public file and the end of the call: the charge could be found again, until then."""
+        """Killed between the public file and the end of the call: the charge could be found again."""
         from dpgram.publishing._journal import Journal
 
         ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=8, delta=1e-4)
@@ -381,9 +386,9 @@ class TestRepeats:
         with monkeypatch.context() as patch:
             patch.setattr(Journal, "finish", lambda self: None)
             series = Series.create(tmp_path / "a.series", SCHEMA, **facts)
-        assert any("unfinished" in name for name in os.listdir(tmp_path))
+        assert any("unfinished" in name for name in names(tmp_path))
         series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
-        assert not any("unfinished" in name for name in os.listdir(tmp_path))
+        assert not any("unfinished" in name for name in names(tmp_path))
         for path in (series.path, secret_path(series.path)):
             path.rename(path.with_name("moved." + path.name))
         Series.create(tmp_path / "a.series", SCHEMA, **facts)
@@ -440,13 +445,13 @@ class TestBudget:
             series.publish(people(300 * number, 300), f"m{number}", engine=ENGINE, progress=False)
         assert len(ledger.history()) == 1
         ledger.verify([series.total(), series.period(2), series.window(1, 2)])
-        assert os.listdir(tmp_path).sort() == ["a.series", "a.series.NOT-PRIVATE", "l.ledger"].sort()
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE", "l.ledger"]
 
     def test_no_budget_no_series(self, tmp_path: Path) -> None:
         ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=0.5, delta=1e-6)
         with pytest.raises(BudgetExceeded):
             Series.create(tmp_path / "a.series", SCHEMA, epsilon=1.0, delta=1e-6, periods=8, ledger=ledger)
-        assert sorted(os.listdir(tmp_path)) == ["l.ledger"]
+        assert names(tmp_path) == ["l.ledger"]
 
     def test_no_ledger_pays_for_seeded_noise(self, tmp_path: Path) -> None:
         from dpgram.privacy import SeededEntropy
@@ -480,7 +485,7 @@ class TestMistakes:
         facts = {"epsilon": 1.0, "delta": 1e-6, "periods": 12, **options}
         with pytest.raises((GuaranteeError, DpgramError), match=match):
             Series.create(tmp_path / "a.series", SCHEMA, **facts)
-        assert os.listdir(tmp_path) == []
+        assert names(tmp_path) == []
 
     def test_open_columns_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(DpgramError, match="has no bounds"):
@@ -513,7 +518,7 @@ class TestMistakes:
         series = Series.create(tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=12)
         with pytest.raises(DpgramError):
             series.publish(tmp_path / "nothing.csv", "m1")
-        assert sorted(os.listdir(tmp_path)) == ["a.series", "a.series.NOT-PRIVATE"]
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
         series.publish(people(0, 100), "first", engine=ENGINE, progress=False)
         assert series.labels == ("first",)
 
@@ -521,7 +526,7 @@ class TestMistakes:
         stream = Stream.read(months.path)
         with (
             open_secret(secret_path(months.path), stream.head.series),
-            pytest.raises(DpgramError, match="another period .* is being published"),
+            pytest.raises(DpgramError, match=r"another period .* is being published"),
         ):
             months.publish(people(0, 5), "m7")
 
