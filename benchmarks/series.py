@@ -1,13 +1,13 @@
 """A series beside independent releases: noise, coverage on a real table in 60 months, files, time.
 
-    python benchmarks/series.py            # about ten minutes on one core; reads cps1988
-    python benchmarks/series.py --noise    # the table of noise alone: two minutes, reads nothing
+    python benchmarks/series.py            # about five minutes on one core; reads cps1988
+    python benchmarks/series.py --noise    # the table of noise alone: some seconds, reads nothing
 
-Noise is measured, not computed: what a window of a real stream differs by from the exact sums that its
-curator kept, over the same of one release of the same guarantee. For coverage, rows of 60 months are drawn
-with replacement from cps1988, the population; every stream has new rows and new noise. The truth is the
-regression from the exact clipped matrix, in the coordinates of that stream: of the rows up to that month
-(table), or of the population. Writes results/series.md.
+Noise is measured, not computed: lines of a stream are drawn around zero with the product's own scale and
+sampler, windows made of them, and compared with draws of one release with the same guarantee. For coverage,
+rows of 60 months are drawn with replacement from cps1988, the population; every stream has new rows and new
+noise. The truth is the regression from the exact clipped matrix, in the coordinates of that stream: of the
+rows up to that month (table), or of the population. Writes results/series.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,10 +34,15 @@ from dpgram.analysis.trend import fitted_windows
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.lattice import cell_unit
+from dpgram.mechanisms import CalibratedGaussian, Gaussian, PublicFacts
 from dpgram.noise import SymmetricGaussian
-from dpgram.noise.factor import noise_factor
+from dpgram.noise.factor import noise_factor, window_weights
 from dpgram.privacy import SeededEntropy
-from dpgram.publishing import publish_with
+from dpgram.privacy.adjacency import AddRemove
+from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.entropy import Entropy
+from dpgram.publishing.publication import drawn
+from dpgram.publishing.series import series_terms
 from dpgram.release import Release
 from dpgram.rows import Rows
 from dpgram.rows.encoder import Encoder
@@ -50,17 +56,19 @@ from dpgram.sums.grams import GramStatistic
 RESULT = Path(__file__).parent / "results" / "series.md"
 EPSILON, DELTA = 1.0, 1e-6
 PERIODS = 60
-STREAMS = 60
+STREAMS = 30
 SHOWN = range(5, PERIODS + 1, 5)
 """Running totals that are asked for."""
 ON = ["education", "experience", "black", "city", "parttime", "region"]
 ENGINE = LocalEngine(threads=1)
 WIDE = Schema(*(numeric(f"x{k}", -1, 1) for k in range(20)))
-REPEATS = 3
+NOISY = 60
+"""Columns of the matrices of which noise is measured: 1,830 cells."""
+REPEATS = 4
 LIMITS = {12: 1.9, 60: 2.4, 120: 2.65}
 
 
-def wide_table(period: int, rows: int = 40) -> pa.Table:
+def wide_table(period: int, rows: int) -> pa.Table:
     draw = np.random.default_rng([1, period])
     columns = {f"x{k}": draw.uniform(-1, 1, rows) for k in range(20)}
     return pa.table({**columns, "id": np.arange(rows * period, rows * (period + 1))})
@@ -71,43 +79,20 @@ def kept(path: Path, stream: Stream) -> list[KeptPeriod]:
         return secret.past(len(stream.periods) + 1)
 
 
-def window_noise(stream: Stream, exact: list[KeptPeriod], first: int, last: int) -> float:
-    """The root mean square of the noise of all cells of a window, in cells of the diagonal."""
-    release = stream.release(first, last)
-    width = release.schema.width
-    scale = [1.0 if i == j else 2.0**0.5 for i in range(width) for j in range(i + 1)]
-    totals = [sum(cells) for cells in zip(*(each.cells for each in exact[first - 1 : last]), strict=True)]
-    far = [(int(c) - x) * s for c, x, s in zip(release.published.cells, totals, scale, strict=True)]
-    return float(np.sqrt(np.mean(np.square(far))))
-
-
-def one_release(seed: int) -> float:
-    """The same of one plain release with the same guarantee."""
-    table = wide_table(0)
-    (release,) = publish_with(
-        table,
-        WIDE,
-        epsilon=EPSILON,
-        delta=DELTA,
-        adaptive=False,
-        mechanism="gaussian",
-        rows=Rows(unit="id"),
-        engine=ENGINE,
-        progress=False,
-        entropy=SeededEntropy(seed),
-    )
-    work = Pass(rules=row_rules(WIDE, Rows(unit="id")), statistics=(GramStatistic(Encoder(WIDE)),))
-    (exact,) = add_up(table, work, threads=1, progress=False)
-    lower = np.tril_indices(WIDE.width)
+def lines_of_noise(mechanism: CalibratedGaussian, count: int, entropy: Entropy) -> np.ndarray:
+    """So many draws around zero, cells of the diagonal and cells below it on one scale."""
+    nothing = np.zeros((NOISY, NOISY), dtype=object)
+    lower = np.tril_indices(NOISY)
     scale = np.where(lower[0] == lower[1], 1.0, 2.0**0.5)
-    cells = np.array([int(cell) for cell in release.published.cells], dtype=np.float64)
-    far = (cells - exact.cells[lower].astype(np.float64)) * scale  # type: ignore[attr-defined]
-    return float(np.sqrt(np.mean(np.square(far))))
+    found = [drawn(mechanism, nothing, entropy).cells[lower].astype(np.float64) * scale for _ in range(count)]
+    return np.array(found)
 
 
 def noise_table() -> Iterator[str]:
     """Measured and computed, for totals, single periods and windows of twelve."""
-    unit = float(np.sqrt(np.mean([one_release(seed) ** 2 for seed in range(20)])))
+    facts = PublicFacts(width=NOISY, adjacency=AddRemove())
+    alone = Gaussian().calibrated(Guarantee(EPSILON, DELTA), facts)
+    unit = float(np.sqrt(np.mean(lines_of_noise(alone, 30, SeededEntropy(1)) ** 2)))
     yield (
         "| T | k | total, measured | computed | at most | adding up | period | computed | one by one "
         "| window of 12 | computed | adding up |"
@@ -115,38 +100,20 @@ def noise_table() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for periods in (12, 60, 120):
         for often in (1, 2, 3):
-            found: dict[str, list[float]] = defaultdict(list)
+            horizon = {"periods": periods, "participations": often}
+            terms = series_terms(
+                WIDE, epsilon=EPSILON, delta=DELTA, rows=Rows(unit="id"), adaptive=False, **horizon
+            )
+            stream = CalibratedGaussian(sigma=terms.stream(Fraction(0), terms.plain_encoder()).sigma)
+            windows = {"total": (1, periods), "period": (periods, periods), "window": (periods - 11, periods)}
+            seen: dict[str, list[float]] = defaultdict(list)
             for seed in range(REPEATS):
-                with TemporaryDirectory() as folder:
-                    path = Path(folder) / "a.series"
-                    noise = SeededEntropy(100 * periods + 10 * often + seed)
-                    create(
-                        path,
-                        WIDE,
-                        epsilon=EPSILON,
-                        delta=DELTA,
-                        periods=periods,
-                        participations=often,
-                        rows=Rows(unit="id"),
-                        adaptive=False,
-                        entropy=noise,
-                    )
-                    for t in range(1, periods + 1):
-                        publish(path, wide_table(t), str(t), engine=ENGINE, progress=False, entropy=noise)
-                    stream = Stream.read(path)
-                    exact = kept(path, stream)
-                    found["total"].append(window_noise(stream, exact, 1, periods))
-                    for t in range(periods // 2, periods + 1, max(1, periods // 12)):
-                        found["period"].append(window_noise(stream, exact, t, t))
-                    for t in range(12, periods + 1, 12):
-                        found["window"].append(window_noise(stream, exact, t - 11, t))
-            facts = {"periods": periods, "participations": often}
-            measured = {name: float(np.sqrt(np.mean(np.square(each)))) / unit for name, each in found.items()}
-            computed = {
-                "total": noise_factor(1, periods, **facts),
-                "period": noise_factor(periods, periods, **facts),
-                "window": noise_factor(periods - 11, periods, **facts),
-            }
+                lines = lines_of_noise(stream, periods, SeededEntropy(100 * periods + 10 * often + seed))
+                for name, (first, last) in windows.items():
+                    weights = [float(w) for w in window_weights(first, last, periods=periods)]
+                    seen[name].append(float(np.mean((np.array(weights) @ lines[:last]) ** 2)))
+            measured = {name: float(np.sqrt(np.mean(each))) / unit for name, each in seen.items()}
+            computed = {name: noise_factor(*ends, **horizon) for name, ends in windows.items()}
             limit = f"{LIMITS[periods]}" if often == 1 else ""
             yield (
                 f"| {periods} | {often} | **{measured['total']:.2f}** | {computed['total']:.2f} | {limit} "
@@ -165,18 +132,16 @@ class Counted:
     asked: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
 
 
-def exact_moments(release: Release, cells: list[int], rows: float) -> Moments:
+def exact_moments(release: Release, cells: list[int]) -> Moments:
     """The same release without noise, of these exact sums."""
     width = release.schema.width
     matrix = np.zeros((width, width))
     lower = np.tril_indices(width)
     matrix[lower] = np.array(cells, dtype=np.float64)
     matrix = (matrix + np.tril(matrix, -1).T) * cell_unit(release.radius)
-    noisy = Moments.of(release)
-    from dataclasses import replace
-
-    del rows
-    return replace(noisy, gram=matrix, noise=EncodedNoise.of(SymmetricGaussian(sigma=1e-90), 1.0))
+    return replace(
+        Moments.of(release), gram=matrix, noise=EncodedNoise.of(SymmetricGaussian(sigma=1e-90), 1.0)
+    )
 
 
 def population_cells(release: Release, frame: pa.Table) -> list[int]:
@@ -189,7 +154,7 @@ def population_cells(release: Release, frame: pa.Table) -> list[int]:
 def truth(release: Release, cells: list[int]) -> tuple[tuple[str, ...], np.ndarray]:
     """Coefficients of the exact clipped matrix."""
     (window,) = fitted_windows([release], "log_wage", ON, kind="table")
-    found = infer(exact_moments(release, cells, 1.0), window.design, "table")
+    found = infer(exact_moments(release, cells), window.design, "table")
     return found.names, found.estimate
 
 
@@ -286,14 +251,14 @@ def main() -> None:
         "## Noise, in multiples of one release with the same guarantee",
         "",
         "k is the number of periods in which a person may count, at any distance from each other. Measured:",
-        f"root mean square over 231 cells and {REPEATS} streams. For k > 1 one release has a person once.",
+        f"root mean square over 1,830 cells of {REPEATS} streams. For k > 1 one release has a person once.",
         "",
         *noise,
         "",
         "## cps1988 in 60 months",
         "",
-        f"{asked.streams} streams; 469 rows drawn with replacement from cps1988 in each month; adaptive, with",
-        "the shares of a single release. Coefficients of log wages on education, experience, ethnicity, city,",
+        f"{asked.streams} streams; 469 rows drawn with replacement from cps1988 in each month; adaptive,",
+        "with the shares of a single release. Log wages on education, experience, ethnicity, city,",
         "part-time work and region, in every fifth running total.",
         f"Public file after 60 months: {size / 1e6:.2f} MB.",
         "",
