@@ -13,6 +13,7 @@ from assurance import (
     broken_models,
     broken_pipelines,
     broken_series,
+    broken_sizes,
 )
 from assurance.part import Finding, Part
 from assurance.trials import Outcome, Trial
@@ -24,6 +25,7 @@ def trials() -> tuple[Trial, ...]:
     """All of them, the same in every process."""
     parts = (
         broken_mechanisms,
+        broken_sizes,
         broken_measurements,
         broken_adaptive,
         broken_models,

@@ -24,7 +24,9 @@ RUNTIME = [Requirement(text) for text in METADATA["dependencies"]]
 EXTRAS = {
     name: [Requirement(text) for text in texts] for name, texts in METADATA["optional-dependencies"].items()
 }
-LIBRARY_EXTRAS = ("publish", "frame", "plot", "duckdb", "sql", "office", "dask", "spark", "federated", "sign")
+LIBRARY_EXTRAS = (
+    "publish", "frame", "plot", "duckdb", "sql", "office", "dask", "spark", "federated", "sign", "wizard",
+)  # fmt: skip
 OURS = "dpgram"
 LOCK = (PROJECT / "requirements-dev.lock").read_text(encoding="utf-8")
 PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; ([^\\\n]+?))? \\$", re.MULTILINE)
@@ -118,9 +120,8 @@ class TestBuild:
         assert not [name for name in names if "papers" in name]
         endings = {Path(name).suffix for name in names if name.startswith("dpgram/")}
         assert endings == {".py", ".typed", ".json", ".html", ".css", ".js"}
-        assert {"dpgram/py.typed", "dpgram/release/release_schema.json", "dpgram/explorer/page.html"} <= set(
-            names
-        )
+        wanted = {"py.typed", "release/release_schema.json", "pages/style.css", "explorer/drawing/view.js"}
+        assert {f"dpgram/{name}" for name in wanted} <= set(names)
         assert f"{folder}/licenses/LICENSE" in names
         assert sum(name.startswith("dpgram/explorer/") and name.endswith(".js") for name in names) > 5
 

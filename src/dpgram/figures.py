@@ -5,11 +5,14 @@ Needs matplotlib (the extra `plot`). Every figure is legible at 800 pixels width
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+import numpy.typing as npt
 
 from dpgram.errors import MissingExtra
 
@@ -17,15 +20,60 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Vector = npt.NDArray[np.float64]
+
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREY: Final = "#666666"
 LIGHT: Final = "#B8B8B8"
 NIGHT: Final = "#14191D"
 PAPER: Final = "#E8EDF1"
+DIVERGING: Final = ("#5B3C99", "#A99CCB", "#FFFFFF", "#F0A558", "#B35806")
+"""Of correlations from −1 to 1: purple is negative, orange positive. In the page the middle is the ground."""
+WIDE: Final = 3.0
+"""An interval that reaches this many times farther than the median one is cut off at the edge of a chart, and
+says so by an arrow and its number."""
+CONVENTIONS: Final[Mapping[str, object]] = {
+    "diverging": DIVERGING,
+    "effects": "change of {target} over the column's public range, or against the reference level",
+    "fitted": "fitted ({method})",
+    "unshrunken": "un-shrunken, {level}% interval ({kind})",
+    "wide": WIDE,
+}
+"""What figures and the explorer's charts have in common."""
 DPI: Final = 100
 WIDTH: Final = 8.0
 """Inches; 800 pixels at 100 dots per inch."""
+
+
+def shortened(names: Sequence[str], longest: int) -> list[str]:
+    """Names cut to a length so that no two look alike: where the beginnings do, the middle is cut out."""
+    ends = [_cut(name, longest) for name in names]
+    head = (longest - 1) // 3
+    middles = [
+        short if short == name or ends.count(short) == 1 else f"{name[:head]}…{name[head + 1 - longest :]}"
+        for name, short in zip(names, ends, strict=True)
+    ]
+    return [
+        short if middles.index(short) == place else f"{place + 1}: {_cut(short, longest - 5)}"
+        for place, short in enumerate(middles)
+    ]
+
+
+def _cut(name: str, longest: int) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def limits(low: Vector, high: Vector, estimate: Vector, fitted: Vector) -> tuple[float, float]:
+    """As far as an axis goes: a few intervals much wider than the others must not flatten these."""
+    clear = (low > 0.0) | (high < 0.0)
+    centres = np.concatenate([fitted, estimate[clear]])
+    most = 1.25 * float(np.abs(centres).max(initial=0.0))
+    if len(low):
+        most = max(most, WIDE * float(np.median(np.maximum(np.abs(low), np.abs(high)))))
+    seen = np.concatenate([centres, np.clip(low, -most, most), np.clip(high, -most, most), [0.0]])
+    room = 0.05 * float(np.ptp(seen)) or 1.0
+    return float(seen.min()) - room * (seen.min() < 0.0), float(seen.max()) + room * (seen.max() > 0.0)
 
 
 def new_figure(height: float, columns: int = 1) -> tuple[Figure, Sequence[Axes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,19 +59,50 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 def opened(driver: Driver) -> Iterator[Opener]:
     """Opens a file from disk at a screen size; afterwards the console must have stayed silent."""
 
-    def open_page(path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Driver:
+    def open_page(
+        path: Path,
+        view: str = "",
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        media: str = "",
+    ) -> Driver:
         driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
         )
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
-        driver.get(path.resolve().as_uri())
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme, "media": media})
+        driver.get("about:blank")  # another view of the same file would not load it again
+        driver.get(path.resolve().as_uri() + (f"#{view}" if view else ""))
         return driver
 
     driver.get_log("browser")
     yield open_page
     assert driver.get_log("browser") == []
+
+
+AXE = ARTEFACTS.parent / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="session")
+def violations() -> Callable[[Driver], list[str]]:
+    """What axe-core finds wrong with the open page: what hinders people who do not see or point."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed (npm install --prefix test-artefacts/npm axe-core@4.10)")
+    source = AXE.read_text(encoding="utf-8")
+    run = """
+      const done = arguments[0];
+      axe.run().then(({ violations }) => done(violations.map(({ id, impact, nodes }) =>
+        `${impact}: ${id}: ${nodes[0].html.slice(0, 200)}`)));
+    """
+
+    def found(driver: Driver) -> list[str]:
+        driver.execute_script(source)
+        return list(driver.execute_async_script(run))
+
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +119,61 @@ def photograph() -> Camera:
         driver.save_screenshot(str(ARTEFACTS / f"{name}.png"))
 
     return take
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Five minutes are for ever, on the busiest machine."""
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end, f"never true: {what}"
+        time.sleep(0.02)
+
+
+def wait(driver: Driver, condition: str) -> None:
+    until(lambda: driver.execute_script(f"return {condition}"), condition)
+
+
+def ready(driver: Driver) -> Driver:
+    wait(driver, "document.documentElement.dataset.ready === 'true'")
+    return driver
+
+
+def after(driver: Driver, action: str, *arguments: object) -> None:
+    """Do something in the page and wait for the next answer."""
+    before = int(driver.execute_script("return document.documentElement.dataset.answers"))
+    driver.execute_script(action, *arguments)
+    wait(driver, f"Number(document.documentElement.dataset.answers) > {before}")
+
+
+def choice(identity: str) -> str:
+    """An action: choose the value of a list, as `arguments[0]`."""
+    return (
+        f"const list = document.getElementById('{identity}'); list.value = arguments[0];"
+        "list.dispatchEvent(new Event('change'))"
+    )
+
+
+def value(driver: Driver, identity: str, key: str = "value") -> float:
+    """A number that an element holds."""
+    return float(driver.execute_script(f"return document.getElementById('{identity}').dataset.{key}"))
+
+
+def table(driver: Driver, identity: str) -> dict[str, list[float | None]]:
+    """Rows by their heading: the numbers that the cells stand for, and show."""
+    script = """
+      return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map((line) => [
+        line.cells[0].textContent,
+        [...line.cells].slice(1).map((cell) => (cell.dataset.value ? Number(cell.dataset.value) : null)),
+        [...line.cells].slice(1).map((cell) => cell.textContent),
+      ]);
+    """
+    rows = driver.execute_script(script, identity)
+    for _, values, texts in rows:
+        for number, text in zip(values, texts, strict=True):
+            if number is not None and "=" not in text and "<" not in text:  # what is shown is what is meant
+                shown = float(text.replace("−", "-").replace(",", "").replace("%", "e-2"))
+                assert shown == pytest.approx(number, rel=5e-2, abs=0.6 if "," in text else 0.0)
+    return {name: values for name, values, _ in rows}
 
 
 def seeded(table: object, schema: dg.Schema, **options: object) -> Release:

@@ -194,7 +194,7 @@ def test_the_code_that_the_explorer_writes_predicts(release: Release) -> None:
       console.log(dpgram.downloads.asPython(dpgram.downloads.modelOf(moments, answer)));
     """
     done = subprocess.run(
-        [str(NODE), "-e", "\n".join([*map(explorer.source, explorer.ARITHMETIC), harness])],
+        [str(NODE), "-e", "\n".join([*map(explorer.script, explorer.ARITHMETIC), harness])],
         input=json.dumps({"facts": page_facts(release), "on": on}),
         capture_output=True, text=True, check=True,
     )  # fmt: skip

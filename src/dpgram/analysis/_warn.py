@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from dpgram.errors import DpgramWarning
 
 
-def warn_each(cautions: Iterable[str], *, depth: int = 4) -> None:
-    """One DpgramWarning for each caution; `depth` frames above lies the user's call."""
+def warn_once(cautions: Iterable[str], told: set[str], *, depth: int = 4) -> None:
+    """A DpgramWarning for each caution not yet `told`; `depth` frames above lies the user's call."""
     for caution in cautions:
-        warnings.warn(caution, DpgramWarning, stacklevel=depth)
+        if caution not in told:
+            warnings.warn(caution, DpgramWarning, stacklevel=depth)
+            told.add(caution)

@@ -10,10 +10,11 @@ release has histograms, counts and means are those of them (histograms.py).
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from dpgram.analysis.histograms import Histogram, histogram_count, histograms, o
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
-from dpgram.analysis.summary import aligned
+from dpgram.analysis.summary import WIDTH, aligned
 from dpgram.document.labels import Labels
 from dpgram.errors import AnalysisError
 from dpgram.schema.encodings import EncodedColumn
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+COUNT_CELLS: Final = 3
+"""The last cells of a line: a count and the ends of its interval."""
 
 
 @final
@@ -109,9 +113,14 @@ class Description:
 
     def __str__(self) -> str:
         lines = [f"rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})", ""]
-        head, *rows = self._cells()
-        lines += aligned(head, rows)
-        return "\n".join([*lines, "", *self.notes()])
+        cells = self._cells()
+        table = aligned(cells[0], cells[1:])
+        if max(map(len, table)) > WIDTH:
+            table = _in_two(cells)
+        lines += table
+        for note in self.notes():
+            lines += ["", *textwrap.wrap(note, WIDTH)]
+        return "\n".join(lines)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know, one sentence each.
@@ -157,6 +166,14 @@ class Description:
             units = (column.units or "",) if with_units else ()
             cells.append((column.name, *units, *numbers))
         return cells
+
+
+def _in_two(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    """Means and deviations, and below them the counts of what is counted: too wide side by side."""
+    counts = [row for row in cells if any(row[-COUNT_CELLS:])]
+    upper = aligned(cells[0][:-COUNT_CELLS], [row[:-COUNT_CELLS] for row in cells[1:]])
+    first, *others = [(row[0], *row[-COUNT_CELLS:]) for row in counts]
+    return [*upper, "", *aligned(first, others)] if others else upper
 
 
 def describe(

@@ -115,6 +115,18 @@ def _designs(
     if not endogenous or not instruments:
         raise AnalysisError("name at least one endogenous column and one instrument")
     asked = reference or {}
+    own = {moments.schema.encoded[i].source for name in endogenous for i in moments.schema.indices(name)}
+    computed = [
+        column.name
+        for column in moments.schema.columns
+        if column.name in controls and own & set(column.factors)
+    ]
+    if computed:
+        raise AnalysisError(
+            "a control is computed from an endogenous column, and so is endogenous itself",
+            got=", ".join(computed),
+            remedy="Leave it out, or name it among the endogenous columns, with an instrument of its own",
+        )
 
     def design(features: tuple[str, ...]) -> Design:
         schema, used = moments.schema, (*features, *controls)

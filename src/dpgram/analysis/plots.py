@@ -10,7 +10,18 @@ import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.document.labels import Labels
-from dpgram.figures import BLUE, GREY, LIGHT, ORANGE, finished, new_figure
+from dpgram.figures import (
+    BLUE,
+    CONVENTIONS,
+    DIVERGING,
+    GREY,
+    LIGHT,
+    ORANGE,
+    finished,
+    limits,
+    new_figure,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +36,9 @@ if TYPE_CHECKING:
 MOST_LABELS: Final = 14
 """More columns than this are drawn without a label each: they could not be read."""
 LONGEST: Final = 40
-"""Letters of a label beside an axis."""
+"""Letters of a label beside an axis,"""
+SHORT: Final = 18
+"""and where there are many or they lie in the plot."""
 
 
 def coefficient_plot(
@@ -44,7 +57,7 @@ def coefficient_plot(
     inference = fit.inference(kind)
     shown = [i for i, name in enumerate(fit.names) if name != INTERCEPT]
     words = Labels(fit.design.schema)
-    names = [_shortened(words[fit.names[i]], LONGEST) for i in shown]
+    names = shortened([words[fit.names[i]] for i in shown], LONGEST)
     spans = np.array([_span(fit, i) for i in shown])
     figure, (axis,) = new_figure(1.6 + 0.34 * max(len(shown), 2))
     places = np.arange(len(shown))[::-1]
@@ -54,9 +67,15 @@ def coefficient_plot(
         drawn = inference.bounded(level)[shown]
         ends = inference.conf_int(level)[shown][drawn] * spans[drawn, None]
         centre = inference.estimate[shown][drawn] * spans[drawn]
-        axis.hlines(places[drawn], ends[:, 0], ends[:, 1], color=BLUE, linewidth=2.2)
+        edges = limits(ends[:, 0], ends[:, 1], centre, fitted)
+        axis.set_xlim(*edges)
+        _intervals(axis, places[drawn], ends, edges)
         axis.plot(
-            centre, places[drawn], "o", color=BLUE, label=f"un-shrunken, {100 * level:g}% interval ({kind})"
+            centre,
+            places[drawn],
+            "o",
+            color=BLUE,
+            label=str(CONVENTIONS["unshrunken"]).format(level=f"{100 * level:g}", kind=kind),
         )
         _open_ended(axis, places[~drawn])
     axis.plot(
@@ -66,19 +85,35 @@ def coefficient_plot(
         color=ORANGE,
         markerfacecolor="none",
         markersize=7,
-        label=f"fitted ({fit.method})",
+        label=str(CONVENTIONS["fitted"]).format(method=fit.method),
     )
     axis.set_yticks(places, names)
     axis.set_ylim(-0.7, len(shown) - 0.3)
     target = fit.design.target_name
     what = _shortened(words.titled(target), LONGEST)
-    axis.set_xlabel(f"change of {what} over the column's public range, or against the reference level")
+    axis.set_xlabel(str(CONVENTIONS["effects"]).format(target=what))
     title = f"Regression of {_shortened(words[target], LONGEST)}"
     if inference.refusal is not None:
         title += ": no intervals, the privacy noise is too large"
     axis.set_title(title, loc="left")
     figure.legend(loc="outside lower left", frameon=False, ncols=2)
     return finished(figure, path, dark=dark)
+
+
+def _intervals(
+    axis: Axes, places: npt.NDArray[np.int_], ends: npt.NDArray[np.float64], edges: tuple[float, float]
+) -> None:
+    """Lines from end to end; what reaches beyond the axis has an arrow and its number there."""
+    inside = np.clip(ends, *edges)
+    axis.hlines(places, inside[:, 0], inside[:, 1], color=BLUE, linewidth=2.2)
+    for side, (marker, align) in enumerate((("<", "left"), (">", "right"))):
+        for place, end in zip(places.tolist(), ends[:, side].tolist(), strict=True):
+            if edges[0] <= end <= edges[1]:
+                continue
+            axis.plot([edges[side]], [place], marker, color=BLUE, clip_on=False)
+            axis.annotate(
+                f"{end:.3g}", (edges[side], place), (0, 5), textcoords="offset points", ha=align, fontsize=8
+            )
 
 
 def _open_ended(axis: Axes, places: npt.NDArray[np.int_]) -> None:
@@ -184,6 +219,7 @@ def _biplot(axis: Axes, components: Components) -> None:
     longest = np.argsort(-np.hypot(arrows[:, 0], arrows[:, 1]))
     limit = 1.3 * max(float(np.abs(arrows).max()), 1e-12)
     taken: list[tuple[float, float]] = []
+    names = shortened(components.labels, SHORT)
     for rank, i in enumerate(longest):
         x, y = arrows[i]
         axis.annotate(
@@ -194,7 +230,7 @@ def _biplot(axis: Axes, components: Components) -> None:
             continue
         taken.append((x, y))
         axis.annotate(
-            _shortened(components.labels[i]),
+            names[i],
             (x, y),
             xytext=(4 if x >= 0 else -4, 3 if y >= 0 else -3),
             textcoords="offset points",
@@ -230,10 +266,14 @@ def correlation_plot(
     figure, (axis,) = new_figure(min(1.6 + 0.42 * count, 9.0))
     axis.spines[:].set_visible(False)
     axis.set_facecolor(LIGHT)
-    image = axis.imshow(np.ma.masked_invalid(shades), cmap="PuOr", vmin=-1.0, vmax=1.0, aspect="equal")
-    shown = range(0, count, max(1, count // 40))
-    axis.set_xticks(list(shown), [_shortened(names[i]) for i in shown], rotation=45, ha="right", fontsize=9)
-    axis.set_yticks(list(shown), [_shortened(names[i]) for i in shown], fontsize=9)
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("dpgram", DIVERGING)
+    image = axis.imshow(np.ma.masked_invalid(shades), cmap=colours, vmin=-1.0, vmax=1.0, aspect="equal")
+    size = 9.0 if count <= 40 else max(360.0 / count, 4.0)
+    short = shortened(names, SHORT)
+    axis.set_xticks(range(count), short, rotation=45 if count <= 40 else 90, ha="right", fontsize=size)
+    axis.set_yticks(range(count), short, fontsize=size)
     if count <= MOST_LABELS:
         for i, j in np.ndindex(count, count):
             text = f"{correlations.estimate[i, j]:.2f}" if distinct[i, j] else "" if known[i, j] else "–"
@@ -246,5 +286,5 @@ def correlation_plot(
     return finished(figure, path, dark=dark)
 
 
-def _shortened(name: str, longest: int = 18) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
+def _shortened(name: str, longest: int) -> str:
+    return shortened([name], longest)[0]

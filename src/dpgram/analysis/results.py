@@ -310,6 +310,11 @@ class Regression:
         return self._of_the_table if asked == "table" else self._of_the_population
 
     @cached_property
+    def _warned(self) -> set[str]:
+        """Cautions that were told as warnings."""
+        return set()
+
+    @cached_property
     def _of_the_population(self) -> Inference:
         return infer(self.moments, self.design, "population")
 
@@ -440,12 +445,12 @@ class Regression:
         return coefficient_plot(self, path=path, level=level, kind=kind or self.kind, dark=dark)
 
     def _told(self, kind: Kind | None) -> Inference:
-        """The inference, its cautions as warnings."""
-        from dpgram.analysis._warn import warn_each
+        """The inference, its cautions as warnings, each of them once."""
+        from dpgram.analysis._warn import warn_once
 
         found = self.inference(kind)
         if found.refusal is None:
-            warn_each(found.cautions)
+            warn_once(found.cautions, self._warned)
         else:
             found.check()
         return found

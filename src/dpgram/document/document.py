@@ -7,7 +7,7 @@ file names. The format is described in docs/reference/release-format.md.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import msgspec
@@ -286,7 +286,7 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
 
     def _content(self) -> dict[str, object]:
         """Every field but the digest and the signature, which speak of the others, as plain JSON values."""
-        held = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
+        held = {field.encode_name: getattr(self, field.name) for field in _fields(type(self))}
         del held["signature"]
         return {
             name: _plain(value)
@@ -300,9 +300,15 @@ def _plain(value: object) -> object:
     return value.to_dict() if isinstance(value, Schema) else msgspec.to_builtins(value)
 
 
+@cache
+def _fields(cls: type[Document]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Those of the file; to look their types up takes longer than all else on the way to a file or back."""
+    return msgspec.structs.fields(cls)
+
+
 def _converted(cls: type[Document], content: dict[str, object]) -> dict[str, Any]:
     """Each field converted to its type; every field must be there but the optional ones, and no other."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(cls)}
+    fields = {field.encode_name: field for field in _fields(cls)}
     odd_ones = (fields.keys() ^ content.keys()) - (OPTIONAL_FIELDS - content.keys())
     if odd_ones:
         odd = min(odd_ones)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, final
 
 from dpgram.engines.passes import Bucket, Outcome, Pass, Sums, merge, numbered, sums_or_raise
-from dpgram.engines.threads import Progress, display
+from dpgram.engines.threads import Progress, display, one_blas_thread
 from dpgram.errors import DpgramError, MissingExtra, SourceError
 
 __all__ = ["DaskEngine"]
@@ -195,12 +195,9 @@ class _Machine:
     def __call__(self, outcomes: list[Any], result: Any, shared: Any, work: Pass, show: Show) -> Outcome:
         from concurrent.futures.process import BrokenProcessPool
 
-        from threadpoolctl import threadpool_limits
-
         del shared
         try:
-            # More threads inside each worker's matrix product would only fight for the same cores.
-            with threadpool_limits(limits=1, user_api="blas"), _counting(outcomes, work, show):
+            with one_blas_thread(), _counting(outcomes, work, show):
                 outcome: Outcome = result.compute(scheduler=self.scheduler)
                 return outcome
         except BrokenProcessPool:

@@ -6,10 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, final
 
 from dpgram.rows.kernel import compiling
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Progress = Literal[False] | Callable[[int], None] | None
 """None: a bar on a terminal, else silence. False: silence. A function: called now and then, from the thread
@@ -17,6 +21,9 @@ that called the engine, with the number of rows read so far."""
 
 HEARTBEAT: Final = 0.1
 """Seconds between two looks at the workers."""
+
+FEW_ROWS: Final = 10_000
+"""A table of no more is added up where it was asked for: to start threads would take longer."""
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -48,16 +55,19 @@ class Run(Generic[T]):
         self._lock = threading.Lock()
         self._stop = threading.Event()
 
-    def finish(self, progress: Progress) -> list[T]:
-        """The results of all workers. An error or an interrupt stops every worker before it is raised."""
-        from threadpoolctl import threadpool_limits
+    def finish(self, progress: Progress, *, asked_for: bool) -> list[T]:
+        """The results of all workers. An error or an interrupt stops every worker before it is raised.
 
-        with (
-            # More threads inside each worker's matrix product would only fight for the same cores.
-            threadpool_limits(limits=1, user_api="blas"),
-            display(progress, self._total) as show,
-            ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool,
-        ):
+        `asked_for` says whether somebody asked for this number of workers: if not, few rows need none.
+        """
+        few = not asked_for and self._total is not None and self._total <= FEW_ROWS
+        with one_blas_thread(), display(progress, self._total) as show:
+            if show is None and (few or len(self._feeds) == 1):
+                return [self._work(feed) for feed in self._feeds]
+            return self._in_threads(show)
+
+    def _in_threads(self, show: Callable[[int], None] | None) -> list[T]:
+        with ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool:
             try:
                 futures = [pool.submit(self._work, feed) for feed in self._feeds]
                 self._watch(futures, show)
@@ -87,6 +97,20 @@ class Run(Generic[T]):
                 show(self._rows_read)
             for future in done:
                 future.result()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Within it a matrix product uses one thread: more inside each worker would fight for the same cores."""
+    limits: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries of this process that have threads: numpy's is there, and to look for them takes long."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @contextmanager

@@ -7,6 +7,10 @@ and the texts.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Final
+
 import numpy as np
 
 from dpgram.analysis import (
@@ -16,19 +20,29 @@ from dpgram.analysis import (
     noise_aware,
     normal_equations,
     quality,
+    robust,
     sampling,
     trust,
 )
+from dpgram.analysis.description import Description, Told, describe
 from dpgram.analysis.design import most_frequent
 from dpgram.analysis.display import facts as display_facts
 from dpgram.analysis.display import guarantee_in_words
+from dpgram.analysis.glm_results import GeneralizedLinear, declared_model
+from dpgram.analysis.histograms import Histogram, histograms
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.document.document import Document
-from dpgram.document.fields import MeasuredProducts
+from dpgram.document.fields import MeasuredStep
 from dpgram.document.labels import Labels
+from dpgram.document.model_units import DIRECTION_BITS
 from dpgram.document.original_units import original_columns
-from dpgram.lattice import cell_unit
+from dpgram.errors import AnalysisError
+from dpgram.figures import CONVENTIONS
+from dpgram.lattice import ROW_NORM, cell_unit
 from dpgram.noise import NoisyInverse
+
+LEVELS: Final = (0.9, 0.95, 0.99)
+"""Of intervals that the page offers."""
 
 
 def page_facts(release: Document) -> dict[str, object]:
@@ -39,6 +53,7 @@ def page_facts(release: Document) -> dict[str, object]:
     return {
         "release": release.to_json().decode("utf-8"),
         "digest": release.digest,
+        "title": "" if release.about is None else release.about.title,
         "library": release.library,
         "constant": release.schema.constant,
         "columns": _encoded(moments),
@@ -55,6 +70,10 @@ def page_facts(release: Document) -> dict[str, object]:
         "meanings": {kind: estimand.meaning_of(moments, kind, moved=False) for kind in estimand.KINDS},
         "moved_meanings": {kind: estimand.meaning_of(moments, kind, moved=True) for kind in estimand.KINDS},
         "assumptions": {kind: list(estimand.assumptions_of(moments, kind)) for kind in estimand.KINDS},
+        "robust_assumptions": {
+            kind: list(estimand.assumptions_of(moments, kind, equal_variance=False))
+            for kind in estimand.KINDS
+        },
         "cautions": {kind: list(estimand.difference_cautions(moments, kind)) for kind in estimand.KINDS},
         "refused_cautions": {
             kind: list(estimand.difference_cautions(moments, kind, refused=True)) for kind in estimand.KINDS
@@ -66,10 +85,11 @@ def page_facts(release: Document) -> dict[str, object]:
             "words": guarantee_in_words(release),
         },
         "seeded": release.entropy == "seeded",
-        "robust_targets": sorted(
-            {each.target for each in release.measured if isinstance(each, MeasuredProducts)}
-        ),
         "facts": display_facts(release),
+        "histograms": [_histogram(found) for found in histograms(release).values()],
+        "description": _description(release),
+        "models": _models(release),
+        "conventions": CONVENTIONS,
     }
 
 
@@ -104,7 +124,8 @@ def _encoded(moments: Moments) -> list[dict[str, object]]:
 
 def _declared(moments: Moments) -> list[dict[str, object]]:
     schema = moments.schema
-    readers = {column.name: list(column.python_reader) for column in schema.columns_read}
+    read = {column.name: column for column in schema.columns_read}
+    words = Labels(schema)
     return [
         {
             "name": column.name,
@@ -114,12 +135,97 @@ def _declared(moments: Moments) -> list[dict[str, object]]:
             "group": bool(column.group_levels),
             "reference": most_frequent(moments, column.name) if column.group_levels else None,
             "bounds": None if column.bounds is None else list(column.bounds),
-            "reader": readers.get(column.name),
+            "label": words.titled(column.name),
+            "reader": list(read[column.name].python_reader) if column.name in read else None,
+            "choices": [list(choice) for choice in read[column.name].choices] if column.name in read else [],
+            "dates": column.name in read and read[column.name].cell_kind == "date",
             "learnt": column.name in moments.learnt_bounds,
             "wide": column.name in moments.wide_bounds,
         }
         for column in schema.columns
     ]
+
+
+def _histogram(found: Histogram) -> dict[str, object]:
+    return {
+        "column": found.column,
+        "numbers": found.numbers,
+        "values": list(found.values),
+        "counts": found.counts.tolist(),
+        "lost": dict(found.lost),
+        "noise_sd": found.noise_sd,
+    }
+
+
+def _description(release: Document) -> dict[str, object]:
+    """Counts, means and deviations for every level and kind that can be asked for: they come ready."""
+    try:
+        found = {
+            (kind, level): describe(release, kind=kind, level=level)
+            for kind in estimand.KINDS
+            for level in LEVELS
+        }
+    except AnalysisError as refusal:
+        return {"refused": str(refusal)}
+    first = found["population", LEVELS[0]]
+    return {
+        "rows": {str(level): _ends(found["table", level].rows) for level in LEVELS},
+        "cautions": {kind: list(found[kind, LEVELS[0]].cautions) for kind in estimand.KINDS},
+        "columns": [_described(found, place) for place in range(len(first.columns))],
+    }
+
+
+def _described(found: Mapping[tuple[estimand.Kind, float], Description], place: int) -> dict[str, object]:
+    own = {asked: told.columns[place] for asked, told in found.items()}
+    table = {level: own["table", level] for level in LEVELS}
+    counted = {str(level): None if each.count is None else _ends(each.count) for level, each in table.items()}
+    return {
+        "name": table[LEVELS[0]].name,
+        "mean": {
+            kind: {str(level): _ends(own[kind, level].mean) for level in LEVELS} for kind in estimand.KINDS
+        },
+        "deviation": {str(level): _ends(each.deviation) for level, each in table.items()},
+        "count": counted,
+    }
+
+
+def _ends(told: Told) -> list[float | None]:
+    return [_finite(value) for value in (told.estimate, told.low, told.high)]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _models(release: Document) -> list[dict[str, object]]:
+    """Declared models beside linear ones, which the page computes itself, in the order of declaration."""
+    declared = dict.fromkeys(
+        (each.family, each.target, each.on) for each in release.measured if isinstance(each, MeasuredStep)
+    )
+    found: list[dict[str, object]] = []
+    for family, target, on in declared:
+        asked: dict[str, object] = {"family": family, "target": target, "on": list(on)}
+        try:
+            found.append(asked | _model(declared_model(release, target, on, family=family)))
+        except AnalysisError as refusal:
+            found.append(asked | {"refused": str(refusal)})
+    return found
+
+
+def _model(fit: GeneralizedLinear) -> dict[str, object]:
+    known = np.isfinite(fit.covariance).all()
+    return {
+        "names": list(fit.names),
+        "references": dict(fit.design.references),
+        "estimate": [_finite(value) for value in fit.estimate],
+        "errors": [_finite(value) for value in fit.bse.values()],
+        "covariance": fit.covariance.tolist() if known else None,
+        "fitted": fit.fitted.tolist(),
+        "slope": _finite(fit.slope),
+        "steps": fit.steps,
+        "ratios": {"logistic": "odds ratio", "poisson": "rate ratio"}.get(fit.family),
+        "cautions": list(fit.cautions),
+    }
 
 
 def _noise(noise: EncodedNoise, width: int) -> dict[str, object]:
@@ -158,4 +264,12 @@ def _constants() -> dict[str, object]:
         "most_of_it": trust.MOST_OF_IT,
         "most_named": trust.MOST_NAMED,
         "normal_errors": sampling.NORMAL_ERRORS,
+        "row_norm": ROW_NORM,
+        "direction_bits": DIRECTION_BITS,
+        "robust_agrees": robust.AGREES,
+        "robust_sure": robust.SURE,
+        "robust_widened": robust.WIDENED,
+        "robust_smallest": robust.SMALLEST,
+        "robust_rejected": robust.REJECTED,
+        "robust_chance": [robust.DIAGONAL_CHANCE, robust.OFF_CHANCE],
     }

@@ -1,7 +1,8 @@
-"""A static HTML report of one release, for the people who answer for the data.
+"""A static HTML report of one release, for the people who answer for the data and sign for it.
 
-What was released, what the guarantee means, what an attacker can and cannot learn, the budget. No scripts, no
-network, nothing that is not in the release (or in the ledger, where one is given).
+Who publishes what for whom, which guarantee it carries in everyday words, what an attacker can and cannot
+learn, what the release can and cannot answer, where each bound comes from, what was spent and what is left,
+who approved it. No scripts, no network, nothing that is not in the release or in its ledger, if one is given.
 
 How well can anybody tell from the release whether one person is in the table? A test that raises false alarms
 at rate α finds a person who is there with probability at most
@@ -18,62 +19,67 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dpgram import pages
 from dpgram.analysis.display import facts, guarantee_in_words
+from dpgram.analysis.histograms import LOSSES, Histogram, histograms
+from dpgram.document.measurements import learnt_bounds, learnt_levels
+from dpgram.release import _report_figures as figures
+from dpgram.schema.columns import Column
 
 if TYPE_CHECKING:
+    from dpgram.privacy.ledger import Ledger
+    from dpgram.privacy.ledger.history import HistoryLine
     from dpgram.release import Release
 
 FALSE_ALARMS: Final = (0.001, 0.01, 0.05, 0.1)
 SUSPICIONS: Final = (0.01, 0.1, 0.5, 0.9)
+REGRESSIONS: Final = (
+    "linear regressions of any of its columns on any others, with instruments too, each with intervals that "
+    "allow for the noise, or a refusal where the noise leaves none"
+)
+CHECKED: Final = (
+    "What the library itself was put through (audits that try to refute its guarantees, variants broken on "
+    "purpose that these audits must catch, fuzzing, faults) is on the page “Assurance” of its documentation, "
+    "with all figures"
+)
 
 _STYLE: Final = """
-:root { --ground: #fff; --ink: #1b2329; --quiet: #55616b; --line: #c9d1d8; --mark: #0072b2; --other: #a34700;
-  --warn: #fff3dc; color-scheme: light; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14191d; --ink: #e8edf1; --quiet: #a9b5bf;
-  --line: #3b4650; --mark: #56b4e9; --other: #f0954a; --warn: #3a2c10; color-scheme: dark; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem; max-width: 52rem; background: var(--ground); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--quiet); padding-bottom: .3rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0;
-  border-bottom: 1px solid var(--line); }
-td { overflow-wrap: anywhere; }
-.promise { border-left: 4px solid var(--mark); padding-left: 1rem; }
-.warning { background: var(--warn); padding: .6rem .9rem; border-left: 4px solid var(--other); }
-.quiet { color: var(--quiet); } .scroll { overflow-x: auto; }
-svg { max-width: 100%; height: auto; } svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
-bdi { overflow-wrap: anywhere; }
-@media print { :root { --ground: #fff; --ink: #000; --quiet: #444; --line: #aaa; --mark: #0072b2;
-  --other: #a34700; --warn: #fff; } h2 { break-after: avoid; } table, svg { break-inside: avoid; } }
+.small-chart { width: 170px; margin: 0; }
+#columns td:nth-child(4) { min-width: 12rem; }
+main > .notice { margin-bottom: 1.5rem; }
+.sign { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 2.5rem 1.5rem;
+  margin-top: 2.5rem; }
+.sign div { border-top: 1px solid var(--ink); padding-top: .25rem; }
+code, .digest { overflow-wrap: anywhere; }
 """
 
 
 def page(release: Release, ledger: Path | None = None) -> str:
     """The whole report as text."""
+    book = None if ledger is None else _Book(release, ledger)
+    title = _title(release)
     sections = [
         _warning(release),
+        _in_short(release, book),
         _promise(release),
         _attacker(release),
-        _released(release),
-        _budget(release, ledger),
-        _parameters(release),
+        _answers(release),
+        _columns(release),
+        _budget(release, book),
+        _checked(release),
+        _signatures(),
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<title>Report of a private release</title>\n<link rel="icon" href="data:,">\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Report of a private release</h1>\n"
-        f'<p class="quiet">SHA-256 {escape(release.digest)}</p>\n'
+    body = (
+        f"<header><div><h1>{escape(title)}</h1>"
+        '<p>For whoever answers for the data. Release <span class="digest">'
+        f'{escape(release.digest)}</span></p></div></header>\n<main class="reading">\n'
         + "\n".join(section for section in sections if section)
-        + "\n</main>\n</body>\n</html>\n"
+        + f"\n</main>\n<footer><p>Written by dpgram {escape(release.library)} from the release file alone"
+        f"{' and its ledger' if book else ''}.</p></footer>"
     )
+    return pages.page(title, body, style=_STYLE)
 
 
 def detection(release: Release, false_alarms: float) -> float:
@@ -86,44 +92,101 @@ def detection(release: Release, false_alarms: float) -> float:
     return min(growth * false_alarms + delta, 1.0 - (1.0 - delta - false_alarms) / growth, 1.0)
 
 
-def suspicion_at_most(release: Release, before: float) -> float:
+def suspicion_at_most(epsilon: float, before: float) -> float:
     """Odds grow by e^ε at most: what a suspicion of `before` can become (apart from δ)."""
-    growth = math.exp(min(release.guarantee.epsilon, 700.0))
+    growth = math.exp(min(epsilon, 700.0))
     return growth * before / (1.0 - before + growth * before)
+
+
+class _Book:
+    """The ledger is opened here only: the analyst's side never needs it."""
+
+    def __init__(self, release: Release, path: Path) -> None:
+        from dpgram.privacy.ledger import Ledger
+        from dpgram.privacy.ledger.history import ledger_history
+
+        self.ledger: Ledger = Ledger.open(path)
+        if release.receipt is not None:
+            self.ledger.verify([release])
+        self.lines: tuple[HistoryLine, ...] = ledger_history(self.ledger)
+        entries = {receipt.entry for receipt in release.receipts}
+        self.own = [line for line in self.lines if line.number in entries]
+
+
+def _title(release: Release) -> str:
+    title = "" if release.about is None else release.about.title
+    return f"Report: {title}" if title else "Report of a private release"
 
 
 def _warning(release: Release) -> str:
     if release.entropy == "system":
         return ""
     return (
-        '<p class="warning"><strong>This release protects nobody.</strong> Its noise was drawn from a known '
-        "seed, for a test; whoever knows the seed can remove it.</p>"
+        '<p class="notice warning"><strong>This release protects nobody.</strong> Its noise was drawn from a '
+        "known seed, for a test; whoever knows the seed can remove it.</p>"
     )
 
 
+def _who(release: Release) -> str:
+    """Whom the promise is about."""
+    return "one row of the table" if release.unit is None else f"all rows of one {release.unit!r}"
+
+
+def _in_short(release: Release, book: _Book | None) -> str:
+    about = release.about
+    stated = release.guarantee
+    rows = dict(facts(release))["rows"]
+    spent = f"ε = {stated.epsilon:g}, δ = {stated.delta:g}"
+    if book is None:
+        budget = "The ledger was not given to this report" if release.receipt else "No ledger was charged"
+        approved = "Not in the release file; the note in its ledger says it where the curator wrote it down"
+    else:
+        share = sum(line.share for line in book.own)
+        budget = f"{share:.1%} of the ledger {book.ledger.name}; {book.ledger.left()}"
+        approved = "; ".join(dict.fromkeys(line.note for line in book.own if line.note)) or "Not noted"
+    signed = "No" if release.signature is None else f"Ed25519, public key {release.signature.public_key}"
+    lines = [
+        ("Who answers for it", (about.contact if about else "") or "Not stated in the file"),
+        ("What it is", (about.description if about else "") or _title(release).removeprefix("Report: ")),
+        ("From", f"a table with {len(release.schema.columns)} columns; rows: {rows}"),
+        ("For whom", (about.licence if about else "") or "Whoever has the file; no licence is stated"),
+        ("Whom it protects", _who(release)),
+        ("Guarantee", spent),
+        ("Spent and left", budget),
+        ("Note and approval", approved),
+        ("Signed", signed),
+    ]
+    return "<section><h2>In short</h2>\n" + _facts(lines) + "</section>"
+
+
 def _promise(release: Release) -> str:
+    half, before = suspicion_at_most(release, 0.5), 0.01
+    whom = "a person" if release.unit is not None else "a row"
     return (
-        "<h2>The promise</h2>\n"
+        "<section><h2>The promise</h2>\n"
+        f"<p>The release limits what anybody can find out about {whom}, even whether it is in the table. "
+        f"Somebody who thinks it as likely as not that {whom} is in it can be made at most "
+        f"<strong>{_percent(half)}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
+        f"at most {_percent(suspicion_at_most(release, before))}.</p>\n"
         f'<p class="promise">{escape(guarantee_in_words(release))}</p>\n'
         "<p>It holds whatever else anybody knows, now or later, and whatever is computed from the release: "
-        "regressions, correlations and predictions made from it cost nothing more.</p>"
+        "regressions, correlations and predictions made from it cost nothing more.</p></section>"
     )
 
 
 def _attacker(release: Release) -> str:
     who = "one person's rows" if release.unit is not None else "one row"
     tests = [[_percent(a), _percent(detection(release, a))] for a in FALSE_ALARMS]
-    beliefs = [[_percent(p), _percent(suspicion_at_most(release, p))] for p in SUSPICIONS]
+    beliefs = [[_percent(p), _percent(suspicion_at_most(release.guarantee.epsilon, p))] for p in SUSPICIONS]
     delta = release.guarantee.delta + release.guarantee.numerical_delta
     apart = f" (apart from events of probability {delta:.2g})" if delta else ""
     return (
-        "<h2>What an attacker can and cannot learn</h2>\n"
+        "<section><h2>What an attacker can and cannot learn</h2>\n"
         "<p>Take an attacker who knows every other row of the table, has unlimited computers, and wants to "
         f"know from this release whether {who} of the victim went into it.</p>\n"
         "<ul><li><strong>Can:</strong> test the suspicion, and do somewhat better than guessing. The table "
         "and the picture give the best that any test can do.</li>\n"
-        "<li><strong>Can:</strong> learn facts about the whole table, such as that smokers have higher "
-        "charges, and apply them to somebody known to smoke. It would be the same if the victim had stayed "
+        f"<li><strong>Can:</strong> {_whole_table(release)} It would be the same if the victim had stayed "
         "out.</li>\n"
         "<li><strong>Cannot:</strong> do better than the tables below, by any method, ever.</li>\n"
         "<li><strong>Cannot:</strong> read a single row, or ask the table anything: it is not in the file."
@@ -133,120 +196,190 @@ def _attacker(release: Release) -> str:
             tests,
             "The best test there can be; without the release both columns would be equal",
         )
-        + _picture(release)
+        + figures.attack(lambda alpha: detection(release, alpha))
         + _table(
             ("suspicion before", "suspicion after, at most"),
             beliefs,
             f"How far the release can raise a suspicion about the victim{apart}",
         )
+        + "</section>"
     )
 
 
-def _released(release: Release) -> str:
-    rows = [[_bdi(column.name), *map(escape, column.described)] for column in release.schema.columns]
-    width = release.schema.width
+def _whole_table(release: Release) -> str:
+    """In the names of this table."""
+    read = [column.name for column in release.schema.columns_read]
+    if len(read) < 2:
+        return "learn facts about the whole table, such as a mean, and apply them to the victim."
     return (
-        "<h2>What was released</h2>\n"
-        f"<p>One symmetric table of {width} × {width} noisy sums of products of columns, "
-        f"{width * (width + 1) // 2:,} different numbers. The ranges and levels below were "
-        "declared in advance and not looked up in the "
-        f"data{_learnt(release)}.</p>\n"
-        + _table(("column", "kind", "declared range or levels"), rows, "Columns", raw=True)
+        f"learn facts about the whole table, such as how {_bdi(read[0])} goes with {_bdi(read[-1])}, and "
+        f"apply them to a victim whose {_bdi(read[0])} is known."
     )
 
 
-def _learnt(release: Release) -> str:
-    learnt = release.measured or None
-    return "" if learnt is None else ", except what was learnt privately, under the same guarantee"
+def _answers(release: Release) -> str:
+    """What analysts may expect of the file, and what they must not."""
+    schema = release.schema
+    products = [column.name for column in schema.columns_derived]
+    counted = histograms(release)
+    can = [
+        "means, standard deviations and shares of its columns, and the number of rows"
+        if schema.constant
+        else "",
+        "correlations and principal components" if schema.constant else "principal components",
+        REGRESSIONS,
+        f"distributions of {len(counted)} columns, as noisy histograms" if counted else "",
+        f"the interactions and powers that were declared: {_listed(products)}" if products else "",
+        *(f"the declared model: {text}" for text in _declared(release)),
+    ]
+    cannot = [
+        "anything about a single row or person",
+        "exact numbers: every answer is off by noise of known size",
+        "interactions, powers and thresholds that were not declared"
+        if products
+        else "interactions and powers: none were declared",
+        "" if counted else "medians, quantiles and distributions",
+        "parts of the table that were not published apart",
+        "the largest and smallest values: values beyond the bounds were moved to them",
+    ]
+    return (
+        "<section><h2>What it can and cannot answer</h2>\n"
+        f"<h3>It can answer</h3>\n{_list(can)}<h3>It cannot answer</h3>\n{_list(cannot)}</section>"
+    )
 
 
-def _budget(release: Release, ledger: Path | None) -> str:
-    receipt = release.receipt
-    if receipt is None:
+def _declared(release: Release) -> list[str]:
+    found: dict[str, None] = {}
+    for each in release.measured:
+        target, on = getattr(each, "target", None), getattr(each, "on", None)
+        if isinstance(target, str) and isinstance(on, tuple):
+            family = getattr(each, "family", "linear")
+            found[f"{family}, {target} on {', '.join(on)}"] = None
+    return list(found)
+
+
+def _columns(release: Release) -> str:
+    width = release.schema.width
+    counted = histograms(release)
+    moved, levels = set(learnt_bounds(release)), learnt_levels(release)
+    rows = []
+    for column in release.schema.columns:
+        kind, extent = column.described
+        cells = [_named(column), escape(kind), escape(extent), _origin(column, moved, levels)]
+        if counted:
+            cells.append(_distribution(counted.get(column.name)))
+        rows.append(cells)
+    head = (
+        "column",
+        "kind",
+        "range or levels",
+        "where they come from",
+        *(["noisy distribution"] * bool(counted)),
+    )
+    noise = next(iter(counted.values())).noise_sd if counted else None
+    told = (
+        f"<p>Bars are numbers of rows, each off by noise with a standard deviation of {_number(noise)}; "
+        "lines are 95% intervals.</p>"
+        if noise is not None
+        else ""
+    )
+    return (
+        '<section id="columns"><h2>What was released</h2>\n'
+        f"<p>One symmetric table of {width} × {width} noisy sums of products of columns, "
+        f"{width * (width + 1) // 2:,} different numbers"
+        f"{', and a noisy histogram of each column' if counted else ''}.</p>\n{told}"
+        + _table(head, rows, "Columns", raw=True)
+        + "</section>"
+    )
+
+
+def _named(column: Column) -> str:
+    about = getattr(column, "about", None)
+    label = about.label if about is not None and about.label else ""
+    units = f" ({about.units})" if about is not None and about.units else ""
+    return _bdi(column.name) + (
+        f'<br><span class="quiet">{_bdi(label)}{escape(units)}</span>' if label else ""
+    )
+
+
+def _origin(column: Column, moved: set[str], levels: dict[str, tuple[str, ...]]) -> str:
+    """Declared, and by which source; learnt; or computed from others."""
+    if column.factors:
+        return f"computed from {' and '.join(_bdi(name) for name in column.factors)}"
+    if column.name in moved:
+        return "bounds learnt privately, under the same guarantee; values outside were moved to them"
+    if column.name in levels:
+        return "levels learnt privately, under the same guarantee; the rest is other"
+    source = getattr(getattr(column, "about", None), "source", None)
+    return f"declared in advance: {_bdi(source)}" if source else "declared in advance; no source stated"
+
+
+def _distribution(found: Histogram | None) -> str:
+    if found is None:
+        return ""
+    clear = [
+        f"{name} about {found.lost[name]:,.0f}"
+        for name in LOSSES
+        if found.lost.get(name, 0.0) > figures.REACH * found.noise_sd
+    ]
+    lost = f'<span class="quiet">{escape("; ".join(clear))}</span>' if clear else ""
+    return figures.histogram(found) + lost
+
+
+def _budget(release: Release, book: _Book | None) -> str:
+    if release.receipt is None:
         charged = "<p>No ledger was charged: nothing in this file says what else was published.</p>"
     else:
+        entries = " and ".join(str(receipt.entry) for receipt in release.receipts)
+        word = "entries" if len(release.receipts) > 1 else "entry"
         charged = (
-            f"<p>Charged as entry {receipt.entry} of the ledger {_bdi(receipt.ledger_name)} "
-            f"({escape(receipt.ledger_id)}) before the noise was drawn.</p>"
+            f"<p>Charged as {word} {entries} of the ledger {_bdi(release.receipt.ledger_name)} "
+            f'(<span class="digest">{escape(release.receipt.ledger_id)}</span>) before the noise was '
+            "drawn.</p>"
         )
-    return f"<h2>The budget</h2>\n{charged}" + ("" if ledger is None else _history(release, ledger))
+    return f"<section><h2>The budget</h2>\n{charged}{'' if book is None else _history(book)}</section>"
 
 
-def _history(release: Release, path: Path) -> str:
-    """The ledger is opened here only: the analyst's side never needs it."""
-    from dpgram.privacy.ledger import Ledger
-    from dpgram.privacy.ledger.history import ledger_history
-
-    book = Ledger.open(path)
-    if release.receipt is not None:
-        book.verify([release])
-    lines = ledger_history(book)
+def _history(book: _Book) -> str:
     rows = [
         [str(line.number), line.time, f"{line.release} ({line.guarantee})", f"{line.share:.1%}", line.note]
-        for line in lines
+        for line in book.lines
     ]
-    limit = f"{book.name}: {book.guarantee} for everything released together."
+    limit = f"{book.ledger.name}: {book.ledger.guarantee} for everything released together."
     return (
-        f"\n<p>{escape(limit)} Now {escape(str(book.left()))}.</p>\n"
-        + _spending([line.share for line in lines])
+        f"\n<p>{escape(limit)} Now {escape(str(book.ledger.left()))}.</p>\n"
+        + figures.spending([line.share for line in book.lines])
         + _table(("entry", "time (UTC)", "release", "share", "note"), rows, "Every charge so far")
     )
 
 
-def _parameters(release: Release) -> str:
+def _checked(release: Release) -> str:
+    mu = release.guarantee.mu
+    price = f" (μ = {mu:.4g})" if mu is not None else ""
     rows = [[name, value] for name, value in facts(release)]
-    rows += [[f"parameter {name}", str(value)] for name, value in release.mechanism.parameters.items()]
-    return "<h2>Parameters</h2>\n" + _table(("fact", "value"), rows, "Everything the file says about itself")
-
-
-def _picture(release: Release) -> str:
-    """Chance to notice against false alarms: the diagonal is guessing."""
-    size, left, top = 300.0, 60.0, 15.0
-
-    def points(pairs: Iterable[tuple[float, float]]) -> str:
-        return " ".join(f"{left + size * x:.1f},{top + size * (1 - y):.1f}" for x, y in pairs)
-
-    grid = np.concatenate([np.linspace(0, 0.05, 26), np.linspace(0.06, 1, 48)]).tolist()
-    curve = points((alpha, max(detection(release, alpha), alpha)) for alpha in grid)
-    ticks = "".join(
-        f'<text x="{left + size * t:.0f}" y="{top + size + 20:.0f}" text-anchor="middle">{t:.0%}</text>'
-        f'<text x="{left - 8:.0f}" y="{top + size * (1 - t) + 4:.0f}" text-anchor="end">{t:.0%}</text>'
-        for t in (0.0, 0.25, 0.5, 0.75, 1.0)
-    )
+    rows += [[f"parameter {name}", _shown(value)] for name, value in release.mechanism.parameters.items()]
     return (
-        '<svg viewBox="0 0 560 370" width="560" role="img" aria-label="The best chance to notice one person, '
-        'against the rate of false alarms, compared with guessing">'
-        f'<rect x="{left}" y="{top}" width="{size}" height="{size}" fill="none" stroke="var(--line)"/>{ticks}'
-        f'<polyline points="{points([(0, 0), (1, 1)])}" fill="none" stroke="var(--other)" stroke-width="2" '
-        'stroke-dasharray="6 4"/>'
-        f'<polyline points="{curve}" fill="none" stroke="var(--mark)" stroke-width="3"/>'
-        f'<text x="{left + size / 2}" y="{top + size + 45}" text-anchor="middle">false alarms</text>'
-        f'<text x="{left + size + 15}" y="{top + 60}">chance to notice, at most</text>'
-        f'<line x1="{left + size + 15}" y1="{top + 70}" x2="{left + size + 75}" y2="{top + 70}" '
-        'stroke="var(--mark)" stroke-width="3"/>'
-        f'<text x="{left + size + 15}" y="{top + 110}">guessing</text>'
-        f'<line x1="{left + size + 15}" y1="{top + 120}" x2="{left + size + 75}" y2="{top + 120}" '
-        'stroke="var(--other)" stroke-width="2" stroke-dasharray="6 4"/></svg>'
+        "<section><h2>How it was made and checked</h2>\n"
+        "<p>When this report was written, the file was checked as a whole: its form, the arithmetic of its "
+        f"numbers, and that the noise it states is large enough for the guarantee it states{price}. "
+        f"{CHECKED}; this file was made by version {escape(release.library)}.</p>\n"
+        + _table(("fact", "value"), rows, "Everything the file says about itself")
+        + "</section>"
     )
 
 
-def _spending(shares: Sequence[float]) -> str:
-    """One bar: what each charge took of the whole budget."""
-    bars, start = [], 0.0
-    for number, share in enumerate(shares, start=1):
-        shade = "1" if number % 2 else "0.65"
-        bars.append(
-            f'<rect x="{10 + 540 * start:.1f}" y="10" width="{max(540 * share, 0.5):.1f}" height="28" '
-            f'fill="var(--mark)" opacity="{shade}"/>'
-        )
-        start += share
-    return (
-        f'<svg viewBox="0 0 560 70" width="560" role="img" aria-label="{start:.1%} of the budget is spent">'
-        + "".join(bars)
-        + '<rect x="10" y="10" width="540" height="28" fill="none" stroke="var(--quiet)"/>'
-        f'<text x="10" y="60">spent {start:.1%}</text>'
-        f'<text x="550" y="60" text-anchor="end">left {max(1.0 - start, 0.0):.1%}</text></svg>'
-    )
+def _signatures() -> str:
+    fields = "".join(f"<div>{word}</div>" for word in ("Name and office", "Date", "Signature"))
+    return f'<section><h2>Signed for</h2>\n<div class="sign">{fields}</div></section>'
+
+
+def _facts(lines: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(f'<dt>{escape(name)}</dt><dd dir="auto">{escape(text)}</dd>\n' for name, text in lines)
+    return f'<dl class="facts">{cells}</dl>'
+
+
+def _list(texts: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>\n" for text in texts if text) + "</ul>\n"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, raw: bool = False) -> str:
@@ -257,7 +390,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, 
     ]
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
     return (
-        f'<div class="scroll"><table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>\n'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>\n"
         f"<tbody>{''.join(cells)}</tbody></table></div>\n"
     )
 
@@ -266,6 +400,19 @@ def _bdi(name: str) -> str:
     """A name from the file: text, shortened, and isolated from the writing direction around it."""
     short = name if len(name) <= 200 else f"{name[:200]}… ({len(name):,} characters)"
     return f"<bdi>{escape(short)}</bdi>"
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(name[:80] for name in names[:most]) + more
+
+
+def _shown(value: object) -> str:
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _percent(value: float) -> str:

@@ -11,6 +11,7 @@ from tests.unit.analysis.tables import encode, insurance, insurance_schema
 
 from dpgram.analysis.description import Description, _centred, _column, _level_count, _row_count, describe
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.demo import insurance as demo
 from dpgram.errors import AnalysisError
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy import SeededEntropy
@@ -94,6 +95,23 @@ def test_what_it_says(release: Release) -> None:
     table = describe(release, ["age"], kind="table")
     assert table["age"].mean.std_error < found["age"].mean.std_error
     assert isinstance(dataclasses.replace(table, level=0.9), Description)
+
+
+def test_it_fits_a_terminal() -> None:
+    """Counts go below means and deviations where all three are too wide side by side."""
+    table, schema = demo.table(20_000, 1), demo.schema()
+    release = publish(table, schema, epsilon=1.0, delta=1e-6, mechanism="gaussian", entropy=SeededEntropy(0))
+    found = describe(release)
+    lines = str(found).splitlines()
+    assert max(map(len, lines)) <= 80
+    told = " ".join(str(found).split())
+    for column in found.columns:
+        if column.count is not None:
+            assert f"{column.name} {column.count.estimate:,.0f} {column.count.low:,.0f}" in told
+        assert f"{column.name} {column.mean.estimate:.5g} {column.mean.low:.5g}" in told
+    narrow = str(describe(release, ["smoker"]))
+    assert "deviation" in narrow.splitlines()[2]
+    assert "count" in narrow.splitlines()[2]
 
 
 def test_refusals(release: Release) -> None:

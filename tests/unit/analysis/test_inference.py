@@ -220,6 +220,21 @@ def test_noise_near_the_limit_comes_with_a_caution() -> None:
         pytest.fail("no noise level between calm and refusal was met")
 
 
+def test_a_fit_tells_a_caution_once() -> None:
+    """However many of its answers are asked for, and wherever; another fit tells it again."""
+    clipped = replace(noisy("gaussian", 0), radius=1.5)
+    for fit in (regress(clipped, "charges"), regress(clipped, "charges", ["age"])):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            _ = fit.params, fit.bse, fit.tvalues, fit.pvalues
+            fit.conf_int()
+            fit.cov_params()
+            fit.t_test("age")
+        assert len([1 for each in said if "clipped to the radius 1.5" in str(each.message)]) == 1
+        (where,) = {each.filename for each in said}
+        assert where == __file__
+
+
 @pytest.mark.parametrize("kind", ["population", "table"])
 def test_an_active_clip_warns_and_is_named(kind: Kind) -> None:
     clipped = replace(noisy("gaussian", 0), radius=1.5)

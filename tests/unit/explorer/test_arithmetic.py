@@ -37,21 +37,56 @@ const { buildDesign } = dpgram.design;
 const moments = facts === null ? null : momentsOf(facts);
 const at = (name) => moments.columns.findIndex((column) => column.name === name);
 const asked = {
-  regress({ target, on, method, alpha, kind, level }) {
-    const design = buildDesign(moments, at(target), on);
+  regress({ target, on, method, alpha, kind, level, reference = {} }) {
+    const design = buildDesign(moments, at(target), on, reference);
     const fit = dpgram.regression.regress(moments, design, method, alpha);
     const inference = dpgram.inference.infer(moments, design, kind, level);
     const { rSquared, residualVariance } = dpgram.inference.quality(moments, design, inference);
-    const { refusal, coefficients, cautions, meaning, assumptions } = inference;
+    const { refusal, coefficients, cautions, meaning, assumptions, unequalVariance } = inference;
     const values = Array.from(fit.values);
     const told = { names: design.names, refusal, coefficients, rSquared, residualVariance };
-    return { ...fit, values, ...told, fitCautions: fit.cautions, cautions, meaning, assumptions };
+    Object.assign(told, { cautions, meaning, assumptions, unequalVariance });
+    return { ...fit, values, ...told, fitCautions: fit.cautions };
   },
   correlation: ({ kind, level }) => dpgram.covariance.correlation(moments, kind, level),
   components({ on, standardise }) {
     const positions = on.flatMap((name) => moments.declared.find((column) => column.name === name).positions);
     return dpgram.covariance.components(moments, positions, standardise);
   },
+  questions({ target, on, kind, level, persons }) {
+    const design = buildDesign(moments, at(target), on);
+    const fit = dpgram.regression.regress(moments, design, "auto");
+    const inference = dpgram.inference.infer(moments, design, kind, level);
+    const quality = dpgram.inference.quality(moments, design, inference);
+    const sources = dpgram.design.placesByColumn(moments, design);
+    const test = (places) => dpgram.inference.jointTest(inference, design.names, places);
+    return {
+      tests: Object.fromEntries([...sources].map(([name, places]) => [name, test(places)])),
+      all: test([...sources.values()].flat()),
+      needed: dpgram.prediction.neededColumns(moments, design).map((column) => column.name),
+      predictions: persons.map((person) =>
+        dpgram.prediction.predict(moments, { design, fit, inference, quality }, person)),
+    };
+  },
+  margins({ target, on, kind, level, at: place }) {
+    const design = buildDesign(moments, at(target), on);
+    const inference = dpgram.inference.infer(moments, design, kind, level);
+    return dpgram.contrasts.marginalEffects(moments, design, inference, place);
+  },
+  iv(question) {
+    const asked = { ...question, target: at(question.target) };
+    const { design, ...told } = dpgram.instruments.instrumental(moments, asked);
+    return told;
+  },
+  models: ({ level, person }) => facts.models.map((model) => {
+    if (model.refused) return model;
+    const design = dpgram.models.modelDesign(moments, model);
+    return {
+      family: model.family, target: model.target, rows: dpgram.models.modelTable(model, level),
+      prediction: dpgram.models.predictModel(model, design, moments, person, level),
+    };
+  }),
+  fTails: ({ asked }) => asked.map(([f, first, second]) => dpgram.distributions.fTail(f, first, second)),
   tails: ({ points, degrees }) => points.map((t) => dpgram.distributions.upperTail(t, degrees)),
   quantiles: ({ tails, degrees }) => tails.map((p) => dpgram.distributions.upperQuantile(p, degrees)),
   eigen({ rows }) {
@@ -83,7 +118,7 @@ console.log(JSON.stringify(told, named));
 
 
 def ask(release: Release | None, *questions: Mapping[str, object]) -> list[dict[str, object]]:
-    program = "\n".join([*map(explorer.source, explorer.ARITHMETIC), HARNESS])
+    program = "\n".join([*map(explorer.script, explorer.ARITHMETIC), HARNESS])
     facts = None if release is None else page_facts(release)
     done = subprocess.run(
         [str(NODE), "-e", program],
@@ -348,7 +383,7 @@ def test_a_click_takes_a_few_cubic_steps() -> None:
       dpgram.inference.quality(moments, design, inference);
       console.log(JSON.stringify(counts));
     """
-    first, *others = map(explorer.source, explorer.ARITHMETIC)
+    first, *others = map(explorer.script, explorer.ARITHMETIC)
     assert "dpgram.algebra =" in first
     harness = HARNESS.split("const asked", maxsplit=1)[0]
     program = "\n".join([first, counted % json.dumps(CUBIC), *others, harness, click])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from dpgram.errors import GuaranteeError
@@ -17,8 +18,11 @@ from dpgram.privacy.guarantee import Guarantee
 
 _LIMIT: Final = int(DEGREES_AT_MOST)
 _ROUGHLY: Final = 1e-5  # of tightness, given up where a curve takes long to evaluate
+_KEPT: Final = 256
+"""Searches whose result is kept: a plan, a check and the publication itself ask for the same one."""
 
 
+@lru_cache(maxsize=_KEPT)
 def sketch_ratio_at_most(guarantee: Guarantee, adjacency: Adjacency, *, degrees: float) -> float:
     """The largest t = R²/w² for a sketch of r rows, rounded down: the least ridge is w² = R²/t.
 
@@ -41,6 +45,7 @@ def sketch_degrees_at_most(guarantee: Guarantee, adjacency: Adjacency, *, ratio:
     return least_integer(too_many, start=1, limit=_LIMIT) - 1
 
 
+@lru_cache(maxsize=_KEPT)
 def adaptive_ratio_at_most(
     guarantee: Guarantee,
     adjacency: Adjacency,

@@ -206,6 +206,11 @@ class SourceColumn(Column, ABC):
         """Values that an analyst gives to predict from: numbers in original units, or texts of levels."""
 
     @property
+    def choices(self) -> tuple[tuple[str, float | str], ...]:
+        """What a form offers to choose from, each with what `new_values` makes of it; none for numbers."""
+        return ()
+
+    @property
     @abstractmethod
     def python_reader(self) -> tuple[str, str]:
         """What to write before and after a cell in Python, to have what `new_values` makes of it.

@@ -88,6 +88,10 @@ class Boolean(SourceColumn):
         return numbers(given, self.name)
 
     @property
+    def choices(self) -> tuple[tuple[str, float | str], ...]:
+        return ("false", 0.0), ("true", 1.0)
+
+    @property
     def python_reader(self) -> tuple[str, str]:
         return "float(", ")"
 

@@ -192,6 +192,10 @@ class Categorical(SourceColumn):
         return levels(given, self.name, self.all_levels, self.other)
 
     @property
+    def choices(self) -> tuple[tuple[str, float | str], ...]:
+        return tuple((level, level) for level in self.group_levels)
+
+    @property
     def python_reader(self) -> tuple[str, str]:
         return "text(", ")"
 

@@ -147,7 +147,7 @@ class Numeric(SourceColumn):
     @property
     def described(self) -> tuple[str, str]:
         form = self.to_dict()
-        return "dates" if self.dates else "number", f"{form['low']} to {form['high']}"
+        return "dates" if self.dates else "number", f"{_shown(form['low'])} to {_shown(form['high'])}"
 
     @property
     def bounded(self) -> bool:
@@ -296,3 +296,10 @@ _END_OF_DAYS: Final = float((date.max - _EPOCH.date()).days + 1)
 def _iso_from_days(days: float) -> str:
     moment = _EPOCH + timedelta(days=days)
     return moment.date().isoformat() if days == int(days) else moment.replace(tzinfo=None).isoformat()
+
+
+def _shown(bound: object) -> str:
+    """A bound for people: five digits of what was learnt, all of what was written down as a whole number."""
+    if not isinstance(bound, float) or (bound.is_integer() and abs(bound) < 1e15):
+        return str(bound).removesuffix(".0")
+    return f"{bound:.5g}"

@@ -106,6 +106,10 @@ class Ordinal(SourceColumn):
         return np.array([codes[level] for level in self.as_categorical.new_values(given)])
 
     @property
+    def choices(self) -> tuple[tuple[str, float | str], ...]:
+        return tuple((level, float(code)) for code, level in enumerate(self.levels))
+
+    @property
     def python_reader(self) -> tuple[str, str]:
         levels = ", ".join(map(ascii, self.levels))
         return f"float([{levels}].index(text(", ")))"
