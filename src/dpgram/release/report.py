@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from scipy.special import ndtr, ndtri
 
 from dpgram import pages
-from dpgram.analysis.display import facts, guarantee_in_words
+from dpgram.analysis.display import declared_models, facts, guarantee_in_words
 from dpgram.analysis.histograms import LOSSES, Histogram, histograms
 from dpgram.document.measurements import learnt_bounds, learnt_levels
 from dpgram.release import _report_figures as figures
@@ -230,7 +230,10 @@ def _answers(release: Release) -> str:
         REGRESSIONS,
         f"distributions of {len(counted)} columns, as noisy histograms" if counted else "",
         f"the interactions and powers that were declared: {_listed(products)}" if products else "",
-        *(f"the declared model: {text}" for text in _declared(release)),
+        *(
+            f"the declared model: {family}, {target} on {_listed(on)}"
+            for family, target, on in declared_models(release)
+        ),
     ]
     cannot = [
         "anything about a single row or person",
@@ -246,16 +249,6 @@ def _answers(release: Release) -> str:
         "<section><h2>What it can and cannot answer</h2>\n"
         f"<h3>It can answer</h3>\n{_list(can)}<h3>It cannot answer</h3>\n{_list(cannot)}</section>"
     )
-
-
-def _declared(release: Release) -> list[str]:
-    found: dict[str, None] = {}
-    for each in release.measured:
-        target, on = getattr(each, "target", None), getattr(each, "on", None)
-        if isinstance(target, str) and isinstance(on, tuple):
-            family = getattr(each, "family", "linear")
-            found[f"{family}, {target} on {', '.join(on)}"] = None
-    return list(found)
 
 
 def _columns(release: Release) -> str:

@@ -22,6 +22,8 @@ pytestmark = [
 ]
 
 CROSSED = (dg.product("smoker", "age"), dg.product("smoker", "region"))
+CARRIED = 1e-3
+"""Of a declared model with other reference levels, whose numbers are carried over."""
 PERSONS = (
     {"age": 33, "bmi": 27.5, "smoker": "yes", "region": "south", "exercise": 3.0, "charges": 9000.0},
     {"age": 71, "bmi": 41.0, "smoker": "no", "region": "north", "exercise": 0.0, "charges": 100.0},
@@ -296,6 +298,16 @@ def test_declared_linear_models_have_robust_errors(declared: Release) -> None:
     close(test["statistic"], wanted.unequal_variance.statistic)
     close(test["ratio"], wanted.unequal_variance.ratio)
     assert [told["unequalVariance"] for told in answers[1:]] == [None] * 3
+    other = {"ask": "regress", "target": "cost", "on": ["age", "sex"], "method": "auto", "alpha": None}
+    other |= {"kind": "population", "level": 0.9, "reference": {"sex": "m"}}
+    (told,) = ask(declared, other)
+    fit = declared.regress("cost", ["age", "sex"], reference={"sex": "m"})
+    assert tuple(told["names"]) == fit.names
+    frame = fit.to_frame(0.9)
+    for theirs, ours in (("estimate", "estimate"), ("error", "std_error"), ("low", "low"), ("high", "high")):
+        np.testing.assert_allclose(
+            [row[theirs] for row in told["coefficients"]], frame[ours].to_list(), rtol=CARRIED
+        )
     assert "unequal variance" in " ".join(answers[2]["cautions"])
 
 
