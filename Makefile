@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz docs lock locked build clean
+.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz neighbours docs lock locked build r js clean
 
 $(STAMP): pyproject.toml papers/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -62,6 +62,10 @@ assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/
 fuzz: $(VENV)/.assurance        ## a million inputs over all fuzz targets (15 minutes on a quiet core)
 	$(BIN)/python -m assurance.fuzzing --inputs 1000000
 
+neighbours: $(VENV)/.assurance  ## a million pairs of neighbours, exact differences against the bounds (long)
+	$(BIN)/python -m assurance.neighbours --pairs 500000
+	$(BIN)/python -m assurance.kinds --pairs 500000
+
 $(VENV)/.assurance: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[assurance]"
 	touch $@
@@ -86,6 +90,12 @@ build: $(STAMP)         ## sdists and wheels, built twice to the same bytes; dpg
 	rm -rf dist
 	$(BIN)/python -m distribution.build --output dist --twice
 	$(BIN)/python -m distribution.clean_install dist/dpgram-[0-9]*
+
+r: $(STAMP)             ## the R package, with its example and its test vectors, in dist/
+	$(BIN)/python -m distribution.r_package --output dist
+
+js: $(STAMP)            ## the JavaScript module with the explorer's arithmetic, in dist/
+	$(BIN)/python -m distribution.js_package --output dist
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-lock docs/_build build dist demo-output

@@ -20,6 +20,7 @@ PARTS: Final = (
     "audits",
     "broken",
     "neighbours",
+    "kinds",
     "floating_point",
     "fuzzing",
     "faults",

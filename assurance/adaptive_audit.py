@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgram.audit import AuditResult, audit
+from assurance.foreseen import audit_foreseen
+from assurance.ideal import Ideal, ideal_of_scores
+from dpgram.audit import Experiment, JointAudit
 from dpgram.document.fields import (
     MeasuredClip,
     MeasuredCounts,
@@ -60,17 +62,27 @@ SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 WITH_MODELS: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1), boolean("b"))
 MODELS: Final = (linear("y", ["x"], share=0.15), logistic("b", ["x", "y"], share=0.25, steps=2))
 OTHERS: Final = 60
+SEEN: Final = 16.0
+"""ε at δ = 10⁻⁴, for μ = 3.15: few runs prove most of it, and the code is that of every ε."""
 VISITS: Final = 9
 """Rows of the person in question; everybody else has one."""
 
 
-def people(*own: tuple[float, float]) -> pa.Table:
-    """Some rows that go together near the middle, and those of the row or person in question."""
+Row = tuple[float, float]
+
+
+def people(*own: Row, surprising: bool = False) -> pa.Table:
+    """Some rows that go together near the middle, and those of the row or person in question.
+
+    `surprising`: their b is not what their x makes likely.
+    """
     generator = np.random.default_rng(8)
     x = generator.normal(0.1, 0.1, OTHERS)
     rows = np.concatenate([np.column_stack([x, 0.7 * x]), np.array(own).reshape(-1, 2)])
     ids = [f"other {k}" for k in range(OTHERS)] + ["the person"] * len(own)
-    return pa.table({"x": rows[:, 0], "y": rows[:, 1], "b": rows[:, 0] < 0.1, "id": ids})
+    likely = rows[:, 0] < 0.1
+    likely[OTHERS:] ^= surprising
+    return pa.table({"x": rows[:, 0], "y": rows[:, 1], "b": likely, "id": ids})
 
 
 @final
@@ -84,7 +96,12 @@ class Setting:
     rows: Rows = field(default_factory=Rows)
     models: tuple[Model, ...] = ()
     visits: int = 1
-    """Rows of the person; each far from all others, and across the direction in which these go together."""
+    """Rows of the person."""
+    row: Row = (1.0, -1.0)
+    """Each of them: far from all others, and across the direction in which these go together."""
+    other: Row = (1.0, 1.0)
+    """What comes in its place, where rows are replaced."""
+    surprising: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -92,8 +109,11 @@ class Setting:
 
     @property
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        one = [(1.0, -1.0)] * self.visits
-        return people(*one), people(*([(1.0, 1.0)] * self.visits if self.adjacency == "replace-one" else []))
+        placed = [self.other] * self.visits if self.adjacency == "replace-one" else []
+        return (
+            people(*[self.row] * self.visits, surprising=self.surprising),
+            people(*placed, surprising=self.surprising),
+        )
 
     def publish(self, data: pa.Table, entropy: Entropy) -> Release:
         """The release that `publish` gives by default."""
@@ -156,8 +176,52 @@ class Stage:
             return 0.5 * float((from_other**2).sum() - (from_one**2).sum())
         if self.law == "laplace":
             return float(np.abs(from_other).sum() - np.abs(from_one).sum())
-        values = [np.abs(np.linalg.eigvalsh(each)).sum() for each in (from_other, from_one)]
-        return float(values[0] - values[1])
+        return float(_nuclear(from_other) - _nuclear(from_one))
+
+    @property
+    def left_over(self) -> tuple[float, int]:
+        """How large the noise of the true input is: Σ(seen − exact)²/Var of its cells, and their number.
+
+        `one` has to be the true input. Cells of a symmetric matrix count once.
+        """
+        noise = (self.seen - self.one) / self.scale
+        if self.law == "gaussian" and noise.ndim == 1:
+            return float((noise**2).sum()), noise.size
+        if self.law == "laplace":
+            return float((noise**2).sum() / 2.0), noise.size
+        # σ² on the diagonal and σ²/2 off it; matrix Laplace noise has σ² = (d + 1)/θ².
+        spread = 1.0 if self.law == "gaussian" else len(noise) + 1.0
+        lower = np.tril_indices(len(noise), -1)
+        squares = (np.diagonal(noise) ** 2).sum() + 2.0 * (noise[lower] ** 2).sum()
+        return float(squares / spread), len(noise) * (len(noise) + 1) // 2
+
+    def simulated(self, draws: int, generator: np.random.Generator) -> tuple[Cells, Cells]:
+        """Log-ratios as the law of the noise gives them: of draws around `one`, and around `other`."""
+        step = (self.one - self.other) / self.scale
+        if self.law == "gaussian":
+            size = float((step**2).sum())
+            around = generator.normal(0.0, np.sqrt(size), (2, draws))
+            return around[0] + 0.5 * size, around[1] - 0.5 * size
+        if self.law == "laplace":
+            moved = step[step != 0.0][:, None]
+            noise = generator.laplace(0.0, 1.0, (2, len(moved), draws))
+            return (
+                (np.abs(noise[0] + moved) - np.abs(noise[0])).sum(axis=0),
+                (np.abs(noise[1]) - np.abs(noise[1] - moved)).sum(axis=0),
+            )
+        width = len(step)
+        z = generator.standard_normal((4, draws, width + 1, width))
+        squares = np.einsum("sdki,sdkj->sdij", z, z)
+        noise = 0.5 * (squares[:2] - squares[2:])
+        return (
+            _nuclear(noise[0] + step) - _nuclear(noise[0]),
+            _nuclear(noise[1]) - _nuclear(noise[1] - step),
+        )
+
+
+def _nuclear(matrix: Cells) -> Cells:
+    """‖M‖_* of one matrix, or of each of many."""
+    return np.asarray(np.abs(np.linalg.eigvalsh(matrix)).sum(axis=-1))
 
 
 def stages(release: Release, setting: Setting) -> list[Stage]:
@@ -212,7 +276,7 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
         cells = release.lattice_matrix if told is noise else full_matrix(told.cells, schema.width)
         shape = noise if told is noise else told.noise
         found.append(
-            Stage(seen=_floats(cells), one=_floats(one.cells), other=_floats(other.cells), **_law(shape))
+            Stage(seen=_floats(cells), one=_floats(one.cells), other=_floats(other.cells), **law_of(shape))
         )
     return found
 
@@ -234,7 +298,7 @@ def _of_model(told: MeasuredProducts | MeasuredStep, one: Any, other: Any) -> li
     cells = full_matrix(told.cells, len(one.matrix))
     exact = {"seen": cells, "one": one.matrix, "other": other.matrix}
     matrices: dict[str, Any] = {name: _floats(each) for name, each in exact.items()}
-    found = [Stage(model=True, **matrices, **_law(told.noise))]
+    found = [Stage(model=True, **matrices, **law_of(told.noise))]
     if isinstance(told, MeasuredStep):
         scores = {"seen": told.score, "one": one.score, "other": other.score}
         lines: dict[str, Any] = {name: _floats(cells) for name, cells in scores.items()}
@@ -242,7 +306,7 @@ def _of_model(told: MeasuredProducts | MeasuredStep, one: Any, other: Any) -> li
     return found
 
 
-def _law(noise: object) -> dict[str, Any]:
+def law_of(noise: object) -> dict[str, Any]:
     if isinstance(noise, SymmetricGaussian):
         return {"scale": noise.sigma, "law": "gaussian"}
     if isinstance(noise, MatrixLaplace):
@@ -311,39 +375,118 @@ def audited(
     runs: int,
     seed: int | None,
     confidence: float = 0.999,
-) -> AuditResult:
+    thresholds: Sequence[float] = (0.0,),
+) -> JointAudit:
     """Repeated releases of both neighbours, told apart by all that is published; row and person alike.
 
-    `tables` are the neighbours, where these are others: all rows of a person, say, published row by row.
+    `tables` are the neighbours, where these are others: all rows of a person, say, published row by row. A
+    likelihood ratio above 0, or above `thresholds`, is the event that is foreseen.
     """
     judged = setting if tables is None else replace(tables, rows=setting.rows)
     one, other = judged.tables
-    return audit(
-        setting.run(one),
-        setting.run(other),
+    names = ("likelihood ratio", "counts", "first matrix", "last matrix")
+    experiment = Experiment(
+        name="",
+        run_a=setting.run(one),
+        run_b=setting.run(other),
+        statistic=scores(judged),
+        names=(*names, *(["products"] if judged.models else [])),
+    )
+    return audit_foreseen(
+        experiment,
+        thresholds=thresholds,
         runs=runs,
         delta=setting.delta,
-        statistic=scores(judged),
-        names=(
-            "likelihood ratio",
-            "counts",
-            "first matrix",
-            "last matrix",
-            *(["products"] if judged.models else []),
-        ),
         confidence=confidence,
         entropy=SystemEntropy() if seed is None else SeededEntropy(seed),
     )
 
 
+def ideal(setting: Setting, *, runs: int, confidence: float) -> Ideal:
+    """What an audit that knows the laws could prove of these neighbours: by their exact shifts, simulated."""
+    generator, found = np.random.default_rng(7), []
+    for seed in range(PATHS):
+        release = setting.publish(setting.tables[seed % 2], SeededEntropy(seed))
+        parts = [stage.simulated(DRAWS, generator) for stage in stages(release, setting)]
+        found.append([np.sum([part[side] for part in parts], axis=0) for side in (0, 1)])
+    one, other = (np.concatenate([each[side] for each in found]) for side in (0, 1))
+    return ideal_of_scores(one, other, runs=runs, delta=setting.delta, confidence=confidence)
+
+
+def worst(setting: Setting, tries: int) -> Setting:
+    """Of so many neighbours the pair that a release tells most of: ends and other places, seeds fixed."""
+    dice = np.random.default_rng(11)
+
+    def place() -> Row:
+        ends = dice.random() < 0.5
+        x, y = dice.choice(PLACES[:2] if ends else PLACES, 2)
+        return float(x), float(y)
+
+    candidates = [setting] + [
+        replace(setting, row=place(), other=place(), surprising=bool(dice.random() < 0.5))
+        for _ in range(tries - 1)
+    ]
+
+    def told_of(candidate: Setting) -> float:
+        releases = (candidate.publish(candidate.tables[k], SeededEntropy(k)) for k in (0, 1))
+        return sum(told(release, candidate)[0] for release in releases)
+
+    return max(candidates, key=told_of)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNoise:
+    """The variance of one kind of noise as it was drawn, over what the releases state."""
+
+    kind: str
+    ratio: float
+    slack: float
+    """Five standard errors, from the spread over releases."""
+
+    @property
+    def right(self) -> bool:
+        return abs(self.ratio - 1.0) <= self.slack
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.ratio:.3f} (1 ± {self.slack:.3f})"
+
+
+def drawn_against_stated(setting: Setting, *, runs: int, entropy: Entropy) -> tuple[DrawnNoise, ...]:
+    """Given the exact sums, the noise of every stage is what was published less them."""
+    table = setting.tables[0]
+    kinds = ("counts", "matrices", *(["models"] if setting.models else []))
+    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+    for _ in range(runs):
+        squares = {kind: [0.0, 0.0] for kind in found}
+        for stage in stages(setting.publish(table, entropy), setting):
+            kind = "models" if stage.model else "counts" if stage.seen.ndim == 1 else "matrices"
+            size, cells = stage.left_over
+            squares[kind][0] += size
+            squares[kind][1] += cells
+        for kind, (size, counted) in squares.items():
+            found[kind].append((size, counted))
+    told = []
+    for kind, sums in found.items():
+        sizes, counts = np.array(sums).T
+        spread = float(np.std(sizes - counts, ddof=1)) * len(sums) ** 0.5 / float(counts.sum())
+        told.append(DrawnNoise(kind=kind, ratio=float(sizes.sum() / counts.sum()), slack=5.0 * spread))
+    return tuple(told)
+
+
+PLACES: Final = (-1.0, 1.0, -0.6, -0.3, 0.0, 0.1, 0.2, 0.3, 0.5, 0.75)
+"""Ends of the columns first."""
+PATHS: Final = 12
+"""Releases whose exact shifts are simulated."""
+DRAWS: Final = 4_000
 PERSONS: Final = Rows(unit="id")
 SETTINGS: Final = {
-    "a row, Gaussian noise, add-remove": Setting(),
-    "a row, Gaussian noise, replace-one": Setting(adjacency="replace-one"),
+    "a row, Gaussian noise, add-remove": Setting(epsilon=SEEN),
+    "a row, Gaussian noise, replace-one": Setting(epsilon=SEEN, adjacency="replace-one"),
     "a row, pure noise, add-remove": Setting(epsilon=4.0, delta=0.0),
-    "a person of nine rows, Gaussian noise, add-remove": Setting(rows=PERSONS, visits=VISITS),
+    "a person of nine rows, Gaussian noise, add-remove": Setting(epsilon=SEEN, rows=PERSONS, visits=VISITS),
     "a person of nine rows, Gaussian noise, replace-one": Setting(
-        rows=PERSONS, visits=VISITS, adjacency="replace-one"
+        epsilon=SEEN, rows=PERSONS, visits=VISITS, adjacency="replace-one"
     ),
     "a person of nine rows, pure noise, replace-one": Setting(
         epsilon=4.0, delta=0.0, rows=PERSONS, visits=VISITS, adjacency="replace-one"
@@ -351,11 +494,11 @@ SETTINGS: Final = {
 }
 """Little noise, so that few runs tell much; the code is that of every ε."""
 MODEL_SETTINGS: Final = {
-    "a row, add-remove": Setting(models=MODELS),
-    "a row, replace-one": Setting(models=MODELS, adjacency="replace-one"),
-    "a person of nine rows, add-remove": Setting(models=MODELS, rows=PERSONS, visits=VISITS),
+    "a row, add-remove": Setting(epsilon=SEEN, models=MODELS),
+    "a row, replace-one": Setting(epsilon=SEEN, models=MODELS, adjacency="replace-one"),
+    "a person of nine rows, add-remove": Setting(epsilon=SEEN, models=MODELS, rows=PERSONS, visits=VISITS),
     "a person of nine rows, replace-one": Setting(
-        models=MODELS, rows=PERSONS, visits=VISITS, adjacency="replace-one"
+        epsilon=SEEN, models=MODELS, rows=PERSONS, visits=VISITS, adjacency="replace-one"
     ),
 }
 """The same with declared models."""

@@ -12,6 +12,7 @@ from assurance import (
     broken_mechanisms,
     broken_models,
     broken_pipelines,
+    broken_sizes,
 )
 from assurance.part import Finding, Part
 from assurance.trials import Outcome, Trial
@@ -21,7 +22,14 @@ WORKERS: Final = 2
 
 def trials() -> tuple[Trial, ...]:
     """All of them, the same in every process."""
-    parts = (broken_mechanisms, broken_measurements, broken_adaptive, broken_models, broken_pipelines)
+    parts = (
+        broken_mechanisms,
+        broken_sizes,
+        broken_measurements,
+        broken_adaptive,
+        broken_models,
+        broken_pipelines,
+    )
     return tuple(trial for part in parts for trial in part.trials())
 
 

@@ -80,9 +80,10 @@ def unexplained(release: Release) -> tuple[str, ...]:
     if not isinstance(histograms, MeasuredHistograms):
         return () if release.coordinates is None else ("coordinates without histograms",)
     rows = float(release.public_rows or max(histogram_rows(histograms), 1.0))
-    rough = _coordinates.standardising(release.schema, histograms)
-    width = _coordinates.rank(release.schema)
-    start = _coordinates.radius(rows, release.guarantee.mu or 0.0, width)
+    mu, width = release.guarantee.mu or 0.0, _coordinates.rank(release.schema)
+    told = max(_coordinates.signal(rows, mu, width), _coordinates.PLAIN_BELOW)
+    rough = _coordinates.standardising(release.schema, histograms, told)
+    start = _coordinates.radius(rows, mu, width)
     breaches = []
     if not isinstance(first, MeasuredMatrix):
         if release.coordinates not in (None, rough):
@@ -95,12 +96,8 @@ def unexplained(release: Release) -> tuple[str, ...]:
     if release.coordinates != _coordinates.whitening(first, rows):
         breaches.append("the coordinates do not follow from the first matrix")
     reach = found.get(MeasuredReach)
-    wanted = first.radius
-    if isinstance(reach, MeasuredReach):
-        wanted = _coordinates.reached(
-            reach, first.radius, rows=rows, mu=release.guarantee.mu or 0.0, width=width
-        )
-    if release.radius != wanted:
+    counted = reach if isinstance(reach, MeasuredReach) else None
+    if release.radius != _coordinates.last_radius(first, counted, rows=rows, mu=mu, width=width):
         breaches.append("the radius does not follow from the counts of lengths")
     return tuple(breaches)
 
@@ -135,10 +132,10 @@ def _exact_radius() -> Iterator[None]:
         longest[:] = [float(places.max())]
         return honest(self, exact, entropy)
 
-    def spying(_: MeasuredReach, start: float, **__: Any) -> float:
-        return start * (1.0 + longest[0] / 64.0)
+    def spying(first: MeasuredMatrix, _: MeasuredReach | None, **__: Any) -> float:
+        return first.radius * (1.0 + longest[0] / 64.0)
 
-    with mock.patch.object(Reach, "draw", draw), mock.patch.object(_adaptive, "reached", spying):
+    with mock.patch.object(Reach, "draw", draw), mock.patch.object(_adaptive, "last_radius", spying):
         yield
 
 

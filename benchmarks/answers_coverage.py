@@ -150,7 +150,7 @@ def _of_link(
 ) -> Hits:
     encoded = np.column_stack([np.ones(len(x)), x / 5, w / 5, np.where(y, 1.0, -1.0)])
     try:
-        found = discriminant(noisy(GROUPS, encoded, sigma, rng), "y", link=link)  # type: ignore[arg-type]
+        found = discriminant(noisy(GROUPS, encoded, sigma, rng), "y", link=link)
     except AnalysisError:
         return {f"{link} coefficient": [None] * 3}
     ends = found.conf_int()

@@ -110,7 +110,7 @@ def bounded(task: Task, frame: pl.DataFrame) -> Array:
         elif isinstance(column, type(dg.boolean("b"))):
             columns.append(values * 2.0 - 1.0)
         else:
-            low, high = column.bounds  # type: ignore[attr-defined]
+            low, high = column.bounds
             columns.append(np.clip((values - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0))
     return np.column_stack(columns).astype(np.float64)
 

@@ -57,7 +57,7 @@ TUNED = "dpgram, `adaptive=False`, clip tuned"
 MEAN = "the mean of the training rows"
 MARGIN = 0.01
 """By how much we want to be ahead."""
-ENOUGH: float | None = None
+ENOUGH: float | None = 4.0
 """n̂μ/d^1.5 above which we want to be ahead of every untuned rival. Frozen before the run that is told."""
 CLIPS = (0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
 DIFFPRIVLIB = "diffprivlib LinearRegression"
@@ -65,7 +65,7 @@ THEIL_SEN = "OpenDP Theil–Sen"
 MBI = "mbi, two-way marginals"
 MARGINALS = "two-way marginals"
 BINNED = "binned sums"
-FEWER: Mapping[str, int] = {"mbi": 3}
+FEWER: Mapping[str, int] = {"mbi": 1}
 """Runs of a package whose single fit takes long."""
 LATE = "none"
 

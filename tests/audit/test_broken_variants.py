@@ -33,6 +33,10 @@ def test_nothing_of_the_list_is_forgotten() -> None:
     names = " | ".join(trial.name for trial in TRIALS)
     for fault in (
         "noise 30% too small",
+        "noise 10% too small: gaussian",
+        "noise 10% too small: publish",
+        "noise 10% too small: adaptive release, ",
+        "noise 10% too small: adaptive release with declared models",
         "sensitivity",
         "off-diagonal",
         "files are not clipped",

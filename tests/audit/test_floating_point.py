@@ -112,7 +112,7 @@ class TestSums:
     @given(st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=12), st.randoms(use_true_random=False))
     def test_no_order_moves_a_bit(self, rows: list[tuple[float, float]], random: object) -> None:
         table = np.array(rows)
-        shuffled = np.array(random.sample(rows, len(rows)))  # type: ignore[attr-defined]
+        shuffled = np.array(random.sample(rows, len(rows)))
         usable = np.array([[0.5, 0.5]])  # so that some row always is
         one, other = (attack.lattice_gram(np.concatenate([usable, part])) for part in (table, shuffled))
         assert (one == other).all()

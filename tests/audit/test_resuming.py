@@ -161,7 +161,7 @@ class TestPipelines:
             schema=schema,
             epsilon=1.0,
             delta=1e-6,
-            options={"rows": Rows(radius=1.0, unit=unit), "adjacency": relation},  # type: ignore[typeddict-item]
+            options={"rows": Rows(radius=1.0, unit=unit), "adjacency": relation},
         )
         limit = adjacency(relation).gram_frobenius(float(ROW_NORM_SQUARED))
         farthest = 0.0
@@ -200,10 +200,10 @@ class TestPipelines:
         pipeline = Pipeline(schema=Schema(numeric("x", -1, 1)), epsilon=1.0, delta=0.0)
         release = pipeline.publish(pa.table({"x": [0.5]}), SeededEntropy(1))
         (drawn,) = drawn_of(release)
-        (release,) = release  # type: ignore[misc]
+        (release,) = release
         assert drawn_of(drawn) == (drawn,)
-        assert len(drawn_of({"u": release, "v": release})) == 2  # type: ignore[dict-item]
-        assert len(drawn_of([release, drawn])) == 2  # type: ignore[list-item]
+        assert len(drawn_of({"u": release, "v": release})) == 2
+        assert len(drawn_of([release, drawn])) == 2
 
 
 def drawn_names(pipeline: Pipeline) -> tuple[str, ...]:

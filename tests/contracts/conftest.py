@@ -47,6 +47,8 @@ def spark() -> Iterator[Any]:
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.shuffle.partitions", "3")
+            # A virtual machine that lives for a minute: its best compiler would not pay.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .getOrCreate()
         )
     session.sparkContext.setLogLevel("OFF")

@@ -32,7 +32,7 @@ from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive import PLAIN_BELOW, calibrate_adaptive
 from dpgram.publishing._bounds import rows_needed
-from dpgram.publishing._coordinates import rank, reached, signal, standardising, whitening
+from dpgram.publishing._coordinates import last_radius, rank, signal, standardising, whitening
 from dpgram.publishing.measurements.histograms import Clip
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import requested
@@ -324,11 +324,12 @@ class TestCoordinates:
         (release,) = published()
         histograms, first = one(MeasuredHistograms, release), one(MeasuredMatrix, release)
         rows = histogram_rows(histograms)
-        assert first.coordinates == standardising(release.schema, histograms)
-        assert release.coordinates == whitening(first, rows)
         mu, width = release.guarantee.mu, rank(release.schema)
-        longest = reached(one(MeasuredReach, release), first.radius, rows=rows, mu=mu, width=width)
-        assert release.radius == longest
+        told = signal(rows, mu, width)
+        assert first.coordinates == standardising(release.schema, histograms, told)
+        assert release.coordinates == whitening(first, rows)
+        counted = one(MeasuredReach, release)
+        assert release.radius == last_radius(first, counted, rows=rows, mu=mu, width=width)
 
     def test_the_matrix_is_that_of_the_table(self) -> None:
         """With hardly any noise and a radius nobody reaches, the encoded matrix is the plain one."""

@@ -92,13 +92,13 @@ def test_a_first_matrix_with_too_little_noise_is_caught(monkeypatch: pytest.Monk
     honest = FirstGram.draw
 
     def weak(self: FirstGram, exact: Any, entropy: Any) -> MeasuredMatrix:
-        sigma = self.mechanism.sigma  # type: ignore[attr-defined]
+        sigma = self.mechanism.sigma
         quiet = honest(replace(self, mechanism=CalibratedGaussian(sigma=sigma / 20.0)), exact, entropy)
         return type(quiet)(
             share=quiet.share,
             coordinates=quiet.coordinates,
             radius=quiet.radius,
-            noise=self.mechanism.law(SCHEMA.width),  # type: ignore[attr-defined]
+            noise=self.mechanism.law(SCHEMA.width),
             cells=quiet.cells,
         )
 
@@ -146,13 +146,13 @@ def test_a_person_in_several_groups_adds_no_more_than_in_one(seed: int) -> None:
     data = data.append_column("g", [[["u", "v", "w"][int(k)] for k in generator.integers(0, 3, len(data))]])
     without = data.filter(pc.not_equal(data["id"], data["id"][len(data) - 1]))
     with_, less = (work.by_statistic(add_up(one, work, threads=1, progress=False)) for one in (data, without))
-    moved = [np.asarray(a.cells - b.cells, np.float64) for a, b in zip(with_[0], less[0], strict=True)]  # type: ignore[attr-defined]
+    moved = [np.asarray(a.cells - b.cells, np.float64) for a, b in zip(with_[0], less[0], strict=True)]
     assert sum(float(np.trace(one)) for one in moved) <= ROW_NORM_SQUARED
     assert sum(float(np.trace(one)) for one in moved) > 0.001 * ROW_NORM_SQUARED
     assert all(np.linalg.eigvalsh(one)[0] > -1e-6 * ROW_NORM_SQUARED for one in moved)
-    counted = np.concatenate([(a.cells - b.cells).ravel() for a, b in zip(with_[1], less[1], strict=True)])  # type: ignore[attr-defined]
+    counted = np.concatenate([(a.cells - b.cells).ravel() for a, b in zip(with_[1], less[1], strict=True)])
     assert counted.sum() == np.abs(counted).sum() == ROW_NORM_SQUARED
-    assert matrices.event == matrices.members[0].event  # type: ignore[union-attr]
+    assert matrices.event == matrices.members[0].event
     with pytest.raises(MechanismError, match="one price"):
         EachGroup((*matrices.members[:2], lengths.members[2]))
 

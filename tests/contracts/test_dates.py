@@ -37,7 +37,7 @@ def released(data: object) -> dg.Release:
 def test_from_table_to_prediction() -> None:
     release = released(members())
     assert dg.Release.from_json(release.to_json()) == release
-    assert release.schema.to_dict()["columns"][0] == {  # type: ignore[index]  # JSON has no narrower type
+    assert release.schema.to_dict()["columns"][0] == {  # JSON has no narrower type
         "kind": "numeric",
         "name": "joined",
         "low": "2010-01-01",

@@ -144,10 +144,10 @@ class MechanismContract:
             assert caught.value.what
 
     def test_it_is_a_frozen_value(self, where: PublicFacts) -> None:
-        first, second = self.made(where), dataclasses.replace(self.made(where))  # type: ignore[type-var]
+        first, second = self.made(where), dataclasses.replace(self.made(where))
         assert first == second
         assert hash(first) == hash(second)
-        field = dataclasses.fields(first)[0].name  # type: ignore[arg-type]
+        field = dataclasses.fields(first)[0].name
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(first, field, 1.0)
 

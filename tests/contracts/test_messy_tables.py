@@ -67,7 +67,7 @@ def case(request: pytest.FixtureRequest, shared_data: Path) -> Case:
     columns: list[Column] = []
     for name in table.columns:
         if table[name].dtype == pl.Float64:
-            low, high = float(table[name].min()), float(table[name].max())  # type: ignore[arg-type]
+            low, high = float(table[name].min()), float(table[name].max())
             columns.append(numeric(name, np.floor(low) - 1, np.ceil(high) + 1))
         else:
             columns.append(categorical(name, sorted(table[name].drop_nulls().unique())))

@@ -165,7 +165,7 @@ class TestPrices:
     def test_everything_together_costs_what_was_asked_for(self, adjacency: Any, models: Any) -> None:
         found = release(models, adjacency=adjacency)
         changed = 1 if adjacency == "add-remove" else 2
-        sigma = found.noise.sigma  # type: ignore[union-attr]
+        sigma = found.noise.sigma
         whole = measured_price(found, changed) + changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
         promised = Fraction(found.guarantee.mu or 0.0) ** 2
         assert whole <= promised
@@ -198,8 +198,8 @@ class TestPrices:
     def test_models_that_cannot_be_paid_are_refused(self) -> None:
         asked = {"epsilon": 1.0, "delta": 1e-6}
         with pytest.raises(GuaranteeError, match="declared models"):
-            requested(schema(), models=[dg.linear("y", share=0.5)], **asked)  # type: ignore[arg-type]
-        request = requested(schema(), models=[dg.linear("y", share=0.3)], **asked)  # type: ignore[arg-type]
+            requested(schema(), models=[dg.linear("y", share=0.5)], **asked)
+        request = requested(schema(), models=[dg.linear("y", share=0.3)], **asked)
         assert calibrate_adaptive(request, "gaussian").matrices_rest > 0
 
 
@@ -253,7 +253,7 @@ class TestDeclarations:
             dg.logistic("g=r", share=0.1),
         ]
         shares = [model.share for model in requested(schema(), epsilon=1.0, delta=1e-6, models=many).models]
-        assert sum(shares) == pytest.approx(0.4)  # type: ignore[arg-type]
+        assert sum(shares) == pytest.approx(0.4)
         assert shares[4] == 0.1
         assert shares[2] == pytest.approx(2.5 * (shares[0] or 0.0))
 
@@ -264,7 +264,7 @@ class TestDeclarations:
     def test_what_is_no_model_is_refused(self) -> None:
         for wrong in ("linear", [1], [dg.linear("y"), dg.linear("y")]):
             with pytest.raises(SchemaError):
-                requested(schema(), epsilon=1.0, delta=1e-6, models=wrong)  # type: ignore[arg-type]
+                requested(schema(), epsilon=1.0, delta=1e-6, models=wrong)
 
     @pytest.mark.parametrize(
         "options",
@@ -318,7 +318,7 @@ class TestProgram:
         assert few.coordinates is None
         assert few.models == ()
         promised = Fraction(few.guarantee.mu or 0.0) ** 2
-        sigma = few.noise.sigma  # type: ignore[union-attr]
+        sigma = few.noise.sigma
         whole = measured_price(few, 1) + (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
         assert promised * (1 - Fraction(1, 10**9)) < whole <= promised
 

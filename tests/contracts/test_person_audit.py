@@ -344,7 +344,7 @@ class TestReleases:
         assert len(event.parts) == 3
         assert guarantee_of(event, delta).epsilon == pytest.approx(1.0, rel=1e-6)
         assert guarantee_of(event, delta).epsilon <= 1.0 + 1e-12
-        shares = [part.mu**2 if isinstance(part, GaussianEvent) else part.epsilon for part in event.parts]  # type: ignore[union-attr]
+        shares = [part.mu**2 if isinstance(part, GaussianEvent) else part.epsilon for part in event.parts]
         assert _objective(found) == pytest.approx(min(_moved(found, shares, delta)), rel=1e-6)
         for number, release in enumerate(found, start=1):
             assert release.block is not None
@@ -377,10 +377,7 @@ class TestReleases:
 
 def _objective(found: tuple[Release, ...]) -> float:
     """Σ d·σ², σ in encoded units."""
-    return sum(
-        r.schema.width * (r.noise.diagonal_sd * (r.radius / 2**15) ** 2) ** 2
-        for r in found  # type: ignore[union-attr]
-    )
+    return sum(r.schema.width * (r.noise.diagonal_sd * (r.radius / 2**15) ** 2) ** 2 for r in found)
 
 
 def _moved(found: tuple[Release, ...], shares: list[float], delta: float) -> list[float]:
@@ -396,7 +393,7 @@ def _moved(found: tuple[Release, ...], shares: list[float], delta: float) -> lis
                 totals.append(
                     sum(
                         r.schema.width
-                        * (r.noise.diagonal_sd * (r.radius / 2**15) ** 2) ** 2  # type: ignore[union-attr]
+                        * (r.noise.diagonal_sd * (r.radius / 2**15) ** 2) ** 2
                         * (old / new) ** power
                         for r, old, new in zip(found, shares, moved, strict=True)
                     )

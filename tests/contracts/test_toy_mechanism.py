@@ -180,7 +180,7 @@ class TestAllTheWay:
         self, factor: float, accepted: bool, adjacency: str
     ) -> None:
         """A stated μ, and the ε that follows from it, of `factor` times what the noise has."""
-        content: dict[str, Any] = parse_strictly(published(adjacency=adjacency).to_json())  # type: ignore[assignment]
+        content: dict[str, Any] = parse_strictly(published(adjacency=adjacency).to_json())
         told = content["guarantee"]
         told["mu"] *= factor
         told["rho"] = GaussianDP(told["mu"]).rho_at_least()

@@ -67,4 +67,4 @@ def test_it_refuses_what_publish_refuses() -> None:
     with pytest.raises(OptionsError):
         dg.check(TABLE, SCHEMA, epsilon=1.0, delta=0.0, mechanism="gaussian", progress=False)
     with pytest.raises(SchemaError, match="Rows"):
-        dg.check(TABLE, SCHEMA, rows=5)  # type: ignore[arg-type]
+        dg.check(TABLE, SCHEMA, rows=5)

@@ -213,7 +213,7 @@ def test_whole_numbers_at_their_largest_are_exact() -> None:
     assert chunk.lengths is not None
     # Squares are added up in floats: a few units in the last place, where a lost bit of u would be as much.
     assert np.allclose(chunk.lengths, lengths, rtol=1e-14)
-    assert np.array_equal(working._coordinates.lines[:, :97].T, np.array(exact, np.float64))  # type: ignore[union-attr]
+    assert np.array_equal(working._coordinates.lines[:, :97].T, np.array(exact, np.float64))
 
 
 def test_standardised_rows_are_their_own() -> None:
@@ -236,7 +236,7 @@ def test_standardised_rows_are_their_own() -> None:
         assert np.array_equal(np.concatenate(part), whole[first:last])
     z = np.clip(rows[:, :2], [0.0, -1e6], [10.0, 1e-3])
     z = (z - [5.0, (1e-3 - 1e6) / 2]) / [5.0, (1e6 + 1e-3) / 2]
-    u = np.column_stack([np.ones(301), z, 2.0 * rows[:, 2] - 1.0]) @ one.coordinates.matrix.T  # type: ignore[union-attr]
+    u = np.column_stack([np.ones(301), z, 2.0 * rows[:, 2] - 1.0]) @ one.coordinates.matrix.T
     u *= np.minimum(1.0, 3.0 / np.linalg.norm(u, axis=1, keepdims=True)) * (ROW_NORM / 3.0)
     # To the nearest integers, or towards zero where these would be too long.
     assert np.abs(whole - u).max() <= 1.0 + 1e-6

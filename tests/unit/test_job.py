@@ -179,6 +179,13 @@ class TestRun:
         assert (again.state, again.written, again.releases) == ("finished", (), (release,))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
+    def test_papers_are_written_with_the_release(self, folder: Path) -> None:
+        more = 'report = "report.html"\nregistry = "entry.yaml"\nevaluation = "nist.html"'
+        done = job_of(folder, ('report = "report.html"', more)).run(progress=False)
+        assert [path.name for path in done.written][3:] == ["entry.yaml", "nist.html"]
+        assert "Small people" in (folder / "entry.yaml").read_text()
+        assert "holds the charge of this release" in (folder / "nist.html").read_text(encoding="utf-8")
+
     def test_reason_and_approval_are_in_the_ledger(self, folder: Path) -> None:
         job_of(folder).run(progress=False)
         entries = dg.Ledger.open(folder / "people.ledger").history()

@@ -79,7 +79,7 @@ def test_more_epsilon_is_less_error(name: str) -> None:
 @pytest.mark.parametrize("name", ["eigenvectors", "eigenvectors-zcdp", "deflation"])
 def test_what_lies_beyond_the_rank_is_lost(name: str) -> None:
     facts = PublicFacts(width=4, adjacency=adjacency("add-remove"))
-    asked = MECHANISMS[name](rank=2)  # type: ignore[call-arg]
+    asked = MECHANISMS[name](rank=2)
     guarantee = Guarantee(50.0, 0.0 if asked.pure else 1e-6)
     values = np.array([1e6, 3e5, 2e4, 1e4]) * ROW_NORM_SQUARED
     forecast = asked.calibrated(guarantee, facts).expected(values).cell_variances(values)

@@ -39,7 +39,7 @@ ADDITIVE = ("gaussian", "matrix-laplace", "laplace")
 
 def quick(rows: int = 20_000, epsilon: float = 1.0, delta: float = 1e-6, **others: object) -> Plan:
     settings = {"mechanisms": ADDITIVE, "progress": False, **others}
-    return plan(SCHEMA, rows=rows, epsilon=epsilon, delta=delta, **settings)  # type: ignore[arg-type]
+    return plan(SCHEMA, rows=rows, epsilon=epsilon, delta=delta, **settings)
 
 
 def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
@@ -52,7 +52,7 @@ def measured_ratios(found: Plan, name: str, draws: int = 300) -> np.ndarray:
     generator = simulation(17)
 
     def moments(matrix: np.ndarray) -> Moments:
-        noise = EncodedNoise.of(law, setting.unit)  # type: ignore[arg-type]
+        noise = EncodedNoise.of(law, setting.unit)
         return Moments(gram=matrix, schema=SCHEMA, noise=noise, radius=setting.radius)
 
     design = build_design(moments(gram), found.target)
@@ -182,7 +182,7 @@ def test_advice_reaches_the_wanted_accuracy_with_the_least_epsilon() -> None:
     best = min(quick(epsilon=found.advice.epsilon).forecasts, key=lambda f: f.se_ratio)
     assert best.se_ratio == pytest.approx(1.2, abs=0.01)
     assert best.mechanism == found.advice.mechanism
-    assert quick(rows=40, target_se_ratio=1.0001).advice.epsilon is None  # type: ignore[union-attr]
+    assert quick(rows=40, target_se_ratio=1.0001).advice.epsilon is None
 
 
 @pytest.mark.parametrize("rows", [1_000, 4_000, 20_000])
@@ -226,7 +226,7 @@ def test_it_says_plainly_what_will_not_work() -> None:
     assert found.recommended is None
     assert "This will not work" in str(found)
     assert all(one.verdict == "will not work" for one in found.forecasts)
-    assert found.to_json()["forecasts"][0]["se_ratio"] is None  # type: ignore[index]
+    assert found.to_json()["forecasts"][0]["se_ratio"] is None
 
 
 def test_every_mechanism_has_a_forecast_or_a_reason() -> None:
@@ -261,7 +261,7 @@ def test_only_semidefinite_mechanisms_when_asked() -> None:
 def test_a_short_simulation_agrees_with_the_closed_form() -> None:
     names = ["eigenvectors-zcdp", "inverse-noise"]
     given = {"rows": 400_000, "epsilon": 10.0, "delta": 1e-6, "mechanisms": names, "progress": False}
-    closed, simulated = (plan(SCHEMA, simulate=s, **given) for s in (False, True))  # type: ignore[arg-type]
+    closed, simulated = (plan(SCHEMA, simulate=s, **given) for s in (False, True))
     for name in names:
         assert simulated.forecast(name).simulated
         assert not closed.forecast(name).simulated
@@ -313,7 +313,7 @@ def test_dependent_features_are_refused() -> None:
 )
 def test_impossible_assumptions_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(DpgramError) as caught:
-        quick(**wrong)  # type: ignore[arg-type]
+        quick(**wrong)
     assert caught.value.what
 
 

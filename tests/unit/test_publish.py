@@ -334,7 +334,7 @@ class TestUserErrors:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, **{name: failing})  # type: ignore[arg-type]
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=ledger, **{name: failing})
         assert ledger.history() == ()
 
     def test_a_broken_installation_is_found_before_the_charge(
@@ -350,7 +350,7 @@ class TestUserErrors:
 
     def test_ledger_of_a_strange_type(self) -> None:
         with pytest.raises(LedgerError, match="path"):
-            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=5, adaptive=False)  # type: ignore[arg-type]
+            publish(table(), SCHEMA, epsilon=1.0, delta=1e-6, ledger=5, adaptive=False)
 
     def test_ledger_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(LedgerError):

@@ -134,7 +134,7 @@ def test_ridges_are_positive_numbers(ridge: Any) -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [Sketch(degrees=np.int64(400)), Eigenvectors(rank=np.int32(2)), InverseNoise(ridge=np.float32(2000))],  # type: ignore[arg-type]
+    [Sketch(degrees=np.int64(400)), Eigenvectors(rank=np.int32(2)), InverseNoise(ridge=np.float32(2000))],
     ids=lambda asked: asked.name,
 )
 def test_numbers_of_numpy_are_plain_ones(

@@ -356,4 +356,4 @@ class TestAbout:
     @pytest.mark.parametrize("words", [{"title": 3}, {"title": "x" * 401}, {"description": None}])
     def test_words_are_words(self, words: dict[str, object]) -> None:
         with pytest.raises(ReleaseError, match="described in words"):
-            gaussian_release().described(**words)  # type: ignore[arg-type]
+            gaussian_release().described(**words)

@@ -146,7 +146,7 @@ class TestViews:
 
     def test_unknown_units(self) -> None:
         with pytest.raises(ReleaseError, match="metres"):
-            gaussian_release().matrix("metres")  # type: ignore[arg-type]  # the point of the test
+            gaussian_release().matrix("metres")  # the point of the test
 
     def test_the_integers_cannot_be_changed_in_place(self) -> None:
         with pytest.raises(ValueError, match="read-only"):
@@ -154,7 +154,7 @@ class TestViews:
 
     def test_a_release_is_frozen(self) -> None:
         with pytest.raises(AttributeError):
-            gaussian_release().radius = 2.0  # type: ignore[misc]  # the point of the test
+            gaussian_release().radius = 2.0  # the point of the test
 
 
 class TestWords:

@@ -97,7 +97,7 @@ class TestTheBestAttack:
     def test_suspicion_follows_the_odds(self) -> None:
         release = seeded()
         for before in (0.01, 0.5, 0.99):
-            after = suspicion_at_most(release, before)
+            after = suspicion_at_most(release.guarantee.epsilon, before)
             assert after / (1 - after) == pytest.approx(np.e * before / (1 - before))
 
 

@@ -45,7 +45,7 @@ def test_a_number_of_rows_is_not_rows() -> None:
     for ask in (dg.publish, dg.plan):
         data = (TABLE,) if ask is dg.publish else ()
         with pytest.raises(SchemaError, match=r"Rows\(expected=10_000\)"):
-            ask(*data, SCHEMA, rows=5_000, **ASKED)  # type: ignore[operator]
+            ask(*data, SCHEMA, rows=5_000, **ASKED)
 
 
 class TestAdaptive:
@@ -85,7 +85,7 @@ class TestAdaptive:
     @pytest.mark.parametrize("share", [-0.1, 1.0, 1e-12, True, "0.2", float("nan")])
     def test_a_share_is_a_part_of_one(self, share: object, part: str) -> None:
         with pytest.raises(GuaranteeError, match="share of the budget"):
-            requested(SCHEMA, adaptive=dg.Adaptive(**{part: share}), **ASKED)  # type: ignore[arg-type]
+            requested(SCHEMA, adaptive=dg.Adaptive(**{part: share}), **ASKED)
 
     @pytest.mark.parametrize("part", [-0.1, 0.0, 1.1, float("nan")])
     def test_what_may_be_lost_is_a_part_of_all_rows(self, part: float) -> None:
@@ -103,7 +103,7 @@ class TestAdaptive:
 
     def test_anything_else_is_refused(self) -> None:
         with pytest.raises(GuaranteeError, match="True, False or Adaptive"):
-            requested(SCHEMA, adaptive=0.2, **ASKED)  # type: ignore[arg-type]
+            requested(SCHEMA, adaptive=0.2, **ASKED)
 
 
 class TestBlocksInTheSchema:
@@ -124,7 +124,7 @@ class TestBlocksInTheSchema:
     )
     def test_nonsense_is_refused(self, blocks: object) -> None:
         with pytest.raises(SchemaError):
-            SCHEMA.with_blocks(blocks)  # type: ignore[arg-type]
+            SCHEMA.with_blocks(blocks)
 
 
 def test_seeded_releases_say_so() -> None:

@@ -26,12 +26,12 @@ HEAVY = (
 )  # fmt: skip
 """Packages an analyst's work must not load by itself."""
 
-ANALYST_FOLDERS = ("analysis", "document", "explorer", "noise", "pages", "schema")
+ANALYST_FOLDERS = ("analysis", "document", "explorer", "exports", "noise", "pages", "schema")
 ALLOWED_UPSTREAM = {
     "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
     "privacy.adjacency", "privacy.count_noise", "privacy.curves.spectral", "privacy.events",
     "privacy.receipt", "privacy.sampling.entropy",
-    "release.report",
+    "release.report", "paperwork", "paperwork.registry",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram beside its own folders, even inside functions."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, final
+from typing import ClassVar, Final, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dpgram_papers.variant import Matrix, Variant
 
 FAILURE: Final = 0.05
 """ρ in the choice of λ."""
+Constant: TypeAlias = Literal["wang", "wang-code", "kalaja", "analytic"]
 _NOT_RELEASED: Final = 1e-300
 """The precision at which y² is released: none."""
 
@@ -31,8 +32,10 @@ class SufficientStatistics(Variant):
     """XᵀX + σN and Xᵀy + σn; AdaSSP spends a third on λ_min first and adds λ·I.
 
     `constant`: "wang" σ = √ln(6/δ)/(ε/3) (AdaSSP) or 2√ln(4/δ)/ε (SSP); "wang-code" the SSP of the published
-    program, half of that; "kalaja" the classical √(2 ln(1.25/δ'))/ε' of each (ε', δ') share. Exact at one
-    column under add/remove, where one row moves every statistic by the full sensitivity.
+    program, half of that, on every cell by itself: that matrix is not symmetric; "kalaja" the classical
+    √(2 ln(1.25/δ'))/ε' of each (ε', δ') share; "analytic" the least σ of equal shares of one joint release,
+    which the thesis leaves to later work. Exact at one column under add/remove, where one row moves every
+    statistic by the full sensitivity.
     """
 
     paper: ClassVar[str] = "Wang 2018; Kalaja 2020"
@@ -43,7 +46,9 @@ class SufficientStatistics(Variant):
 
     adjacency: Adjacency = AddRemove()  # noqa: RUF009 (a frozen value without fields)
     algorithm: Literal["ssp", "adassp"] = "adassp"
-    constant: Literal["wang", "wang-code", "kalaja"] = "wang"
+    constant: Constant = "wang"
+    symmetric: bool | None = None
+    """Whether the noise of XᵀX is; None: as the constant has it."""
 
     @property
     def name(self) -> str:
@@ -54,9 +59,12 @@ class SufficientStatistics(Variant):
     def place(self) -> str:
         """Kalaja's sections, which also quote Wang."""
         section = "§3.1" if self.algorithm == "ssp" else "Algorithm 2"
-        return {"wang": section, "wang-code": "published program", "kalaja": "Algorithms 1 and 3"}[
-            self.constant
-        ]
+        return {
+            "wang": section,
+            "wang-code": "published program",
+            "kalaja": "Algorithms 1 and 3",
+            "analytic": "§5, future work",
+        }[self.constant]
 
     @property
     def printed(self) -> str:
@@ -72,6 +80,8 @@ class SufficientStatistics(Variant):
     def sigma(self) -> float:
         """The noise multiplier: deviation over sensitivity, the same for every part."""
         epsilon, delta, parts = self.claimed.epsilon, self.claimed.delta, self.parts
+        if self.constant == "analytic":
+            return self.needed_sigma
         if self.constant == "kalaja":
             return math.sqrt(2.0 * math.log(1.25 * parts / delta)) * parts / epsilon
         multiplier = parts * math.sqrt(math.log(2.0 * parts / delta)) / epsilon
@@ -87,7 +97,8 @@ class SufficientStatistics(Variant):
     @property
     def needed_sigma(self) -> float:
         """The least multiplier of equal joint shares."""
-        return math.sqrt(self.parts) / gdp_mu_at_most(self.claimed.epsilon, self.claimed.delta)
+        mu = gdp_mu_at_most(self.claimed.epsilon, self.claimed.delta)
+        return math.sqrt(self.parts) / mu * (1.0 + 2.0**-40)  # floats round: rather a little more
 
     @property
     def step_is_valid(self) -> bool:
@@ -103,7 +114,12 @@ class SufficientStatistics(Variant):
         """XᵀX + λI and Xᵀy, both noisy, as one matrix; the cell of y², which is not released, is nan."""
         width, generator = len(gram) - 1, entropy.generator()
         noisy = np.full_like(gram, np.nan)
-        noisy[:-1, :-1] = gram[:-1, :-1] + upper_triangle_noise(width, self.sigma, generator)
+        symmetric = self.constant != "wang-code" if self.symmetric is None else self.symmetric
+        if symmetric:
+            noise = upper_triangle_noise(width, self.sigma, generator)
+        else:
+            noise = self.sigma * generator.standard_normal((width, width))
+        noisy[:-1, :-1] = gram[:-1, :-1] + noise
         noisy[:-1, -1] = noisy[-1, :-1] = gram[:-1, -1] + self.sigma * generator.standard_normal(width)
         if self.algorithm == "adassp":
             noisy[:-1, :-1] += self._damping(gram[:-1, :-1], generator) * np.eye(width)

@@ -36,19 +36,20 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing.measurements.moments import MomentNoise, VectorLaw
 from dpgram.sums.moments import Floats, clipped
-from dpgram_papers.kalaja import FAILURE, SufficientStatistics
+from dpgram_papers.analyze_gauss import upper_triangle_noise
+from dpgram_papers.kalaja import FAILURE, Constant, SufficientStatistics
 from dpgram_papers.park_welling import step_epsilon
 
 VariantName: TypeAlias = Literal["wang2018", "kalaja2020"]
-Constant: TypeAlias = Literal["wang", "wang-code", "kalaja"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrintedMoments(PrivateRegressor, ABC):
     """A regression from noisy XᵀX and Xᵀy in floats, with printed noise; no ledger pays for it.
 
-    Like the published experiments it adds the identity to XᵀX (in units of x_norm²) and draws the noise of
-    the matrix as (Z + Zᵀ)/2.
+    "wang2018" is the published program: it adds the identity to XᵀX (in units of x_norm²), draws the noise of
+    AdaSSP's matrix as (Z + Zᵀ)/2 and that of SSP cell by cell, not symmetric. "kalaja2020" is what the thesis
+    prints: no identity, and an upper triangle that is mirrored.
     """
 
     algorithm: ClassVar[Literal["ssp", "adassp"]]
@@ -116,7 +117,10 @@ class PrintedSSP(PrintedMoments):
 
     def _theta(self, x: Floats, y: Floats, printed: SufficientStatistics, entropy: Entropy) -> Floats:
         width, generator = x.shape[1], entropy.generator()
-        second = x.T @ x + np.eye(width) + SymmetricGaussian(sigma=printed.sigma).sample(width, generator)
+        if self.variant == "wang2018":
+            second = x.T @ x + np.eye(width) + printed.sigma * generator.standard_normal((width, width))
+        else:
+            second = x.T @ x + upper_triangle_noise(width, printed.sigma, generator)
         first = x.T @ y + printed.sigma * generator.standard_normal(width)
         return _least_squares(second, first)
 
@@ -133,13 +137,18 @@ class PrintedAdaSSP(PrintedMoments):
     constants: ClassVar[Mapping[str, Constant]] = {"wang2018": "wang", "kalaja2020": "kalaja"}
 
     def _theta(self, x: Floats, y: Floats, printed: SufficientStatistics, entropy: Entropy) -> Floats:
-        """λ̃ = (λ_min + σz − σ²ε/3)₊, λ = (σ√(d ln(2d²/ϱ)) − λ̃)₊, as in the published program."""
+        """λ̃ = (λ_min + σz − σ²ε/3)₊, λ = (σ√(d ln(2d²/ϱ)) − λ̃)₊, in both."""
         width, sigma, generator = x.shape[1], printed.sigma, entropy.generator()
-        second = x.T @ x + np.eye(width)
+        program = self.variant == "wang2018"
+        second = x.T @ x + np.eye(width) if program else x.T @ x
         smallest = float(np.linalg.eigvalsh(second)[0]) + sigma * float(generator.standard_normal())
         lowered = max(0.0, smallest - sigma**2 * printed.claimed.epsilon / printed.parts)
         ridge = max(0.0, sigma * math.sqrt(width * math.log(2.0 * width**2 / FAILURE)) - lowered)
-        noisy = second + SymmetricGaussian(sigma=sigma).sample(width, generator) + ridge * np.eye(width)
+        if program:
+            noise = SymmetricGaussian(sigma=sigma).sample(width, generator)
+        else:
+            noise = upper_triangle_noise(width, sigma, generator)
+        noisy = second + noise + ridge * np.eye(width)
         first = x.T @ y + sigma * generator.standard_normal(width)
         return _least_squares(noisy, first)
 

@@ -2,7 +2,8 @@
 
 The text and the appendix state each theorem with different constants; `theorem` says which are meant. The
 bodies of Algorithms 2 and 5 are missing in the texts; they are reconstructed here with the printed constants:
-half of (ε, δ) buys a lower bound on σ_min, the other half the draw. Neighbours differ in one replaced row.
+a part of (ε, δ), half of it unless said otherwise, buys a lower bound on σ_min, the rest the draw. Neighbours
+differ in one replaced row.
 """
 
 from __future__ import annotations
@@ -214,26 +215,31 @@ class PrintedInverseWishart(Variant):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedAdaptive(Variant):
-    """Algorithms 2 and 5, reconstructed: a Laplace look at σ_min with ε/2, then the draw with (ε/2, δ/2).
+    """Algorithms 2 and 5, reconstructed: a Laplace look at σ_min, then the draw with the rest of (ε, δ).
 
-    s = max(0, σ_min + Lap(2/ε) − (2/ε) ln(1/δ)) is too large with probability δ/2; the ridge is
-    min(W, max(0, W + 1 − s)) with W of Theorem 3.1 (or ψ of 5.1) at (ε/2, δ/2), so that σ_min and ridge of
-    every neighbour make up W.
+    The draw has ε_d = share·ε and δ/2, the look b = 1/(ε − ε_d); s = max(0, σ_min + Lap(b) − b ln(1/δ)) is
+    too large with probability δ/2. The ridge is min(W, max(0, W + 1 − s)) with W of Theorem 3.1 (ψ of 5.1)
+    or B.1 (B.4) at (ε_d, δ/2), so that σ_min and ridge of every neighbour make up W.
     """
 
     paper: ClassVar[str] = "Sheffet 2015"
     explanation: ClassVar[str] = (
-        "reconstructed, because the body is missing; valid, and loose by the theorem it uses and by halving"
+        "reconstructed, because the body is missing; valid, and loose by the theorem it uses and by the split"
     )
 
     degrees: int
     """r or ν."""
     algorithm: Literal[2, 5] = 2
+    appendix: bool = False
+    """The constants of the appendix, B.1 or B.4, instead of 3.1 or 5.1."""
+    share: float = 0.5
+    """What part of ε the draw gets."""
 
     @property
     def name(self) -> str:
         """By algorithm."""
-        return "sketch-adaptive-printed" if self.algorithm == 2 else "inverse-wishart-adaptive-printed"
+        stem = "sketch-adaptive-printed" if self.algorithm == 2 else "inverse-wishart-adaptive-printed"
+        return f"{stem}-B" if self.appendix else stem
 
     @property
     def place(self) -> str:
@@ -246,16 +252,25 @@ class PrintedAdaptive(Variant):
         return f"ridge up to {self.largest_ridge:.4g} for {self.degrees} degrees"
 
     @property
+    def of_the_draw(self) -> Guarantee:
+        """(ε_d, δ/2)."""
+        return Guarantee(self.share * self.claimed.epsilon, 0.5 * self.claimed.delta)
+
+    @property
+    def look_scale(self) -> float:
+        """b."""
+        return 1.0 / ((1.0 - self.share) * self.claimed.epsilon)
+
+    @property
     def largest_ridge(self) -> float:
         """W."""
-        half = Guarantee(0.5 * self.claimed.epsilon, 0.5 * self.claimed.delta)
         if self.algorithm == 2:
-            return sketch_ridge("3.1", half, self.degrees)
-        return posterior_prior("5.1", half, self.degrees)
+            return sketch_ridge("B.1" if self.appendix else "3.1", self.of_the_draw, self.degrees)
+        return posterior_prior("B.4" if self.appendix else "5.1", self.of_the_draw, self.degrees)
 
     def true_delta(self, epsilon: float) -> float:
         """An upper bound: δ/2 for a look that claims too much, and the draw's curve at ε less the look's."""
-        left = epsilon - 0.5 * self.claimed.epsilon
+        left = epsilon - (1.0 - self.share) * self.claimed.epsilon
         if left < 0.0:
             return 1.0
         curve = SketchCurve(
@@ -263,11 +278,15 @@ class PrintedAdaptive(Variant):
         )
         return min(1.0, 0.5 * self.claimed.delta + curve.delta(left))
 
+    def lower_bound(self, gram: Matrix, generator: np.random.Generator) -> float:
+        """The noisy look at σ_min, lowered so that it is too large with probability δ/2; may be negative."""
+        look = float(np.linalg.eigvalsh(gram)[0]) + float(generator.laplace(0.0, self.look_scale))
+        return look + self.look_scale * math.log(self.claimed.delta)
+
     def draw(self, gram: Matrix, entropy: Entropy) -> Matrix:
         """The look, and one matrix with mean G + (the ridge it allows)·I, the ridge subtracted."""
-        generator, scale = entropy.generator(), 2.0 / self.claimed.epsilon
-        look = float(np.linalg.eigvalsh(gram)[0]) + float(generator.laplace(0.0, scale))
-        bound = max(0.0, look + scale * math.log(self.claimed.delta))
+        generator = entropy.generator()
+        bound = max(0.0, self.lower_bound(gram, generator))
         ridge = min(self.largest_ridge, max(0.0, self.largest_ridge + 1.0 - bound))
         if self.algorithm == 2:
             drawn = wishart(with_ridge(gram, ridge), self.degrees, generator) / self.degrees

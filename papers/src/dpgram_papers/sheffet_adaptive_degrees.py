@@ -17,26 +17,29 @@ from dpgram_papers.variant import Matrix, Variant
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedAdaptiveDegrees(Variant):
-    """A look at σ_min with ε/2; ridge W + 1 − s while s < W + 1, and above it no ridge but more degrees.
+    """A look at σ_min; ridge W + 1 − s while s < W + 1, and above it no ridge but more degrees.
 
-    s and W(r) as in `PrintedAdaptive`, at (ε/2, δ/2); r is the largest with W(r) ≤ s − 1. The text says only
-    that r may be set from Theorem 3.1 where σ_min is large; the rest is reconstructed. The ridge stays in the
-    answer, as in Algorithm 1.
+    s, W(r), `appendix` and `share` as in `PrintedAdaptive`; r is the largest with W(r) ≤ s − 1. The text says
+    only that r may be set from Theorem 3.1 where σ_min is large; the rest is reconstructed. The ridge stays
+    in the answer, as in Algorithm 1.
     """
 
     paper: ClassVar[str] = "Sheffet 2015"
     explanation: ClassVar[str] = (
-        "reconstructed, because the body is missing; valid, and loose by the theorem it uses and by halving"
+        "reconstructed, because the body is missing; valid, and loose by the theorem it uses and by the split"
     )
 
     least: int
     """r₀ or ν₀."""
     algorithm: Literal[2, 5] = 2
+    appendix: bool = False
+    share: float = 0.5
 
     @property
     def name(self) -> str:
         """By algorithm."""
-        return "sketch-grown-printed" if self.algorithm == 2 else "inverse-wishart-grown-printed"
+        stem = "sketch-grown-printed" if self.algorithm == 2 else "inverse-wishart-grown-printed"
+        return f"{stem}-B" if self.appendix else stem
 
     @property
     def place(self) -> str:
@@ -50,7 +53,16 @@ class PrintedAdaptiveDegrees(Variant):
 
     @property
     def _fixed(self) -> PrintedAdaptive:
-        return PrintedAdaptive(claimed=self.claimed, degrees=self.least, algorithm=self.algorithm)
+        return self._with_degrees(self.least)
+
+    def _with_degrees(self, degrees: int) -> PrintedAdaptive:
+        return PrintedAdaptive(
+            claimed=self.claimed,
+            degrees=degrees,
+            algorithm=self.algorithm,
+            appendix=self.appendix,
+            share=self.share,
+        )
 
     def true_delta(self, epsilon: float) -> float:
         """That of the least degrees: more of them come only with the σ_min that Theorem 3.1 asks for."""
@@ -58,16 +70,15 @@ class PrintedAdaptiveDegrees(Variant):
 
     def plan(self, gram: Matrix, generator: np.random.Generator) -> tuple[float, int]:
         """The ridge and the degrees that a look at the matrix allows."""
-        scale = 2.0 / self.claimed.epsilon
-        look = float(np.linalg.eigvalsh(gram)[0]) + float(generator.laplace(0.0, scale))
-        bound = look + scale * math.log(self.claimed.delta)
-        largest = self._fixed.largest_ridge
+        fixed = self._fixed
+        bound, largest = fixed.lower_bound(gram, generator), fixed.largest_ridge
         if bound - 1.0 <= largest:
             return min(largest, largest + 1.0 - max(bound, 0.0)), self.least
-        log_term = math.log(8.0 / self.claimed.delta)
-        # W(r) = (4/ε)(2√(2r·l) + 2l) = s − 1, solved for r.
-        root = 0.125 * self.claimed.epsilon * (bound - 1.0) - log_term
-        return 0.0, max(self.least, math.floor(root**2 / (2.0 * log_term)))
+        # W(r) = intercept + slope·√r in every theorem: two values of it give r.
+        at_one, at_four = (self._with_degrees(r).largest_ridge for r in (1, 4))
+        slope = at_four - at_one
+        root = (bound - 1.0 - (at_one - slope)) / slope
+        return 0.0, max(self.least, math.floor(root**2))
 
     def draw(self, gram: Matrix, entropy: Entropy) -> Matrix:
         """One matrix with mean G + ridge·I."""

@@ -103,11 +103,12 @@ class Discriminant(Estimates):
                 "odds ratios are those of the logit", got=self.link, remedy='Use link="logit"'
             )
         ends = self.conf_int(level)
-        return {
-            name: (math.exp(value), *(math.exp(min(end, 700.0)) for end in ends[name]))  # type: ignore[misc]
-            for name, value in self.params.items()
-            if name != INTERCEPT
-        }
+        found = {}
+        for name, value in self.params.items():
+            if name != INTERCEPT:
+                low, high = (math.exp(min(end, 700.0)) for end in ends[name])
+                found[name] = (math.exp(value), low, high)
+        return found
 
     def predict(self, rows: object) -> Vector:
         """The probability that the target is one: rows as for a regression, in original units.

@@ -11,7 +11,22 @@ from typing import Annotated, Final
 
 import typer
 
-from dpgram.cli import analyse, audit, curate, demo, estimate, federate, jobs, ledger, pages, plan, sign
+from dpgram.cli import (
+    analyse,
+    audit,
+    curate,
+    demo,
+    estimate,
+    export,
+    federate,
+    jobs,
+    ledger,
+    pages,
+    paperwork,
+    plan,
+    sign,
+    wizard,
+)
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
@@ -38,6 +53,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("wizard", rich_help_panel=CURATORS)(wizard.wizard)
 app.command("run", rich_help_panel=CURATORS)(jobs.run)
 app.command("diff", rich_help_panel=CURATORS)(jobs.diff)
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
@@ -60,6 +76,9 @@ app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
 app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
 app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)
 app.command("report", rich_help_panel=ANALYSTS)(pages.report)
+app.command("export", rich_help_panel=ANALYSTS)(export.export)
+app.command("registry", rich_help_panel=CURATORS)(paperwork.registry)
+app.command("evaluation", rich_help_panel=CURATORS)(paperwork.evaluation)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
 app.command("demo", rich_help_panel=OTHERS)(demo.demo)

@@ -27,7 +27,7 @@ def explore(
     from dpgram.release import load
 
     require_writable(output, overwrite=overwrite)
-    _print_written(load(release).explore(output), as_json=as_json)
+    print_written(load(release).explore(output), as_json=as_json)
 
 
 def report(
@@ -50,10 +50,10 @@ def report(
     from dpgram.release import load
 
     require_writable(output, overwrite=overwrite)
-    _print_written(load(release).report(output, ledger=ledger), as_json=as_json)
+    print_written(load(release).report(output, ledger=ledger), as_json=as_json)
 
 
-def _print_written(written: Path, *, as_json: bool) -> None:
+def print_written(written: Path, *, as_json: bool) -> None:
     size = written.stat().st_size
     if as_json:
         print_json({"output": str(written), "bytes": size})

@@ -59,7 +59,8 @@ def add_up(data: object, work: Pass, *, threads: int | None = None, progress: Pr
     """
     workers = _workers(threads)
     if work.by_unit:
-        return sums_or_raise(_by_unit(work.open(data), work, workers, progress), work)
+        source = work.open(data)
+        return sums_or_raise(_by_unit(source, work, workers, progress, asked_for=threads is not None), work)
     array = work.rules.plain and _is_plain_array(data, work.rules.schema)
     (first, *others) = work.statistics
     if work.plain_encoder is not None:
@@ -69,7 +70,7 @@ def add_up(data: object, work: Pass, *, threads: int | None = None, progress: Pr
     else:
         source = work.open(data)
         run = Run(feeds=source.feeds(workers), start=lambda: _Adding(work), total=source.rows)
-    return sums_or_raise(merge(run.finish(progress)), work)
+    return sums_or_raise(merge(run.finish(progress, asked_for=threads is not None)), work)
 
 
 @final
@@ -90,17 +91,17 @@ class LocalEngine:
         return add_up(data, work, threads=self.threads, progress=progress)
 
 
-def _by_unit(source: Source, work: Pass, workers: int, progress: Progress) -> Sums:
+def _by_unit(source: Source, work: Pass, workers: int, progress: Progress, *, asked_for: bool) -> Sums:
     """Sort rows into buckets by unit, in files where they are many; then add up bucket after bucket."""
     from dpgram.engines._spill import Spill
 
     buckets = _buckets(source, work)
     with Spill(buckets) as spill:
         read = Run(feeds=source.feeds(workers), start=lambda: _Sorting(work, spill), total=source.rows)
-        without = sum(read.finish(progress))
+        without = sum(read.finish(progress, asked_for=asked_for))
         numbers = _Numbers(buckets)
-        adding = Run(feeds=[numbers] * workers, start=lambda: _AddingBuckets(work, spill), total=None)
-        sums = merge(adding.finish(progress=False))
+        adding = Run(feeds=[numbers] * workers, start=lambda: _AddingBuckets(work, spill), total=source.rows)
+        sums = merge(adding.finish(progress=False, asked_for=asked_for))
     return cast("Sums", merge([_without_unit(work, without), sums]))
 
 

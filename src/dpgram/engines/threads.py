@@ -22,6 +22,9 @@ that called the engine, with the number of rows read so far."""
 HEARTBEAT: Final = 0.1
 """Seconds between two looks at the workers."""
 
+FEW_ROWS: Final = 10_000
+"""A table of no more is added up where it was asked for: to start threads would take longer."""
+
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
@@ -52,13 +55,19 @@ class Run(Generic[T]):
         self._lock = threading.Lock()
         self._stop = threading.Event()
 
-    def finish(self, progress: Progress) -> list[T]:
-        """The results of all workers. An error or an interrupt stops every worker before it is raised."""
-        with (
-            one_blas_thread(),
-            display(progress, self._total) as show,
-            ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool,
-        ):
+    def finish(self, progress: Progress, *, asked_for: bool) -> list[T]:
+        """The results of all workers. An error or an interrupt stops every worker before it is raised.
+
+        `asked_for` says whether somebody asked for this number of workers: if not, few rows need none.
+        """
+        few = not asked_for and self._total is not None and self._total <= FEW_ROWS
+        with one_blas_thread(), display(progress, self._total) as show:
+            if show is None and (few or len(self._feeds) == 1):
+                return [self._work(feed) for feed in self._feeds]
+            return self._in_threads(show)
+
+    def _in_threads(self, show: Callable[[int], None] | None) -> list[T]:
+        with ThreadPoolExecutor(len(self._feeds), thread_name_prefix="dpgram") as pool:
             try:
                 futures = [pool.submit(self._work, feed) for feed in self._feeds]
                 self._watch(futures, show)

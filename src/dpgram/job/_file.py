@@ -94,7 +94,14 @@ SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
         "engine": _text,
         "threads": _whole,
     },
-    "outputs": {"release": _text, "explorer": _text, "report": _text, "key": _text},
+    "outputs": {
+        "release": _text,
+        "explorer": _text,
+        "report": _text,
+        "registry": _text,
+        "evaluation": _text,
+        "key": _text,
+    },
 }
 """Every section and its keys; `constant`, `blocks` and `[[columns]]` stand beside them, as in a schema."""
 
@@ -128,8 +135,11 @@ EXAMPLES: Final[Mapping[str, str]] = {
 }
 
 
-def read_sections(path: Path) -> dict[str, Any]:
-    """The sections of the file at `path`, each key known and each value of its kind."""
+def read_sections(path: Path, *, complete: bool = True) -> dict[str, Any]:
+    """The sections of the file at `path`, each key known and each value of its kind.
+
+    Unless it must be `complete`, required keys may be missing: somebody is still writing it.
+    """
     try:
         with path.open(encoding="utf-8") as stream:
             text = stream.read(LONGEST_FILE + 1)
@@ -150,13 +160,20 @@ def read_sections(path: Path) -> dict[str, Any]:
             f"the job file {path} is not valid TOML: {problem}",
             remedy="Mend that line: texts stand in double quotes, sections in brackets",
         ) from None
+    check_form(form, path, complete=complete)
+    return form
+
+
+def check_form(form: Mapping[str, Any], path: Path, *, complete: bool = True) -> None:
+    """Every section and key is known, each value of its kind, and nothing that is required is missing."""
     try:
         _check(form)
+        if complete:
+            _check_complete(form)
     except JobError as problem:
         raise JobError(
             f"{path.name}: {problem.what}", got=problem.got, limit=problem.limit, remedy=problem.remedy
         ) from None
-    return form
 
 
 def _check(form: Mapping[str, object]) -> None:
@@ -175,6 +192,9 @@ def _check(form: Mapping[str, object]) -> None:
         if not isinstance(section, dict):
             raise JobError(f"{name!r} is a section", got=repr(section)[:100], remedy=f"Write [{name}]")
         _check_section(name, section)
+
+
+def _check_complete(form: Mapping[str, object]) -> None:
     for name, keys in REQUIRED.items():
         given = form.get(name, {})
         for key in keys:

@@ -20,6 +20,10 @@ class Outputs:
     release: Path
     explorer: Path | None = None
     report: Path | None = None
+    registry: Path | None = None
+    """The entry for the public registry of deployments."""
+    evaluation: Path | None = None
+    """The evaluation after NIST SP 800-226."""
     key: Path | None = None
     """The private key that signs the release; it is read, not written."""
 
@@ -31,17 +35,21 @@ class Outputs:
         return tuple(
             Outputs(
                 release=with_label(self.release, label),
-                explorer=None if self.explorer is None else with_label(self.explorer, label),
-                report=None if self.report is None else with_label(self.report, label),
                 key=self.key,
+                **{kind: with_label(path, label) for kind, path in self.pages.items()},
             )
             for label in labels
         )
 
     @property
     def pages(self) -> dict[str, Path]:
-        """The pages that are made of the release, by their kind."""
-        asked = {"explorer": self.explorer, "report": self.report}
+        """The pages and papers that are made of the release, by their kind."""
+        asked = {
+            "explorer": self.explorer,
+            "report": self.report,
+            "registry": self.registry,
+            "evaluation": self.evaluation,
+        }
         return {kind: path for kind, path in asked.items() if path is not None}
 
 

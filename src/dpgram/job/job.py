@@ -10,8 +10,9 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final
 
 from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publish
 from dpgram.job import _file
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dpgram.planning import Plan
     from dpgram.privacy.ledger import Ledger
     from dpgram.publishing import Check
+    from dpgram.publishing.dry_run import Price
     from dpgram.publishing.request import Asked, Request
     from dpgram.release.signing import SigningKey
 
@@ -122,9 +124,23 @@ class Job:
         True
         """
         place = Path(path)
-        form = _file.read_sections(place)
-        with _in_words_of_the_file(place):
-            return cls(path=place, **job_fields(form, place.parent))
+        return cls.from_form(_file.read_sections(place), place)
+
+    @classmethod
+    def from_form(cls, form: Mapping[str, Any], path: Path) -> Self:
+        """The job that the checked sections of the file at `path` mean.
+
+        >>> from pathlib import Path
+        >>> form = {
+        ...     "data": {"file": "people.parquet"}, "columns": schema.to_dict()["columns"],
+        ...     "privacy": {"epsilon": 1, "delta": 1e-6, "ledger": False},
+        ...     "outputs": {"release": "people.dpgram.json"},
+        ... }
+        >>> dg.Job.from_form(form, Path("job.toml")).ledger is None
+        True
+        """
+        with _in_words_of_the_file(path):
+            return cls(path=path, **job_fields(form, path.parent))
 
     def check(self, *, progress: Progress = None) -> Check:
         """What the publication would do to the table: reads every row, spends and writes nothing.
@@ -144,19 +160,34 @@ class Job:
         from dpgram.publishing import check
 
         with _in_words_of_the_file(self.path):
-            book = self._open_ledger()
-            # What was interrupted has paid already: it must not be refused for lack of budget.
-            payer = None if book is None or self._interrupted(book) else book
             return check(
                 self._table(),
                 self.schema,
                 epsilon=self.epsilon,
                 delta=self.delta,
-                ledger=payer,
+                ledger=self._payer(),
                 engine=self._engine(),
                 progress=progress,
                 **self._asked(),
             )
+
+    def price(self) -> Price:
+        """What the publication would charge, from public facts: no row is read.
+
+        >>> from pathlib import Path
+        >>> from dpgram.job import Outputs
+        >>> job = dg.Job(
+        ...     data="people.parquet", schema=schema, epsilon=1, delta=1e-6, ledger=ledger.path,
+        ...     outputs=Outputs(release=Path("people.dpgram.json")),
+        ... )
+        >>> job.price().mechanism, round(job.price().share, 2)
+        ('gaussian', 0.28)
+        """
+        require_publish()
+        from dpgram.publishing.dry_run import price_of
+
+        with _in_words_of_the_file(self.path):
+            return price_of(self._request(), self._payer())
 
     def plan(self, *, progress: Literal[False] | None = None) -> Plan | None:
         """The forecast, from public facts; None where no number of rows is expected or there are parts.
@@ -179,8 +210,7 @@ class Job:
         from dpgram.planning import plan
 
         with _in_words_of_the_file(self.path):
-            book = self._open_ledger()
-            payer = None if book is None or self._interrupted(book) else book
+            payer = self._payer()
         with _in_words_of_the_file(self.path):
             return plan(
                 self._published_columns(),
@@ -321,15 +351,20 @@ class Job:
         book: Ledger | None,
         say: Announce,
     ) -> tuple[Path, ...]:
-        """The pages that are not there yet."""
+        """The pages and papers that are not there yet."""
         written: list[Path] = []
         for release, part in zip(releases, parts, strict=True):
-            if part.explorer is not None and not part.explorer.exists():
-                written.append(release.explore(part.explorer))
-                say(f"wrote {part.explorer}")
-            if part.report is not None and not part.report.exists():
-                written.append(release.report(part.report, ledger=None if book is None else book.path))
-                say(f"wrote {part.report}")
+            ledger = None if book is None else book.path
+            writers: dict[str, Callable[[Path], Path]] = {
+                "explorer": release.explore,
+                "report": partial(release.report, ledger=ledger),
+                "registry": release.registry,
+                "evaluation": partial(release.evaluation, ledger=ledger),
+            }
+            for kind, path in part.pages.items():
+                if not path.exists():
+                    written.append(writers[kind](path))
+                    say(f"wrote {path}")
         return tuple(written)
 
     def _finished(self, parts: tuple[Outputs, ...], book: Ledger | None) -> tuple[Release, ...] | None:
@@ -446,6 +481,11 @@ class Job:
                 "--delta TOTAL, or write ledger = false to keep no count",
             )
         return Ledger.open(self.ledger)
+
+    def _payer(self) -> Ledger | None:
+        """The ledger, unless it was charged for this before: that must not be refused for lack of budget."""
+        book = self._open_ledger()
+        return None if book is None or self._interrupted(book) else book
 
     def _open_key(self) -> SigningKey | None:
         """A key that cannot be used is found before the charge."""

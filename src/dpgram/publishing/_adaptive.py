@@ -45,9 +45,9 @@ from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.publishing._coordinates import (
     PLAIN_BELOW,
+    last_radius,
     radius,
     rank,
-    reached,
     signal,
     standardising,
     whitening,
@@ -445,9 +445,8 @@ class _BlockPlan:
     ) -> _GroupPlan:
         if first is None:
             return one
-        longest, width = one.encoder.radius, rank(one.encoder.schema)
-        if reach is not None:
-            longest = reached(reach, longest, rows=one.rows, mu=self.mu, width=width)
+        width = rank(one.encoder.schema)
+        longest = last_radius(first, reach, rows=one.rows, mu=self.mu, width=width)
         encoder = replace(one.encoder, coordinates=whitening(first, one.rows), clip=longest)
         return replace(one, encoder=encoder, seen=(first,) if reach is None else (first, reach))
 
@@ -537,10 +536,11 @@ def _group(
     """The standardised coordinates of one group, where its rows suffice for them."""
     width = rank(schema)
     encoder = Encoder(schema, missing=request.rules.missing, strict=request.rules.strict)
-    if signal(rows, mu, width) < PLAIN_BELOW:
+    told = signal(rows, mu, width)
+    if told < PLAIN_BELOW:
         return _GroupPlan(encoder=encoder, rows=rows, two=False)
     standardised = replace(
-        encoder, clip=radius(rows, mu, width), coordinates=standardising(schema, histograms)
+        encoder, clip=radius(rows, mu, width), coordinates=standardising(schema, histograms, told)
     )
     return _GroupPlan(encoder=standardised, rows=rows, two=bool(request.split.first))
 

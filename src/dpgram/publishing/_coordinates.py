@@ -23,6 +23,7 @@ from dpgram.publishing._scales import scales
 from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
 
 RADIUS: Final = 0.5
 """c = RADIUS·(n̂μ/d^1.5)^¼."""
@@ -35,9 +36,9 @@ PLAIN_BELOW: Final = 1.0
 measured as they are, with everything that is left."""
 
 
-def standardising(schema: Schema, measured: MeasuredHistograms) -> Coordinates:
-    """T₀."""
-    known, width = scales(schema, measured), schema.width
+def standardising(schema: Schema, measured: MeasuredHistograms, told: float) -> Coordinates:
+    """T₀; `told` is n̂μ/d^1.5."""
+    known, width = scales(schema, measured, told), schema.width
     transform = np.zeros((width, width))
     for place, column in enumerate(schema.encoded):
         if column.name not in known:
@@ -54,16 +55,21 @@ def standardising(schema: Schema, measured: MeasuredHistograms) -> Coordinates:
 
 def whitening(first: MeasuredMatrix, rows: float) -> Coordinates:
     """T = chol(S)⁻¹ T₀."""
+    values, vectors, edge = _spectrum(first, rows)
+    lower = np.linalg.cholesky((vectors * (values + edge)) @ vectors.T)
+    return Coordinates.nearest(np.tril(np.linalg.solve(lower, first.coordinates.matrix)))
+
+
+def _spectrum(first: MeasuredMatrix, rows: float) -> tuple[Vector, Matrix, float]:
+    """Eigenvalues and eigenvectors of (G₁/n̂)₊, and f."""
     width = first.coordinates.width
     gram = np.zeros((width, width))
     gram[np.tril_indices(width)] = [int(cell) for cell in first.cells]
     gram = (gram + np.tril(gram, -1).T) * cell_unit(first.radius)
     deviation = first.noise.diagonal_sd * cell_unit(first.radius)
     values, vectors = np.linalg.eigh(gram / rows)
-    edge = 2.0 * deviation * math.sqrt(width) / rows
-    held = np.maximum(values, 0.0) + max(RIDGE * edge, np.finfo(np.float64).tiny)
-    lower = np.linalg.cholesky((vectors * held) @ vectors.T)
-    return Coordinates.nearest(np.tril(np.linalg.solve(lower, first.coordinates.matrix)))
+    edge = RIDGE * 2.0 * deviation * math.sqrt(width) / rows
+    return np.maximum(values, 0.0), vectors, max(edge, float(np.finfo(np.float64).tiny))
 
 
 def rank(schema: Schema) -> int:
@@ -71,27 +77,41 @@ def rank(schema: Schema) -> int:
     return schema.width - len(schema.known_sums)
 
 
-def signal(rows: float, mu: float, width: int) -> float:
+def signal(rows: float, mu: float, width: float) -> float:
     """n̂μ/d^1.5: what a table of so many rows and columns tells through the noise."""
     told: float = max(rows, 1.0) * mu / width**1.5
     return told
 
 
-def radius(rows: float, mu: float, width: int) -> float:
+def radius(rows: float, mu: float, width: float) -> float:
     """R = c√d, without a cap: the more rows there are, the fewer are clipped."""
     return RADIUS * math.pow(signal(rows, mu, width), 0.25) * math.sqrt(width)
 
 
-def reached(seen: MeasuredReach, start: float, *, rows: float, mu: float, width: int) -> float:
+def last_radius(
+    first: MeasuredMatrix, seen: MeasuredReach | None, *, rows: float, mu: float, width: int
+) -> float:
+    """R in the coordinates that the first matrix shows.
+
+    There a direction of variance λ has λ/(λ + f): so rows have E|u|² = Σ λ/(λ + f), which stands for d. Where
+    the table tells enough through its noise, R follows from how long rows were in standardised columns.
+    """
+    values, _, edge = _spectrum(first, rows)
+    left = min(float(np.sum(values / (values + edge))), float(width))
+    if left <= 0.0:
+        return first.radius
+    if seen is None or signal(rows, mu, width) < REACH_FROM:
+        return radius(rows, mu, left)
+    return reached(seen, first.radius * math.sqrt(left / float(np.sum(values))), mu=mu, width=width)
+
+
+def reached(seen: MeasuredReach, start: float, *, mu: float, width: int) -> float:
     """The last radius, from the first one and how far rows reach beyond it or fall short of it.
 
     The least R, in quarter octaves, whose clip takes no more weight than LOST·√(2d)·R²/(μn̂), a tenth of the
-    edge of the noise that so long rows cost, or no more than the noise of the counts could have made. Lengths
-    in standardised columns stand in for those in whitened ones. Where the table tells little through its
-    noise the first radius stays.
+    edge of the noise that so long rows cost, or no more than the noise of the counts could have made.
+    `start` is the first radius in units of the last coordinates, in which rows have another mean length.
     """
-    if signal(rows, mu, width) < REACH_FROM:
-        return start
     counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in seen.cells])
     deviation = CountNoise(law=seen.law, scale=seen.scale).deviation
     # Lengths in the middle of each bin, as logarithms go.

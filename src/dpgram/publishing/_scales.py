@@ -18,7 +18,7 @@ from dpgram.document.fields import (
     MeasuredHistograms,
     NumberHistogram,
 )
-from dpgram.document.measurements import histogram_rows
+from dpgram.document.measurements import histogram_rows, level_count
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import simulation
@@ -37,6 +37,11 @@ HIDDEN_SCALE: Final = 0.6
 """The deviation that a column is given where noise hides it, in half-widths of its bounds: a flat one."""
 LEAST_SHARE: Final = 1e-3
 """Of a level: a rarer one would be blown up beyond what its noise allows."""
+ALIKE: Final = 2.0
+"""Levels are scaled alike, rare and frequent ones, to the part ALIKE/√(n̂μ/d^1.5): so few rows tell nothing of
+rare ones, and stretching them would only lengthen rows."""
+LEAST_OF_ALL_LEVELS: Final = 0.1
+"""The variance that all levels of a column are given together at least."""
 
 
 BLURRED: Final = 51
@@ -82,8 +87,11 @@ def _coarser(counts: Floats) -> Floats:
     return kept
 
 
-def scales(schema: Schema, measured: MeasuredHistograms) -> dict[str, Scale]:
-    """For every encoded column but the constant; those computed from others as if these were independent."""
+def scales(schema: Schema, measured: MeasuredHistograms, told: float) -> dict[str, Scale]:
+    """For every encoded column but the constant; those computed from others as if these were independent.
+
+    `told` is n̂μ/d^1.5.
+    """
     noise, rows = CountNoise(law=measured.law, scale=measured.scale), max(histogram_rows(measured), 1.0)
     histograms = {each.column: each for each in measured.columns}
     found: dict[str, Scale] = {}
@@ -96,7 +104,26 @@ def scales(schema: Schema, measured: MeasuredHistograms) -> dict[str, Scale]:
     for derived in schema.columns_derived:
         for name, part in zip(derived.encoded_names, derived.parts, strict=True):
             found[name] = _of_derived([found[own] for own in part.factors if own in found], part)
-    return found
+    return found | _alike(schema, found, min(1.0, ALIKE / math.sqrt(told)))
+
+
+def _alike(schema: Schema, found: dict[str, Scale], part: float) -> dict[str, Scale]:
+    """Levels in a scale that is to this part the same for all of a column, that of all of them together.
+
+    False and true are to this part left as they are.
+    """
+    widened: dict[str, Scale] = {}
+    for column in schema.columns_read:
+        if not level_count(column):
+            continue
+        names = [schema.names[place] for place in schema.indices(column.name)]
+        together = 1.0
+        if column.group_levels:
+            together = max(sum(found[name].deviation ** 2 for name in names), LEAST_OF_ALL_LEVELS)
+        for name in names:
+            variance = (1.0 - part) * found[name].deviation ** 2 + part * together
+            widened[name] = Scale(found[name].centre, math.sqrt(variance))
+    return widened
 
 
 def _of_numbers(histogram: NumberHistogram, noise: CountNoise, rows: float) -> Scale:

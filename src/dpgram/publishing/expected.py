@@ -110,18 +110,25 @@ def expected_adaptive(
     # Lengths in columns that are taken to vary more than they do.
     shorter = float(np.mean([1.0 / each**2 for each in blur.values()])) if blur else 1.0
     start = radius(rows, mu, width)
-    longest = start
-    if told >= REACH_FROM:
-        doubt = 1.0 / _part(mu, 0.5 * split.clip, pure=guarantee.pure)
-        longest = _reached(start, rows, mu, width, shorter, doubt)
     first, last = (_part(mu, each, pure=guarantee.pure) for each in (split.first, share))
-    sigma = longest**2 / last
-    weights, first_weights = (np.minimum(1.0, each**2 / normal_squares(width)) for each in (longest, start))
-    kept = float(np.mean(weights))
-    spread = float(np.mean(weights**2)) / kept**2
+    lengths = normal_squares(width)
+    first_kept = float(np.mean(np.minimum(1.0, start**2 / lengths)))
     first_sigma = start**2 / (first * rows) if first > 0.0 else 0.0
     edge = RIDGE * 2.0 * first_sigma * math.sqrt(width)
-    noise = sigma**2 / (2.0 * rows * kept**2) * (1.0 + edge) ** 2
+    seen = first_kept * shorter
+    variance = seen / (seen + edge) if first > 0.0 else 1.0
+    longest = start
+    if first > 0.0 and told < REACH_FROM:
+        longest = radius(rows, mu, width * variance)
+    elif first > 0.0:
+        doubt = 1.0 / _part(mu, 0.5 * split.clip, pure=guarantee.pure) if split.clip else math.inf
+        squares = 1.0 + shorter * (lengths - 1.0)
+        longest = _reached(start, rows, mu, width, squares, math.sqrt(variance / seen), doubt)
+    sigma = longest**2 / last
+    weights = np.minimum(1.0, longest**2 / (variance * lengths))
+    kept = float(np.mean(weights))
+    spread = float(np.mean(weights**2)) / kept**2
+    noise = sigma**2 / (2.0 * rows * (kept * variance) ** 2)
     return ExpectedAdaptive(
         signal=told,
         told=told >= PLAIN_BELOW,
@@ -131,7 +138,7 @@ def expected_adaptive(
         kept=kept,
         spread=spread,
         edge=edge,
-        first_kept=float(np.mean(first_weights)),
+        first_kept=first_kept,
         first_sigma=first_sigma,
         blur=blur,
         se_ratio=math.sqrt(spread + noise) if told >= PLAIN_BELOW else math.inf,
@@ -151,11 +158,19 @@ def _part(mu: float, share: float, *, pure: bool) -> float:
     return mu * share if pure else mu * math.sqrt(share)
 
 
-def _reached(start: float, rows: float, mu: float, width: int, shorter: float, doubt: float) -> float:
-    squares = 1.0 + shorter * (normal_squares(width) - 1.0)
+def _reached(
+    start: float,
+    rows: float,
+    mu: float,
+    width: int,
+    squares: npt.NDArray[np.float64],
+    longer: float,
+    doubt: float,
+) -> float:
+    """As `reached`: `squares` are |u|² in standardised columns, `longer` how much longer rows become."""
     for factor in REACH_ENDS[REACH_ENDS <= 1.001 * LONGEST].tolist():
         lost = rows * float(np.mean(np.maximum(1.0 - (factor * start) ** 2 / squares, 0.0)))
         unsure = DOUBT * doubt * float(np.linalg.norm(np.maximum(1.0 - (factor / REACH_ENDS) ** 2, 0.0)))
-        if lost <= LOST * math.sqrt(2.0 * width) * (factor * start) ** 2 / mu + unsure:
-            return float(factor * start)
-    return LONGEST * start
+        if lost <= LOST * math.sqrt(2.0 * width) * (factor * start * longer) ** 2 / mu + unsure:
+            return float(factor * start * longer)
+    return LONGEST * start * longer

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, final, overload
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.results import Regression
     from dpgram.analysis.sparse import LassoPath
     from dpgram.models import Family
+    from dpgram.paperwork.registry import CuratorType, Sector
     from dpgram.release.signing import SigningKey
 
 LARGEST_FILE: Final = 1 << 26
@@ -389,13 +391,146 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
 
         return self._write_page(path, page(self, None if ledger is None else Path(ledger)))
 
+    def registry(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        curator: str | None = None,
+        curator_type: CuratorType | None = None,
+        region: str | None = None,
+        sector: Sector | None = None,
+        intended_use: str | None = None,
+        published: date | str | None = None,
+        authors: Sequence[str] = (),
+    ) -> Path:
+        """Write an entry for the public registry of differential-privacy deployments, as YAML.
+
+        All that the release says is filled in; names, region and what only the curator knows are marked where
+        they were not given. The day is today unless `published` says otherwise.
+
+        >>> written = release.registry("entry.yaml", curator="An office", curator_type="Government")
+        >>> written.read_text().splitlines()[2]
+        '# TO BE FILLED IN: deployment.basic.name'
+        """
+        from dpgram.paperwork import registry_entry, registry_yaml
+
+        entry = registry_entry(
+            self,
+            name=name,
+            curator=curator,
+            curator_type=curator_type,
+            region=region,
+            sector=sector,
+            intended_use=intended_use,
+            published=published,
+            authors=authors,
+        )
+        return self._write(path, registry_yaml(entry).encode("utf-8"))
+
+    def evaluation(
+        self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None
+    ) -> Path:
+        """Write an evaluation after NIST SP 800-226 as a page: every item answered, or left to be attested.
+
+        >>> release.evaluation("evaluation.html").name
+        'evaluation.html'
+        """
+        from dpgram.paperwork import evaluation_page
+
+        return self._write_page(path, evaluation_page(self, None if ledger is None else Path(ledger)))
+
+    def to_csv(
+        self,
+        path: str | os.PathLike[str],
+        on: Sequence[str] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write N, means and denoised covariances in original units as text, for any program.
+
+        Positive semidefinite, of the columns `on` (all by default); of a categorical column the most frequent
+        level is left out, or the one in `reference`. Lines of comment say what the errors of a program that
+        takes these numbers for exact leave out: the privacy noise.
+
+        >>> print(release.to_csv("people.csv").read_text().splitlines()[-4])
+        MEAN,,49.8...
+        """
+        from dpgram.exports import as_csv, summary_statistics
+
+        return self._write(path, as_csv(summary_statistics(self, on, reference=reference)))
+
+    def to_xport(
+        self,
+        path: str | os.PathLike[str],
+        on: Sequence[str] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write a SAS transport file with sums of squares and products, TYPE=SSCP, for PROC REG.
+
+        Options and limits are those of `to_csv`. Names have eight letters; labels have the whole ones.
+
+        >>> release.to_xport("people.xpt").name
+        'people.xpt'
+        """
+        from dpgram.exports import as_xport, summary_statistics
+
+        return self._write(path, as_xport(summary_statistics(self, on, reference=reference)))
+
+    def to_stata(
+        self,
+        path: str | os.PathLike[str],
+        on: Sequence[str] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write a Stata data set with N, means and covariances, for `ssd` and `sem`; see `to_csv`.
+
+        >>> release.to_stata("people.dta", ["age", "charges"]).name
+        'people.dta'
+        """
+        from dpgram.exports import as_stata, summary_statistics
+
+        return self._write(path, as_stata(summary_statistics(self, on, reference=reference)))
+
+    def to_lavaan(
+        self,
+        path: str | os.PathLike[str],
+        on: Sequence[str] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write an R script with the number of rows, means and covariances for lavaan; see `to_csv`.
+
+        >>> release.to_lavaan("people.R").name
+        'people.R'
+        """
+        from dpgram.exports import as_lavaan, summary_statistics
+
+        return self._write(path, as_lavaan(summary_statistics(self, on, reference=reference)))
+
+    def to_javascript(self, path: str | os.PathLike[str]) -> Path:
+        """Write what the JavaScript module reads, as JSON: the release, and what Python knows of it.
+
+        >>> release.to_javascript("people.json").name
+        'people.json'
+        """
+        from dpgram.canonical_json import canonical_bytes
+        from dpgram.explorer.facts import page_facts
+
+        return self._write(path, canonical_bytes(page_facts(self)) + b"\n")
+
     def _write_page(self, path: str | os.PathLike[str], content: str) -> Path:
+        return self._write(path, content.encode("utf-8"))
+
+    def _write(self, path: str | os.PathLike[str], content: bytes) -> Path:
         target = Path(path)
         try:
-            write_whole(target, content.encode("utf-8"))
+            write_whole(target, content)
         except OSError as problem:
             raise ReleaseError(
-                f"the page cannot be written to {target}",
+                f"the file cannot be written to {target}",
                 got=problem.strerror or type(problem).__name__,
                 remedy="Choose a folder that exists and may be written",
             ) from problem

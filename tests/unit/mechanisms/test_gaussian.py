@@ -95,7 +95,7 @@ class Counted:
 def test_every_cell_gets_its_own_noise_of_the_right_scale() -> None:
     entropy = Counted()
     gram = 100 * np.eye(4, dtype=np.int64)
-    drawn = CalibratedGaussian(sigma=2.0**33).draw(gram, entropy)  # type: ignore[arg-type]
+    drawn = CalibratedGaussian(sigma=2.0**33).draw(gram, entropy)
     assert entropy.asked == [(2.0**33, 4), (offdiagonal_scale_at_least(2.0**33), 6)]
     assert drawn.cells.tolist() == [
         [100, 4, 5, 7],

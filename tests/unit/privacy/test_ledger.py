@@ -693,4 +693,4 @@ class TestCalculator:
     @pytest.mark.parametrize("releases", [0, -1, 2.5, True, "3", 10**7])
     def test_releases_are_counted(self, releases: object) -> None:
         with pytest.raises(GuaranteeError, match="whole number"):
-            budget_for(releases, epsilon=1.0, delta=1e-6)  # type: ignore[arg-type]
+            budget_for(releases, epsilon=1.0, delta=1e-6)

@@ -233,11 +233,13 @@ def comparisons(found: GridResults) -> list[Comparison]:
         rows.append(
             Comparison(
                 figure=f"Amin {'5' if not cell[1] else '3' if cell[2] == 1 else '4'} (excess loss)",
+                guarantee="(ε, 0), one row replaced",
                 setting=f"{cell[0]}{size}{what}, ε = {cell[4]}",
                 rival=f"{best} (α by test loss)",
                 theirs=_best(found, cell, (best,)) - floor,
                 ours=_best(found, cell, (OURS,)) - floor,
                 floor=0.0,
+                nothing=_best(found, cell, ("trivial",)) - floor,
             )
         )
     return rows

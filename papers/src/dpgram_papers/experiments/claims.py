@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, final
 
-Outcome: TypeAlias = Literal["pass", "fail", "false as printed", "not measured"]
+Outcome: TypeAlias = Literal["pass", "pass, fitted", "fail", "false as printed", "not measured"]
+"""Fitted: under one of several readings of what the text leaves open, chosen because it agrees."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one reading of a text says of a claim."""
+
+    holds: bool | None
+    found: str
 
 
 @final
@@ -37,6 +47,18 @@ def verdict_on(place: str, claim: str, holds: bool | None, found: str, *, printe
         outcome = "pass"
     else:
         outcome = "false as printed" if printed else "fail"
+    return Verdict(place=place, claim=claim, outcome=outcome, found=found)
+
+
+def verdict_of_readings(place: str, claim: str, plain: Reading, fitted: Reading) -> Verdict:
+    """One claim under two readings of what the text leaves open; the second was chosen because it agrees."""
+    if plain.holds is None or fitted.holds is None:
+        outcome: Outcome = "not measured"
+    elif plain.holds:
+        outcome = "pass"
+    else:
+        outcome = "pass, fitted" if fitted.holds else "fail"
+    found = f"first reading: {plain.found}; fitted reading: {fitted.found}"
     return Verdict(place=place, claim=claim, outcome=outcome, found=found)
 
 

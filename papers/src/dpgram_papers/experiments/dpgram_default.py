@@ -16,7 +16,7 @@ from dpgram.analysis.regress import regress
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import PublicFacts, as_mechanism
 from dpgram.mechanisms.choice import choose
-from dpgram.noise import Law, SampledLaw
+from dpgram.noise import EigenvectorSampling, Law, SampledLaw
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import simulation
@@ -71,6 +71,9 @@ def fitted(
 
 def second_moments(noisy: Array, law: Law, rows: int) -> Array:
     """What a release answers when asked for XᵀX, in units of the longest row; `rows` is public."""
+    if isinstance(law, EigenvectorSampling):
+        held = law.denoised(noisy * ROW_NORM_SQUARED) / ROW_NORM_SQUARED
+        return denoise.denoised(held, denoise.NO_NOISE, rows)
     return denoise.second_moments(_moments(noisy, law, rows=rows))
 
 

@@ -25,7 +25,12 @@ from dpgram_papers.experiments.park_welling_setting import (
     simulated,
 )
 from dpgram_papers.experiments.study import Study
-from dpgram_papers.park_welling import OneSidedWishart, concentrated_overshoot, step_epsilon
+from dpgram_papers.park_welling import (
+    OneSidedWishart,
+    concentrated_overshoot,
+    divergence_ratio,
+    step_epsilon,
+)
 
 OURS: Final = "zcdp (Gaussian, the default)"
 EXACT: Final = "gdp (Gaussian, exact)"
@@ -35,7 +40,8 @@ RIVALS: Final = ("basic (Laplace)", "basic (Gaussian)", "advanced (Laplace)", "a
 """The paper's lines with an (ε, δ) guarantee."""
 USELESS: Final = 1000
 """At so few rows no private line learns anything."""
-COLUMNS: Final = ("non-private", OURS, EXACT, "zcdp (Laplace)", *RIVALS, *MEAN, EQUAL, PRINTED)
+NOTHING: Final = "nothing (θ = 0)"
+COLUMNS: Final = ("non-private", NOTHING, OURS, EXACT, "zcdp (Laplace)", *RIVALS, *MEAN, EQUAL, PRINTED)
 SIZES: Final[Mapping[str, tuple[tuple[float, ...], int]]] = {
     "tiny": ((3.0, 4.0), 1),
     "quick": ((3.0, 4.0, 5.0), 3),
@@ -70,6 +76,7 @@ def measure(cell: Key, seed: int) -> Mapping[str, float]:
     data = simulated(rows, seed + number)
     runs: dict[str, Callable[[Simulated, int], Array]] = {
         "non-private": non_private,
+        NOTHING: lambda data, _: np.zeros(data.x.shape[1]),
         PRINTED: as_printed,
         **{m.name: m for m in methods()},
     }
@@ -117,7 +124,7 @@ def verdicts(found: GridResults) -> list[Verdict]:
     sizes = [n for n in found.axis("rows") if int(n) > USELESS]
     ahead = [n for n in sizes if max(gap(found, m, n) for m in MEAN) < min(gap(found, r, n) for r in RIVALS)]
     same = [n for n in sizes if gap(found, EQUAL, n) < min(gap(found, m, n) for m in MEAN)]
-    share = step_epsilon(EPSILON, ITERATIONS)
+    share, expected = step_epsilon(EPSILON, ITERATIONS), divergence_ratio(EPSILON, ITERATIONS)
     true_delta = OneSidedWishart(claimed=Guarantee(share)).true_delta(share)
     true_epsilon = {m.name: m.true_epsilon() for m in methods()}
     return [
@@ -126,15 +133,16 @@ def verdicts(found: GridResults) -> list[Verdict]:
             "CDP-IRLS requires significantly less data than DP-IRLS, by either composition (N > 1,000)",
             len(ahead) == len(sizes),
             f"smaller gap at N = {', '.join(f'{int(n):,}' for n in ahead) or 'none'}; it promises less: ε at "
-            f"δ = {DELTA:g} is {true_epsilon[MEAN[0]]:.2f}, not {EPSILON}",
+            f"δ = {DELTA:g} is {true_epsilon[MEAN[0]]:.2f}, not {EPSILON}. Ours is worth "
+            f"{true_epsilon[OURS]:.3f} there: zCDP accounting leaves that much unused",
         ),
         verdict_on(
             "§3",
             "its noise is lower without compromising on the cumulative privacy loss",
-            true_epsilon[MEAN[0]] <= EPSILON,
-            f"ε at δ = {DELTA:g} is {true_epsilon[MEAN[0]]:.2f} (Laplace); at that ε dpgram's zCDP form has "
-            f"the smaller gap at {len(same)} of {len(sizes)} sizes",
-            printed=True,
+            expected <= 1.0,
+            f"in the paper's own currency, the *expected* loss, which is {expected:.2f} ε at most; the loss "
+            f"itself is another matter: ε at δ = {DELTA:g} is {true_epsilon[MEAN[0]]:.2f} (Laplace), and at "
+            f"that ε dpgram's zCDP form has the smaller gap at {len(same)} of {len(sizes)} sizes",
         ),
         verdict_on(
             "eq. 6–11",
@@ -145,11 +153,11 @@ def verdicts(found: GridResults) -> list[Verdict]:
         ),
         verdict_on(
             "§3",
-            "dropping the positive terms of the series gives a step that suffices",
-            concentrated_overshoot(EPSILON, ITERATIONS) <= 1.0,
-            f"it bounds from the wrong side: the cited theorem then gives "
-            f"{concentrated_overshoot(EPSILON, ITERATIONS):.2f} times ε",
-            printed=True,
+            "ε' = √(ε/J) suffices for an expected loss of ε over J iterations",
+            expected <= 1.0,
+            f"it does, by KL ≤ ε' tanh(ε'/2): {expected:.2f} ε; not by the argument given, which drops "
+            "positive terms, and with the bound it cites comes to "
+            f"{concentrated_overshoot(EPSILON, ITERATIONS):.2f} ε",
         ),
     ]
 
@@ -162,11 +170,13 @@ def comparisons(found: GridResults) -> list[Comparison]:
         rows.append(
             Comparison(
                 figure="Park and Welling 1 (nats)",
+                guarantee="(0.9, 10⁻⁶), one row replaced",
                 setting=f"N = {int(n):,}",
                 rival=best,
                 theirs=gap(found, best, n),
                 ours=gap(found, OURS, n),
                 floor=0.0,
+                nothing=gap(found, NOTHING, n),
             )
         )
     return rows

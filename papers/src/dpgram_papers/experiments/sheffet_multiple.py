@@ -286,11 +286,13 @@ def comparisons(found: GridResults) -> list[Comparison]:
             rows.append(
                 Comparison(
                     figure="Sheffet 5–6",
+                    guarantee="(0.1, e⁻⁹), one row replaced",
                     setting=f"m = {m}, n = 2^{exponent}",
                     rival=best,
                     theirs=means[best],
                     ours=found.mean(OURS, m=m, log2_rows=exponent),
                     floor=found.mean("non-private", m=m, log2_rows=exponent),
+                    nothing=LENGTH,
                 )
             )
     return rows

@@ -10,8 +10,9 @@ off-diagonal variance that the paper's text states. The re-run follows the exper
 from __future__ import annotations
 
 import csv
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, final
@@ -99,6 +100,21 @@ def load_rows(folder: Path, name: str) -> tuple[Array, Array, tuple[npt.NDArray[
     cells = np.column_stack([column.to_numpy() for column in table.columns]).astype(float)
     splits = pq.read_table(folder / name / "splits.parquet")
     return cells[:, :-1], cells[:, -1], tuple(column.to_numpy().astype(bool) for column in splits.columns)
+
+
+_TRANSFORMS: Final[Mapping[str, Callable[[Array], Array]]] = {
+    "id": np.asarray,
+    "log": np.log,
+    "log1p": np.log1p,
+}
+
+
+def target_mean(folder: Path, name: str) -> float:
+    """The mean that was taken off the target of one of the eight sets, in the units of its file."""
+    about = json.loads((folder / name / "meta.json").read_text(encoding="utf-8"))
+    raw = pq.read_table(folder / name / "raw.parquet", columns=[about["raw"]["target"]]).column(0)
+    transform = _TRANSFORMS[about["target_transform"]]
+    return float(np.mean(transform(raw.to_numpy().astype(float))))
 
 
 def load_task(folder: Path, name: str) -> Task:

@@ -1,0 +1,55 @@
+# Formulas as R users write them, what is refused, and files that were damaged.
+
+library(dpgram)
+
+folder <- Sys.getenv("DPGRAM_VECTORS", "vectors")
+there <- file.exists(file.path(folder, "crossed.dpgram.json"))
+read <- function(kind, ...) read_release(file.path(folder, paste0(kind, ".dpgram.json")), ...)
+refused <- function(expression) tryCatch({ expression; "" }, error = function(problem) conditionMessage(problem))
+same <- function(left, right) stopifnot(identical(names(coef(left)), names(coef(right))), isTRUE(all.equal(coef(left), coef(right))))
+
+stopifnot(dpgram:::sha256(charToRaw("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+stopifnot(dpgram:::sha256(raw(0)) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+
+if (!there) {
+  message("no vectors here: nothing asked")
+} else {
+  plain <- read("plain")
+  same(dp_lm(charges ~ age * bmi + I(age^2), plain), dp_lm(charges ~ age + bmi + `age^2` + `age:bmi`, plain))
+  same(dp_lm(charges ~ bmi:age, plain), dp_lm(charges ~ I(age * bmi), plain))
+  whole <- dp_lm(charges ~ age + bmi + smoker + region + exercise + grade + active + visit + age:bmi + I(age^2) +
+    I(age^3), plain)
+  stopifnot(isTRUE(all.equal(coef(dp_lm(charges ~ ., plain))[names(coef(whole))], coef(whole))))
+  stopifnot(!"(intercept)" %in% names(coef(dp_lm(charges ~ 0 + age, plain))))
+  stopifnot(names(coef(dp_lm(charges ~ smoker, plain, reference = c(smoker = "yes"))))[2] == "smoker=no")
+  crossed <- read("crossed")
+  same(dp_lm(charges ~ smoker * age, crossed), dp_lm(charges ~ smoker + age + `smoker*age`, crossed))
+  stopifnot(
+    grepl("not declared", refused(dp_lm(charges ~ age * exercise, plain))),
+    grepl("no column", refused(dp_lm(charges ~ height, plain))),
+    grepl("transformed", refused(dp_lm(log(charges) ~ age, plain))),
+    grepl("as a whole", refused(dp_lm(region ~ age, plain))),
+    grepl("belongs to the target", refused(dp_lm(`smoker=yes` ~ smoker, plain))),
+    grepl("no level", refused(dp_lm(charges ~ smoker, plain, reference = c(smoker = "maybe")))),
+    grepl("no categorical feature", refused(dp_lm(charges ~ age, plain, reference = c(smoker = "yes")))),
+    grepl("no intercept", refused(dp_lm(charges ~ age, read("through-origin")))),
+    grepl("does not know", refused(predict(dp_lm(charges ~ smoker, plain), data.frame(smoker = "maybe")))),
+    grepl("no column", refused(predict(dp_lm(charges ~ age, plain), data.frame(bmi = 30)))),
+    grepl("probability", refused(confint(dp_lm(charges ~ age, plain), level = 95))),
+    grepl("nested", refused(anova(dp_lm(charges ~ age, plain), dp_lm(charges ~ bmi + smoker, plain)))),
+    grepl("simulation", refused(second_moments(read("sampled"))))
+  )
+  drowned <- dp_lm(charges ~ age + bmi + smoker, read("drowned"))
+  for (ask in list(coef, vcov, confint, anova)) stopifnot(grepl("noise", refused(ask(drowned))))
+  stopifnot(any(grepl("too large", capture.output(print(summary(drowned))))))
+
+  text <- readLines(file.path(folder, "plain.dpgram.json"), warn = FALSE)
+  damaged <- tempfile(fileext = ".json")
+  broken <- function(pattern, by) {
+    writeLines(sub(pattern, by, text), damaged)
+    refused(read_release(damaged))
+  }
+  stopifnot(grepl("digest", broken("\"radius\":", "\"radius\":1")), grepl("clean JSON", broken("\\{", "")),
+    grepl("version", broken("\"version\":1", "\"version\":2")), grepl("not a release", broken("dpgram-release", "other")))
+  stopifnot(grepl("no file", refused(read_release("nowhere.json"))))
+}

@@ -1,0 +1,115 @@
+"""What both papers say of a release, in sentences: unit, relation, mechanism, measurements, exactness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from dpgram.document.measurements import learnt_bounds, learnt_levels
+from dpgram.noise import SampledLaw
+
+if TYPE_CHECKING:
+    from dpgram.document.document import Document
+
+OPEN: Final = "TO BE FILLED IN"
+"""Before whatever only the curator can know."""
+
+PROOFS: Final[Mapping[str, str]] = {
+    "gaussian": "gaussian",
+    "matrix-laplace": "matrix-laplace",
+    "laplace": "laplace",
+    "wishart": "additive-wishart",
+    "sketch": "sketch",
+    "sketch-adaptive": "sketch",
+    "inverse-wishart": "inverse-wishart",
+    "inverse-wishart-adaptive": "inverse-wishart",
+    "inverse-noise": "inverse-noise",
+    "eigenvectors": "eigenvectors",
+    "eigenvectors-zcdp": "eigenvectors",
+    "deflation": "eigenvectors",
+}
+"""Mechanism → the page in proofs/ that proves its price."""
+
+KINDS: Final[Mapping[str, str]] = {
+    "rows": "a noisy number of rows",
+    "levels": "noisy counts of levels, of which those above a threshold are named",
+    "octaves": "noisy counts of powers of two",
+    "bins": "noisy counts of equal bins",
+    "lengths": "noisy counts of row lengths",
+    "histograms": "a noisy histogram of every column",
+    "gram": "a first, rough matrix",
+    "reach": "noisy counts of row lengths",
+    "clip": "noisy counts of what the clip took",
+    "products": "what a declared linear model needs for its errors",
+    "step": "a score and a Hessian matrix of a declared model",
+}
+
+
+def exactness_of(release: Document) -> str:
+    """What floating-point arithmetic has to do with the guarantee."""
+    exact = (
+        "Rows are rounded to whole numbers of bounded length, sums are exact integers, and noise is drawn "
+        "exactly in law"
+    )
+    if isinstance(release.noise, SampledLaw):
+        return (
+            f"{exact}; where the mechanism looks at an eigenvalue or an inverse in floats, a bound on its "
+            "error is part of the price."
+        )
+    return f"{exact} and added to them: no guarantee rests on floating-point arithmetic."
+
+
+def unit_of(release: Document) -> str:
+    """Who is protected, in two or three words."""
+    return "Row" if release.unit is None else f"All rows of one {release.unit!r}"
+
+
+def relation_of(release: Document) -> str:
+    """Which tables are neighbours."""
+    what = "one row" if release.unit is None else f"all rows of one {release.unit!r}"
+    if release.adjacency == "add-remove":
+        return f"Two tables are neighbours if one is the other with {what} added or removed."
+    return (
+        f"Two tables are neighbours if one is the other with {what} replaced; the number of "
+        f"{'rows' if release.unit is None else 'units'} ({release.public_rows:,}) is the same in both and "
+        "public."
+    )
+
+
+def mechanism_of(release: Document) -> str:
+    parameters = ", ".join(f"{name} = {value}" for name, value in release.mechanism.parameters.items())
+    return (
+        f"{release.mechanism.name} ({parameters or 'no parameters'}, in lattice units) on the second-moment "
+        "matrix "
+        f"of rows of length at most {release.radius:g}. Why this one: {release.mechanism.choice}."
+    )
+
+
+def proof_of(release: Document) -> str:
+    return f"proofs/{PROOFS.get(release.mechanism.name, 'measurements')}.md"
+
+
+def measured_before(release: Document) -> tuple[str, ...]:
+    """What was measured beside the matrix, each with its share of the budget."""
+    return tuple(
+        f"{KINDS[str(type(each).__struct_config__.tag)]} ({each.share:.2%} of the budget)"
+        for each in release.measured
+    )
+
+
+def learnt_from_the_table(release: Document) -> str:
+    """What is usually declared and was learnt here, inside the guarantee; nothing where nothing was."""
+    found = []
+    if names := learnt_bounds(release):
+        found.append(f"bounds of {', '.join(names)}")
+    if levels := learnt_levels(release):
+        found.append(f"levels of {', '.join(levels)}")
+    return " and ".join(found)
+
+
+def charges_of(release: Document) -> str:
+    """The receipts, in words."""
+    if not release.receipts:
+        return ""
+    told = ", ".join(f"entry {each.entry} (receipt {each.receipt_id})" for each in release.receipts)
+    return f"ledger {release.receipts[0].ledger_name!r}, {told}"
