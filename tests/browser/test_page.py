@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.browser.axe import violations
 from tests.browser.conftest import Camera, Driver, Opener, after, choice, ready, seeded, table, until, wait
 
 import dpgram as dg
@@ -194,7 +194,6 @@ def test_everybody_can_use_it(
     page: Path,
     opened: Opener,
     photograph: Camera,
-    violations: Callable[[Driver], list[str]],
     tmp_path: Path,
     width: int,
     dark: bool,

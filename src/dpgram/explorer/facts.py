@@ -35,7 +35,6 @@ from dpgram.analysis.histograms import Histogram, histograms
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
 from dpgram.analysis.results import Regression
-from dpgram.analysis.summary import as_rows
 from dpgram.document.document import Document
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
@@ -232,17 +231,10 @@ def _judged(fit: Regression, kind: estimand.Kind) -> dict[str, object]:
     found = fit.inference(kind)
     test = found.unequal_variance
     answered = found.refusal is None and np.isfinite(found.covariance).all()
-    fields = {"estimate": "estimate", "error": "std_error", "low": "low", "high": "high", "p": "p_value"}
     return {
         "estimate": found.estimate.tolist(),
         "covariance": found.covariance.tolist() if answered else None,
-        "rows": {
-            str(level): {
-                str(row["name"]): {key: row[field] for key, field in fields.items()}
-                for row in as_rows(fit, level=level, kind=kind)
-            }
-            for level in (LEVELS if answered else ())
-        },
+        "linear": not found.slope.any() and not found.curvature.any() and bool(found.trusted.all()),
         "meaning": found.meaning,
         "assumptions": list(found.assumptions),
         "cautions": list(found.cautions),

@@ -4,8 +4,8 @@ import { buildDesign } from "./design.js";
 
 const sameNames = (a, b) => a.length === b.length && a.every((name) => b.includes(name));
 
-// { estimate, covariance, rows by level and name, told } in the order of the design's terms; null: not declared, or
-// without an answer. With other reference levels the same numbers are carried over, and `rows` is empty.
+// { estimate, covariance, linear, told } in the terms of the design; null: not declared, or without an answer.
+// `linear`: the covariance does not depend on the coefficients.
 function declaredModel(moments, design, kind) {
   const target = moments.columns[design.target].name;
   const model = moments.facts.linear_models.find((each) => each.target === target && sameNames(each.on, design.on));
@@ -17,13 +17,14 @@ function declaredModel(moments, design, kind) {
   if (order.includes(-1) || own.names.length !== size) return null;
   const estimate = Float64Array.from(order, (k) => told.estimate[k]);
   const covariance = fromRows(order.map((i) => order.map((j) => told.covariance[i][j])), size);
-  if (design.names.every((name, k) => name === own.names[k])) return { estimate, covariance, rows: told.rows, told };
+  const { linear } = told;
+  if (design.names.every((name, k) => name === own.names[k])) return { estimate, covariance, linear, told };
   if (design.names.length !== size) return null;
   const carry = changeOfTerms(moments, own, design);
   estimate[0] -= own.offset;
   const carried = apply(carry, estimate);
   carried[0] += design.offset;
-  return { estimate: carried, covariance: timesTransposed(times(carry, covariance), carry), rows: {}, told };
+  return { estimate: carried, covariance: timesTransposed(times(carry, covariance), carry), linear, told };
 }
 
 // From coefficients of one design to those of another with the same span.

@@ -2,7 +2,7 @@
 // The same formulas as analysis/unshrunken.py, inference.py, trust.py, _fieller.py and quality.py.
 import {
   matrix, fromRows, row, dot, addScaled, times, timesTransposed, apply, combine, form, symmetric, eigen, spectral,
-  orthonormal,
+  orthonormal, inverse,
 } from "./algebra.js";
 import { Refusal } from "./moments.js";
 import { declaredModel, declaredTests } from "./declared.js";
@@ -113,9 +113,10 @@ function infer(moments, design, kind, level) {
     degrees = null;
   }
   const declared = refusal === null ? declaredModel(moments, design, kind) : null;
-  const covariance = solution.covariance(
-    degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees,
-  );
+  if (declared?.linear) return byDeclared({ design, declared, kind, level, degrees, solution, refusal });
+  const covariance = declared === null
+    ? solution.covariance(degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees)
+    : form(inverse(functionals), declared.covariance);
   const quantile = upperQuantile(0.5 * (1 - level), degrees);
   const usual = upperQuantile(0.025, degrees);
   const toward = times(functionals, covariance);
@@ -138,10 +139,9 @@ function infer(moments, design, kind, level) {
     const trusted = isTrusted(moments, functional, row(rotated, j));
     return judged({ name, estimate: raw[j], variance, ...moved, quantile, usual, degrees, trusted, refusal });
   });
-  if (declared !== null) return byDeclared({ moments, design, declared, kind, level, degrees, solution, quantile, usual });
   const unequal = population && refusal === null ? varianceCautions(moments, design) : [];
   return {
-    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance: null,
+    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance: declared?.told.unequal_variance ?? null,
     // The combination Σ w_j β_j: an estimate, its variance and how that moves with the hypothesis.
     combined: (weights) => {
       const functional = combine(functionals, weights);
@@ -154,29 +154,27 @@ function infer(moments, design, kind, level) {
     },
     quantile,
     meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
-    assumptions: moments.facts.assumptions[kind],
+    assumptions: declared?.told.assumptions ?? moments.facts.assumptions[kind],
     inflation: solution.inflation,
-    cautions: [
+    cautions: declared?.told.cautions ?? [
       ...cautionsOf(moments, solution, kind, moved, refusal), ...unequal, ...doubtfulCautions(refusal, coefficients),
     ],
   };
 }
 
-// Of a declared model the estimates and their covariance come from what was measured for it, with the page.
-function byDeclared({ moments, design, declared, kind, level, degrees, solution, quantile, usual }) {
+// Of a declared model whose covariance is the same whatever its coefficients are: both come with the page.
+function byDeclared({ design, declared, kind, level, degrees, solution, refusal }) {
   const { estimate: raw, covariance, told } = declared;
+  const quantile = upperQuantile(0.5 * (1 - level), degrees);
+  const usual = upperQuantile(0.025, degrees);
   const linear = (weights) => {
     const variance = Math.max(dot(apply(covariance, weights), weights), 0);
     return { estimate: dot(weights, raw), variance, trusted: true, constant: variance, slope: 0, curvature: 0 };
   };
-  const judge = (name, found) => judged({ name, ...found, quantile, usual, degrees, refusal: null });
-  const rows = declared.rows[String(level)] ?? null;
-  const coefficients = design.names.map((name, j) => {
-    if (rows === null) return judge(name, linear(unitVector(raw.length, j)));
-    return { ...rows[name], name, trusted: rows[name].estimate !== null };
-  });
+  const judge = (name, found) => judged({ name, ...found, quantile, usual, degrees, refusal });
   return {
-    kind, level, refusal: null, degrees, coefficients, solution, raw, unequalVariance: told.unequal_variance,
+    kind, level, refusal, degrees, solution, raw, unequalVariance: told.unequal_variance,
+    coefficients: design.names.map((name, j) => judge(name, linear(unitVector(raw.length, j)))),
     combined: linear,
     judge,
     covarianceOf: (places) => fromRows(places.map((i) => places.map((j) => covariance.cells[i * raw.length + j])), places.length),
