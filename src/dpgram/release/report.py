@@ -160,14 +160,14 @@ def _in_short(release: Release, book: _Book | None) -> str:
 
 
 def _promise(release: Release) -> str:
-    half, before = suspicion_at_most(release, 0.5), 0.01
+    half, before = suspicion_at_most(release.guarantee.epsilon, 0.5), 0.01
     whom = "a person" if release.unit is not None else "a row"
     return (
         "<section><h2>The promise</h2>\n"
         f"<p>The release limits what anybody can find out about {whom}, even whether it is in the table. "
         f"Somebody who thinks it as likely as not that {whom} is in it can be made at most "
         f"<strong>{_percent(half)}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
-        f"at most {_percent(suspicion_at_most(release, before))}.</p>\n"
+        f"at most {_percent(suspicion_at_most(release.guarantee.epsilon, before))}.</p>\n"
         f'<p class="promise">{escape(guarantee_in_words(release))}</p>\n'
         "<p>It holds whatever else anybody knows, now or later, and whatever is computed from the release: "
         "regressions, correlations and predictions made from it cost nothing more.</p></section>"
