@@ -24,6 +24,7 @@ from dpgram.cli import (
     pages,
     paperwork,
     plan,
+    series,
     sign,
     wizard,
 )
@@ -62,6 +63,7 @@ app.command("check", rich_help_panel=CURATORS)(curate.check)
 app.command("plan", rich_help_panel=CURATORS)(plan.plan)
 app.command("gram", rich_help_panel=CURATORS)(federate.gram)
 app.command("publish", rich_help_panel=CURATORS)(curate.publish)
+app.add_typer(series.app, name="series", rich_help_panel=CURATORS)
 app.add_typer(sign.app, name="key", rich_help_panel=CURATORS)
 app.command("sign", rich_help_panel=CURATORS)(sign.sign)
 app.command("verify", rich_help_panel=ANALYSTS)(sign.verify)
@@ -135,7 +137,7 @@ def run(arguments: list[str]) -> int:
 
 def _spends(arguments: Sequence[str]) -> bool:
     """Whether the command is one that could have charged a ledger."""
-    return bool(arguments) and arguments[0] in ("publish", "run")
+    return bool(arguments) and (arguments[0] in ("publish", "run") or arguments[:2] == ["series", "create"])
 
 
 def _refuse(message: str) -> int:

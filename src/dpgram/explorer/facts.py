@@ -7,6 +7,7 @@ and the texts.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from typing import Final
@@ -25,16 +26,16 @@ from dpgram.analysis import (
     trust,
 )
 from dpgram.analysis.description import Description, Told, describe
-from dpgram.analysis.design import build_design, most_frequent
+from dpgram.analysis.design import most_frequent
+from dpgram.analysis.display import declared_models, guarantee_in_words
 from dpgram.analysis.display import facts as display_facts
-from dpgram.analysis.display import guarantee_in_words
+from dpgram.analysis.glm import CURVES
 from dpgram.analysis.glm_results import GeneralizedLinear, declared_model
 from dpgram.analysis.histograms import Histogram, histograms
-from dpgram.analysis.linear_step import linear_step
 from dpgram.analysis.moments import EncodedNoise, Moments
-from dpgram.analysis.unshrunken import unshrunken
+from dpgram.analysis.regress import regress
+from dpgram.analysis.results import Regression
 from dpgram.document.document import Document
-from dpgram.document.fields import MeasuredStep
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
 from dpgram.errors import AnalysisError
@@ -86,7 +87,11 @@ def page_facts(release: Document) -> dict[str, object]:
         "histograms": [_histogram(found) for found in histograms(release).values()],
         "description": _description(release),
         "models": _models(release),
-        "linear_steps": [_linear_step(moments, each) for each in moments.linear_steps],
+        "linear_models": [
+            _linear_model(moments, target, on)
+            for family, target, on in declared_models(release)
+            if family == "linear"
+        ],
         "conventions": CONVENTIONS,
     }
 
@@ -196,13 +201,10 @@ def _finite(value: float) -> float | None:
 
 
 def _models(release: Document) -> list[dict[str, object]]:
-    """Declared models beside linear ones, which are among the regressions, in the order of declaration."""
-    declared = dict.fromkeys(
-        (each.family, each.target, each.on) for each in release.measured if isinstance(each, MeasuredStep)
-    )
+    """Declared models beside linear ones, which the page computes itself, in the order of declaration."""
     found: list[dict[str, object]] = []
-    for family, target, on in declared:
-        if family == "linear":
+    for family, target, on in declared_models(release):
+        if family not in CURVES:
             continue
         asked: dict[str, object] = {"family": family, "target": target, "on": list(on)}
         try:
@@ -212,38 +214,39 @@ def _models(release: Document) -> list[dict[str, object]]:
     return found
 
 
-def _linear_step(moments: Moments, measured: MeasuredStep) -> dict[str, object]:
-    """A declared linear model as a function of the row where the matrix was measured, with its covariance."""
-    asked: dict[str, object] = {"target": measured.target, "on": list(measured.on), "hidden": True}
-    try:
-        design = build_design(moments, measured.target, measured.on)
-        step, solution = linear_step(moments, design), unshrunken(moments, design)
-    except AnalysisError:
-        return asked
-    if step is None:
-        return asked
-    back = np.linalg.inv(
-        design.to_original @ np.linalg.inv(solution.basis.T @ moments.project(design.vectors))
-    )
-    turn, test = solution.basis @ back, step.unequal_variance
-    shown: dict[str, object] = {"hidden": False, "test": None}
-    if test is not None:
-        shown["test"] = {
+def _linear_model(moments: Moments, target: str, on: tuple[str, ...]) -> dict[str, object]:
+    """A declared linear model: its errors come from measurements of its own, so its answers come ready."""
+    told: dict[str, object] = {"target": target, "on": list(on), "names": []}
+    kinds: dict[str, object] = {}
+    for kind in estimand.KINDS:
+        kinds[kind] = None
+        with contextlib.suppress(AnalysisError):
+            fit = regress(moments, target, on, kind=kind)
+            told["names"] = list(fit.names)
+            kinds[kind] = _judged(fit, kind)
+    return told | {"kinds": kinds}
+
+
+def _judged(fit: Regression, kind: estimand.Kind) -> dict[str, object]:
+    found = fit.inference(kind)
+    test = found.unequal_variance
+    answered = found.refusal is None and np.isfinite(found.covariance).all()
+    return {
+        "estimate": found.estimate.tolist(),
+        "covariance": found.covariance.tolist() if answered else None,
+        "linear": not found.slope.any() and not found.curvature.any() and bool(found.trusted.all()),
+        "meaning": found.meaning,
+        "assumptions": list(found.assumptions),
+        "cautions": list(found.cautions),
+        "unequal_variance": None
+        if test is None
+        else {
             "statistic": test.statistic,
             "degrees": test.degrees,
             "pvalue": test.pvalue,
             "ratio": test.ratio,
-        }
-    shown["fitted"] = (turn @ (step.estimate - design.offset)).tolist()
-    for kind in estimand.KINDS:
-        told = inference.infer(moments, design, kind)
-        shown[kind] = {
-            "covariance": (turn @ told.covariance @ turn.T).tolist(),
-            "meaning": told.meaning,
-            "assumptions": list(told.assumptions),
-            "cautions": list(told.cautions),
-        }
-    return asked | shown
+        },
+    }
 
 
 def _model(fit: GeneralizedLinear) -> dict[str, object]:
@@ -298,6 +301,5 @@ def _constants() -> dict[str, object]:
         "most_of_it": trust.MOST_OF_IT,
         "most_named": trust.MOST_NAMED,
         "normal_errors": sampling.NORMAL_ERRORS,
-        "robust_rejected": robust.REJECTED,
-        "step_hidden": inference.STEP_HIDDEN,
+        "unequal_variance": robust.REJECTED,
     }

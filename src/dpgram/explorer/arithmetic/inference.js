@@ -2,9 +2,10 @@
 // The same formulas as analysis/unshrunken.py, inference.py, trust.py, _fieller.py and quality.py.
 import {
   matrix, fromRows, row, dot, addScaled, times, timesTransposed, apply, combine, form, symmetric, eigen, spectral,
-  orthonormal,
+  orthonormal, inverse,
 } from "./algebra.js";
 import { Refusal } from "./moments.js";
+import { declaredModel, declaredTests } from "./declared.js";
 import { upperTail, upperQuantile, fTail } from "./distributions.js";
 
 const NO_DEGREES = "the number of rows is unknown or not larger than the number of coefficients";
@@ -111,12 +112,11 @@ function infer(moments, design, kind, level) {
     refusal = refusal ?? NO_DEGREES;
     degrees = null;
   }
-  const step = declaredStep(moments, design);
-  if (step !== undefined && !step.hidden && !moved && (!population || degrees !== null)) {
-    return byStep(moments, design, { step, kind, level, degrees, solution, functionals });
-  }
-  const sampling = degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees;
-  const covariance = solution.covariance(sampling);
+  const declared = refusal === null ? declaredModel(moments, design, kind) : null;
+  if (declared?.linear) return byDeclared({ design, declared, kind, level, degrees, solution, refusal });
+  const covariance = declared === null
+    ? solution.covariance(degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees)
+    : form(inverse(functionals), declared.covariance);
   const quantile = upperQuantile(0.5 * (1 - level), degrees);
   const usual = upperQuantile(0.025, degrees);
   const toward = times(functionals, covariance);
@@ -139,12 +139,9 @@ function infer(moments, design, kind, level) {
     const trusted = isTrusted(moments, functional, row(rotated, j));
     return judged({ name, estimate: raw[j], variance, ...moved, quantile, usual, degrees, trusted, refusal });
   });
-  const unequal = [
-    ...(step === undefined || !step.hidden ? [] : [moments.constants.step_hidden]),
-    ...(population && refusal === null ? varianceCautions(moments, design) : []),
-  ];
+  const unequal = population && refusal === null ? varianceCautions(moments, design) : [];
   return {
-    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance: null,
+    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance: declared?.told.unequal_variance ?? null,
     // The combination Σ w_j β_j: an estimate, its variance and how that moves with the hypothesis.
     combined: (weights) => {
       const functional = combine(functionals, weights);
@@ -157,59 +154,52 @@ function infer(moments, design, kind, level) {
     },
     quantile,
     meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
-    assumptions: moments.facts.assumptions[kind],
+    assumptions: declared?.told.assumptions ?? moments.facts.assumptions[kind],
     inflation: solution.inflation,
-    cautions: [
+    cautions: declared?.told.cautions ?? [
       ...cautionsOf(moments, solution, kind, moved, refusal), ...unequal, ...doubtfulCautions(refusal, coefficients),
     ],
   };
 }
 
-// What was measured for the declared linear model with these terms, if there was one.
-function declaredStep(moments, design) {
-  const target = moments.columns[design.target].name;
-  const sources = new Set(design.terms.filter((_, k) => k > 0).map(({ position }) => moments.columns[position].source));
-  return moments.facts.linear_steps.find(
-    (each) => design.intercept && each.target === target && each.on.length === sources.size && each.on.every((name) => sources.has(name)),
-  );
+// Of a declared model whose covariance is the same whatever its coefficients are: both come with the page.
+function byDeclared({ design, declared, kind, level, degrees, solution, refusal }) {
+  const { estimate: raw, covariance, told } = declared;
+  const quantile = upperQuantile(0.5 * (1 - level), degrees);
+  const usual = upperQuantile(0.025, degrees);
+  const linear = (weights) => {
+    const variance = Math.max(dot(apply(covariance, weights), weights), 0);
+    return { estimate: dot(weights, raw), variance, trusted: true, constant: variance, slope: 0, curvature: 0 };
+  };
+  const judge = (name, found) => judged({ name, ...found, quantile, usual, degrees, refusal });
+  return {
+    kind, level, refusal, degrees, solution, raw, unequalVariance: told.unequal_variance,
+    coefficients: design.names.map((name, j) => judge(name, linear(unitVector(raw.length, j)))),
+    combined: linear,
+    judge,
+    covarianceOf: (places) => fromRows(places.map((i) => places.map((j) => covariance.cells[i * raw.length + j])), places.length),
+    quantile,
+    meaning: told.meaning,
+    assumptions: told.assumptions,
+    inflation: solution.inflation,
+    cautions: told.cautions,
+  };
 }
 
-// Of a declared model, whose fit comes with the page as a function of the row, with its covariance.
-function byStep(moments, design, { step, kind, level, degrees, solution, functionals }) {
-  const told = step[kind];
-  const theta = apply(design.basis, Float64Array.from(step.fitted));
-  const whole = fromRows(told.covariance.map((line) => Float64Array.from(line)), moments.width);
-  const covariance = symmetric(timesTransposed(times(design.basis, whole), design.basis));
-  const [quantile, usual] = [0.5 * (1 - level), 0.025].map((tail) => upperQuantile(tail, degrees));
-  const raw = design.names.map((_, j) => dot(row(functionals, j), theta) + (j === 0 ? design.offset : 0));
-  const toldOf = (functional, estimate) => {
-    const variance = Math.max(dot(apply(covariance, functional), functional), 0);
-    return { estimate, variance, constant: variance, slope: 0, curvature: 0, trusted: true };
-  };
-  const judge = (name, found) => judged({ name, ...found, quantile, usual, degrees, refusal: null });
-  return {
-    kind, level, refusal: null, degrees, solution, raw, quantile, judge,
-    coefficients: design.names.map((name, j) => judge(name, toldOf(row(functionals, j), raw[j]))),
-    unequalVariance: kind === "population" ? step.test : null,
-    combined: (weights) => toldOf(combine(functionals, weights), dot(weights, Float64Array.from(raw))),
-    covarianceOf: (places) => {
-      const chosen = fromRows(places.map((j) => row(functionals, j)), functionals.columns);
-      return timesTransposed(times(chosen, covariance), chosen);
-    },
-    meaning: told.meaning, assumptions: told.assumptions, cautions: told.cautions, inflation: 1,
-  };
+function unitVector(size, at) {
+  const vector = new Float64Array(size);
+  vector[at] = 1;
+  return vector;
 }
 
 // Where a declared model of the same target shows unequal variances, errors without it may be wrong.
 function varianceCautions(moments, design) {
   const target = moments.columns[design.target].name;
-  const found = moments.facts.linear_steps.find(
-    ({ target: own, test }) => own === target && test && test.pvalue < moments.constants.robust_rejected,
-  );
-  if (found === undefined) return [];
+  const test = declaredTests(moments, target).find(({ pvalue }) => pvalue < moments.constants.unequal_variance);
+  if (test === undefined) return [];
   return [
-    `the declared model of ${target} shows errors of unequal variance (${varianceTestInWords(found.test)}): those of other ` +
-      `models, which take them for equal, may be too small by a factor of ${general(found.test.ratio, 2)} or more`,
+    `the declared model of ${target} shows errors of unequal variance (${varianceTestInWords(test)}): those of other ` +
+      `models, which take them for equal, may be too small by a factor of ${general(test.ratio, 2)} or more`,
   ];
 }
 

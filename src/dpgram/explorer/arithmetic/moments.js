@@ -25,8 +25,6 @@ function momentsOf(facts) {
     nullSpace,
     lifted: facts.lift !== null,
     samplingFactor: facts.sampling_factor,
-    radius: release.radius,
-    once: memory(),
     // A function of the encoded row, as a function where the matrix was measured.
     project: (vector) => projected(lift(vector), nullSpace),
   };
