@@ -59,6 +59,8 @@ class PolicyCounts:
     rows_over_unit_limit: int = 0
     rows_without_group: int = 0
     rows_without_weight: int = 0
+    rows_left_out: int = 0
+    """Of persons who have counted in as many periods of a series as they may, or too short a time ago."""
 
     def __add__(self, other: PolicyCounts) -> PolicyCounts:
         return PolicyCounts(**dict(zip(_COUNTED, map(add, _counted(self), _counted(other)), strict=True)))
