@@ -123,6 +123,15 @@ def _part(release: Document) -> list[tuple[str, str]]:
         facts.append(("unit", counted[release.unit_rule.counts]))
     if release.group is not None:
         facts.append(("group", f"the rows with {release.part} only; each group has its own release"))
+    if release.series is not None:
+        part = release.series
+        often = (
+            f"a person counts in at most {part.participations}"
+            if release.unit is not None
+            else "each row in one"
+        )
+        place = f"the rows of {part}, of a series of {part.periods} periods ({often})"
+        facts.append(("series", f"{place}; ε and δ are for all periods together"))
     if release.block is not None:
         joint = release.block.joint
         place = f"number {release.block.number} of {release.block.of} releases of the same rows"

@@ -24,7 +24,9 @@ from dpgram.cli import (
     pages,
     paperwork,
     plan,
+    series,
     sign,
+    wizard,
 )
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
@@ -52,6 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a pretty traceback prints local variables, and those may hold rows
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("wizard", rich_help_panel=CURATORS)(wizard.wizard)
 app.command("run", rich_help_panel=CURATORS)(jobs.run)
 app.command("diff", rich_help_panel=CURATORS)(jobs.diff)
 app.command("schema", rich_help_panel=CURATORS)(curate.schema)
@@ -60,6 +63,7 @@ app.command("check", rich_help_panel=CURATORS)(curate.check)
 app.command("plan", rich_help_panel=CURATORS)(plan.plan)
 app.command("gram", rich_help_panel=CURATORS)(federate.gram)
 app.command("publish", rich_help_panel=CURATORS)(curate.publish)
+app.add_typer(series.app, name="series", rich_help_panel=CURATORS)
 app.add_typer(sign.app, name="key", rich_help_panel=CURATORS)
 app.command("sign", rich_help_panel=CURATORS)(sign.sign)
 app.command("verify", rich_help_panel=ANALYSTS)(sign.verify)
@@ -133,7 +137,7 @@ def run(arguments: list[str]) -> int:
 
 def _spends(arguments: Sequence[str]) -> bool:
     """Whether the command is one that could have charged a ledger."""
-    return bool(arguments) and arguments[0] in ("publish", "run")
+    return bool(arguments) and (arguments[0] in ("publish", "run") or arguments[:2] == ["series", "create"])
 
 
 def _refuse(message: str) -> int:

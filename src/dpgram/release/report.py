@@ -92,9 +92,9 @@ def detection(release: Release, false_alarms: float) -> float:
     return min(growth * false_alarms + delta, 1.0 - (1.0 - delta - false_alarms) / growth, 1.0)
 
 
-def suspicion_at_most(release: Release, before: float) -> float:
+def suspicion_at_most(epsilon: float, before: float) -> float:
     """Odds grow by e^ε at most: what a suspicion of `before` can become (apart from δ)."""
-    growth = math.exp(min(release.guarantee.epsilon, 700.0))
+    growth = math.exp(min(epsilon, 700.0))
     return growth * before / (1.0 - before + growth * before)
 
 
@@ -177,7 +177,7 @@ def _promise(release: Release) -> str:
 def _attacker(release: Release) -> str:
     who = "one person's rows" if release.unit is not None else "one row"
     tests = [[_percent(a), _percent(detection(release, a))] for a in FALSE_ALARMS]
-    beliefs = [[_percent(p), _percent(suspicion_at_most(release, p))] for p in SUSPICIONS]
+    beliefs = [[_percent(p), _percent(suspicion_at_most(release.guarantee.epsilon, p))] for p in SUSPICIONS]
     delta = release.guarantee.delta + release.guarantee.numerical_delta
     apart = f" (apart from events of probability {delta:.2g})" if delta else ""
     return (
