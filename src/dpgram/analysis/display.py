@@ -94,6 +94,16 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
     return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
 
 
+def declared_models(release: Document) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Family, target and features of every model that was declared and measured."""
+    found: dict[tuple[str, str, tuple[str, ...]], None] = {}
+    for each in release.measured:
+        target, on = getattr(each, "target", None), getattr(each, "on", None)
+        if target is not None and on is not None:
+            found[getattr(each, "family", "linear"), target, tuple(on)] = None
+    return tuple(found)
+
+
 def _learnt(release: Document) -> list[tuple[str, str]]:
     """What was learnt privately, inside the stated guarantee."""
     facts: list[tuple[str, str]] = []

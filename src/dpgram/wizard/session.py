@@ -88,6 +88,8 @@ class Session:
     checked: tuple[str, Check] | None = None
     """The check of the columns, and the state that it is about."""
     reviewed: tuple[str, Review] | None = None
+    forecast: tuple[str, dict[str, Any] | None, str] | None = None
+    """The last forecast, or why there is none, and the facts that it follows from."""
     work: Work | None = None
     outcome: Outcome | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)

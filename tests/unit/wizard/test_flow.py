@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.wizard.browsing import Browser, started
+from tests.unit.wizard.conftest import write_visits
 
 import dpgram as dg
 from dpgram import cli
@@ -86,13 +87,7 @@ def test_the_bundled_table_as_a_file_of_ones_own(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Browser:
-    import random
-
-    folder, draw = tmp_path_factory.mktemp("visits"), random.Random(1)
-    rows = [
-        f"{draw.randint(18, 90)},{draw.choice(['no', 'yes'])},{draw.randint(0, 50_000)}" for _ in range(1_987)
-    ]
-    (folder / "visits.csv").write_text("age,smoker,charges\n" + "\n".join(rows) + "\n")
+    folder = write_visits(tmp_path_factory.mktemp("visits"))
     browser = started(folder)
     papers = {"evaluation": "visits-nist.html", "registry": "visits.yaml"}
     to_review(browser, sign="new", title="Visits", **papers)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.unit.wizard.browsing import Browser, started
-from tests.unit.wizard.test_flow import COLUMNS, to_budget, to_columns, to_review
+from tests.unit.wizard.conftest import write_visits
+from tests.unit.wizard.test_flow import to_budget, to_columns, to_review
 
 import dpgram as dg
 from dpgram.privacy.ledger import Ledger
@@ -22,6 +23,18 @@ def told(browser: Browser, field: str, *words: str) -> None:
     )
     assert f'<a href="#{field}">' in browser.text
     assert "Nothing was spent" in browser.text
+
+
+@pytest.fixture(scope="module")
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    """Every step is in order; each test breaks one and mends it again."""
+    folder = write_visits(tmp_path_factory.mktemp("visits"))
+    (folder / "taken.html").write_text("somebody's page")
+    browser = started(folder)
+    to_budget(browser)
+    browser.send("budget")
+    assert browser.address == "outputs"
+    return browser
 
 
 class TestTheData:
@@ -59,13 +72,13 @@ COLUMN_MISTAKES = [
 
 class TestTheColumns:
     @pytest.mark.parametrize(("changes", "field", "word"), COLUMN_MISTAKES, ids=str)
-    def test_a_mistake(self, visits: Path, changes: dict[str, str], field: str, word: str) -> None:
-        browser = started(visits)
-        to_columns(browser)
-        browser.send("columns", COLUMNS | changes)
-        told(browser, field, word)
-        browser.send("columns", dict(COLUMNS) | dict.fromkeys(set(changes) - set(COLUMNS), ""))
-        assert browser.address == "people", browser.errors
+    def test_a_mistake(self, settled: Browser, changes: dict[str, str], field: str, word: str) -> None:
+        settled.open("columns")
+        before = dict(settled.form("columns").fields)
+        settled.send("columns", dict(changes))
+        told(settled, field, word)
+        settled.send("columns", {name: before[name] for name in changes})
+        assert settled.address == "people", settled.errors
 
     def test_everything_is_left_out(self, visits: Path) -> None:
         browser = started(visits)
@@ -187,14 +200,13 @@ class TestTheBudget:
         ],
         ids=str,
     )
-    def test_a_mistake(self, visits: Path, changes: dict[str, str], field: str, word: str) -> None:
-        browser = started(visits)
-        to_budget(browser)
-        before = browser.form("budget").fields
-        browser.send("budget", dict(changes))
-        told(browser, field, word)
-        browser.send("budget", {name: dict(before).get(name, "") for name in changes})
-        assert browser.address == "outputs", browser.errors
+    def test_a_mistake(self, settled: Browser, changes: dict[str, str], field: str, word: str) -> None:
+        settled.open("budget")
+        before = dict(settled.form("budget").fields)
+        settled.send("budget", dict(changes))
+        told(settled, field, word)
+        settled.send("budget", {name: before[name] for name in changes})
+        assert settled.address == "outputs", settled.errors
 
     def test_a_ledger_with_too_little_left(self, visits: Path) -> None:
         book = Ledger.create(visits / "year.ledger", name="year", epsilon=1, delta=1e-6)
@@ -227,16 +239,13 @@ class TestTheFiles:
         ],
         ids=str,
     )
-    def test_a_mistake(self, visits: Path, changes: dict[str, str], field: str, word: str) -> None:
-        (visits / "taken.html").write_text("somebody's page")
-        browser = started(visits)
-        to_budget(browser)
-        browser.send("budget")
-        before = dict(browser.form("outputs").fields)
-        browser.send("outputs", dict(changes))
-        told(browser, field, word)
-        browser.send("outputs", {name: before[name] for name in changes})
-        assert browser.address == "review", browser.errors
+    def test_a_mistake(self, settled: Browser, changes: dict[str, str], field: str, word: str) -> None:
+        settled.open("outputs")
+        before = dict(settled.form("outputs").fields)
+        settled.send("outputs", dict(changes), press="do=stay")
+        told(settled, field, word)
+        settled.send("outputs", {name: before[name] for name in changes}, press="do=stay")
+        assert (settled.address, settled.errors) == ("outputs", {})
 
 
 def test_an_output_that_appears_meanwhile(visits: Path) -> None:

@@ -107,6 +107,15 @@ def _left(session: Session, name: str) -> str:
 
 
 def _forecast(session: Session) -> tuple[dict[str, Any] | None, str]:
+    """As it was made before, as long as the facts are the same."""
+    privacy = {key: session.section("privacy").get(key) for key in ("delta", "mechanism", "adaptive")}
+    facts = f"{session.columns_state} {privacy}"
+    if session.forecast is None or session.forecast[0] != facts:
+        session.forecast = (facts, *_forecast_anew(session))
+    return session.forecast[1:]
+
+
+def _forecast_anew(session: Session) -> tuple[dict[str, Any] | None, str]:
     """What each ε of the slider would tell, from public facts; or why nothing can be said."""
     privacy = session.section("privacy")
     rows = Rows(**session.section("rows"))
