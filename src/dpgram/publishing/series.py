@@ -371,8 +371,8 @@ class PeriodWork:
             return encoder, (), Fraction(0)
         answer = yield self._early(tuple(taken), None)
         rough, *counts = answer.published
-        counted = counts[0] if counts else None
-        longest = last_radius(rough, counted, rows=rows, mu=terms.middle, width=width)
+        reach_seen = counts[0] if counts else None
+        longest = last_radius(rough, reach_seen, rows=rows, mu=terms.middle, width=width)
         encoder = replace(encoder, coordinates=whitening(rough, rows), clip=longest)
         return encoder, tuple(answer.published), sum(map(_price, taken), Fraction(0))
 
