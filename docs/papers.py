@@ -41,7 +41,10 @@ WHY = {
     ),
     "Amin 1, as published": "noise on d(d + 1)/2 cells is not shrunk before it is compared",
     "Amin 2": "100 columns and little budget: nothing can be seen but the largest eigenvalue",
-    "Amin 2, equal post-processing": "the same",
+    "Amin 2, equal post-processing": (
+        "100 columns and little budget: directions that say nearly nothing, shrunk, are a few per cent "
+        "better than a matrix of zeros, and ours is not"
+    ),
     "Amin 2, as published": "noise on d(d + 1)/2 cells is not shrunk before it is compared",
     "Amin 3 (excess loss)": "their α is the best of five by the test loss; ours is chosen by nobody",
     "Amin 4 (excess loss)": "their α is the best of five by the test loss; ours is chosen by nobody",
