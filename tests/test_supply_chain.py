@@ -24,7 +24,9 @@ RUNTIME = [Requirement(text) for text in METADATA["dependencies"]]
 EXTRAS = {
     name: [Requirement(text) for text in texts] for name, texts in METADATA["optional-dependencies"].items()
 }
-LIBRARY_EXTRAS = ("publish", "frame", "plot", "duckdb", "sql", "office", "dask", "spark", "federated", "sign")
+LIBRARY_EXTRAS = (
+    "publish", "frame", "plot", "duckdb", "sql", "office", "dask", "spark", "federated", "sign", "wizard",
+)  # fmt: skip
 OURS = "dpgram"
 LOCK = (PROJECT / "requirements-dev.lock").read_text(encoding="utf-8")
 PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; ([^\\\n]+?))? \\$", re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 import warnings
@@ -83,28 +84,6 @@ def opened(driver: Driver) -> Iterator[Opener]:
     assert driver.get_log("browser") == []
 
 
-AXE = ARTEFACTS.parent / "npm" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-@pytest.fixture(scope="session")
-def violations() -> Callable[[Driver], list[str]]:
-    """What axe-core finds wrong with the open page: what hinders people who do not see or point."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed (npm install --prefix test-artefacts/npm axe-core@4.10)")
-    source = AXE.read_text(encoding="utf-8")
-    run = """
-      const done = arguments[0];
-      axe.run().then(({ violations }) => done(violations.map(({ id, impact, nodes }) =>
-        `${impact}: ${id}: ${nodes[0].html.slice(0, 200)}`)));
-    """
-
-    def found(driver: Driver) -> list[str]:
-        driver.execute_script(source)
-        return list(driver.execute_async_script(run))
-
-    return found
-
-
 @pytest.fixture(scope="session")
 def photograph() -> Camera:
     """The whole page as a picture, for people to look at."""
@@ -156,6 +135,15 @@ def choice(identity: str) -> str:
 def value(driver: Driver, identity: str, key: str = "value") -> float:
     """A number that an element holds."""
     return float(driver.execute_script(f"return document.getElementById('{identity}').dataset.{key}"))
+
+
+def numbers(driver: Driver, name: str) -> dict[str, object]:
+    """What the view saves as JSON, under this name."""
+    path = driver.downloads / name
+    path.unlink(missing_ok=True)
+    driver.execute_script("document.getElementById('save-view').click()")
+    until(path.exists, f"{name} is saved")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def table(driver: Driver, identity: str) -> dict[str, list[float | None]]:

@@ -15,6 +15,7 @@ import dpgram as dg
 from dpgram.cli import run as command
 from dpgram.errors import BudgetExceeded, DpgramError, JobError, LedgerError
 from dpgram.job import Job, Outputs, _file, differences
+from dpgram.job._series import Growing
 from dpgram.job.words import OPTIONS, as_flag, as_key, reworded
 from dpgram.release import SigningKey
 
@@ -133,7 +134,7 @@ class TestFile:
             ("[rows]", "[models]\ny = 1\n[rows]", "a table of its own"),
             ("[rows]", "[[models]]\nfamily = 'linear'\n[rows]", "'target' of .* is missing"),
             ("[rows]", "[[models]]\nfamilly = 'linear'\n[rows]", "Did you mean 'family'"),
-            ("[rows]", "[[models]]\nfamily = 'poisson'\ntarget = 'y'\n[rows]", "unknown family"),
+            ("[rows]", "[[models]]\nfamily = 'gamma'\ntarget = 'y'\n[rows]", "unknown family"),
             ("[rows]", "[[models]]\nfamily = 'linear'\ntarget = 'y'\nsteps = 2\n[rows]", "no steps"),
             ("[rows]", "[[models]]\nfamily = 'linear'\ntarget = 'y'\non = 'x'\n[rows]", "a list of columns"),
             ("low = -1", "lwo = -1", "column 'x'"),
@@ -448,6 +449,7 @@ def test_every_difference_is_seen(folder: Path) -> None:
         "approved_by": "other",
         "note": "other",
         "about": {"title": "other"},
+        "series": Growing(file=Path("x.series"), period="2026-11", periods=12),
     }
     assert set(others) == {each.name for each in fields(Job)} - {"path"}
     for name, value in others.items():

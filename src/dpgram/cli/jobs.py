@@ -106,6 +106,8 @@ def diff(
 
 
 def _print_review(job: Job, review: Review) -> None:
+    from dpgram.job.terms import terms
+
     print_check(review.check)
     if review.plan is not None:
         say(f"\n{review.plan}")
@@ -116,27 +118,9 @@ def _print_review(job: Job, review: Review) -> None:
             else "\nNo forecast for several releases at once"
         )
     say("\nThis publication:")
-    print_facts(_terms(job))
+    print_facts(terms(job))
     if review.continued:
         say("\nIt continues one that was interrupted: what was paid is not paid again")
-
-
-def _terms(job: Job) -> dict[str, str]:
-    rows = job.rows
-    facts = {
-        "protects": "one row" if rows.unit is None else f"all rows of one {rows.unit!r}",
-        "guarantee": f"ε = {job.epsilon:g}, δ = {job.delta:g}, {job.adjacency}",
-        "reason": job.reason or "not stated",
-        "approved by": job.approved_by or "not stated",
-        "ledger": "none: nothing keeps count of what this data set has spent",
-        "writes": comma_separated([job.outputs.release, *job.outputs.pages.values()]),
-        "signed": "no" if job.outputs.key is None else f"with the key in {job.outputs.key}",
-    }
-    if job.ledger is not None:
-        from dpgram.privacy.ledger import Ledger
-
-        facts["ledger"] = f"{job.ledger}: {Ledger.open(job.ledger).left()}"
-    return facts
 
 
 def _print_outcome(job: Job, outcome: Outcome) -> None:

@@ -102,6 +102,13 @@ SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
         "evaluation": _text,
         "key": _text,
     },
+    "series": {
+        "file": _text,
+        "period": _text,
+        "periods": _whole,
+        "participations": _whole,
+        "apart": _whole,
+    },
 }
 """Every section and its keys; `constant`, `blocks` and `[[columns]]` stand beside them, as in a schema."""
 
@@ -124,6 +131,7 @@ MODEL_KEYS: Final[Mapping[str, Check]] = {
     "on": _names,
     "share": _number,
     "steps": _whole,
+    "limit": _number,
 }
 """Of each of [[models]]."""
 EXAMPLES: Final[Mapping[str, str]] = {
@@ -135,8 +143,11 @@ EXAMPLES: Final[Mapping[str, str]] = {
 }
 
 
-def read_sections(path: Path) -> dict[str, Any]:
-    """The sections of the file at `path`, each key known and each value of its kind."""
+def read_sections(path: Path, *, complete: bool = True) -> dict[str, Any]:
+    """The sections of the file at `path`, each key known and each value of its kind.
+
+    Unless it must be `complete`, required keys may be missing: somebody is still writing it.
+    """
     try:
         with path.open(encoding="utf-8") as stream:
             text = stream.read(LONGEST_FILE + 1)
@@ -157,13 +168,20 @@ def read_sections(path: Path) -> dict[str, Any]:
             f"the job file {path} is not valid TOML: {problem}",
             remedy="Mend that line: texts stand in double quotes, sections in brackets",
         ) from None
+    check_form(form, path, complete=complete)
+    return form
+
+
+def check_form(form: Mapping[str, Any], path: Path, *, complete: bool = True) -> None:
+    """Every section and key is known, each value of its kind, and nothing that is required is missing."""
     try:
         _check(form)
+        if complete:
+            _check_complete(form)
     except JobError as problem:
         raise JobError(
             f"{path.name}: {problem.what}", got=problem.got, limit=problem.limit, remedy=problem.remedy
         ) from None
-    return form
 
 
 def _check(form: Mapping[str, object]) -> None:
@@ -182,6 +200,12 @@ def _check(form: Mapping[str, object]) -> None:
         if not isinstance(section, dict):
             raise JobError(f"{name!r} is a section", got=repr(section)[:100], remedy=f"Write [{name}]")
         _check_section(name, section)
+
+
+def _check_complete(form: Mapping[str, object]) -> None:
+    series = form.get("series")
+    if isinstance(series, dict):
+        required_of_series(series)
     for name, keys in REQUIRED.items():
         given = form.get(name, {})
         for key in keys:
@@ -190,6 +214,15 @@ def _check(form: Mapping[str, object]) -> None:
                     f"the key {key!r} of [{name}] is missing",
                     remedy=f"Write below [{name}]: {key} = {EXAMPLES[key]}",
                 )
+
+
+def required_of_series(section: Mapping[str, object]) -> None:
+    """A series needs its file, its horizon and the period that this job publishes."""
+    for key, example in (("file", '"clinic.series"'), ("period", '"2026-11"'), ("periods", "60")):
+        if key not in section:
+            raise JobError(
+                f"the key {key!r} of [series] is missing", remedy=f"Write below [series]: {key} = {example}"
+            )
 
 
 def _check_models(section: object) -> None:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final
 
 from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publish
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
+from dpgram.job._series import Growing
 from dpgram.job.databases import address_of
 from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dpgram.planning import Plan
     from dpgram.privacy.ledger import Ledger
     from dpgram.publishing import Check
+    from dpgram.publishing.dry_run import Price
     from dpgram.publishing.request import Asked, Request
     from dpgram.release.signing import SigningKey
 
@@ -98,6 +100,8 @@ class Job:
     approved_by: str = ""
     note: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    series: Growing | None = None
+    """The series to which this adds a period; None: a release by itself."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
 
@@ -123,9 +127,23 @@ class Job:
         True
         """
         place = Path(path)
-        form = _file.read_sections(place)
-        with _in_words_of_the_file(place):
-            return cls(path=place, **job_fields(form, place.parent))
+        return cls.from_form(_file.read_sections(place), place)
+
+    @classmethod
+    def from_form(cls, form: Mapping[str, Any], path: Path) -> Self:
+        """The job that the checked sections of the file at `path` mean.
+
+        >>> from pathlib import Path
+        >>> form = {
+        ...     "data": {"file": "people.parquet"}, "columns": schema.to_dict()["columns"],
+        ...     "privacy": {"epsilon": 1, "delta": 1e-6, "ledger": False},
+        ...     "outputs": {"release": "people.dpgram.json"},
+        ... }
+        >>> dg.Job.from_form(form, Path("job.toml")).ledger is None
+        True
+        """
+        with _in_words_of_the_file(path):
+            return cls(path=path, **job_fields(form, path.parent))
 
     def check(self, *, progress: Progress = None) -> Check:
         """What the publication would do to the table: reads every row, spends and writes nothing.
@@ -145,19 +163,34 @@ class Job:
         from dpgram.publishing import check
 
         with _in_words_of_the_file(self.path):
-            book = self._open_ledger()
-            # What was interrupted has paid already: it must not be refused for lack of budget.
-            payer = None if book is None or self._interrupted(book) else book
             return check(
                 self._table(),
                 self.schema,
                 epsilon=self.epsilon,
                 delta=self.delta,
-                ledger=payer,
+                ledger=self._payer(),
                 engine=self._engine(),
                 progress=progress,
                 **self._asked(),
             )
+
+    def price(self) -> Price:
+        """What the publication would charge, from public facts: no row is read.
+
+        >>> from pathlib import Path
+        >>> from dpgram.job import Outputs
+        >>> job = dg.Job(
+        ...     data="people.parquet", schema=schema, epsilon=1, delta=1e-6, ledger=ledger.path,
+        ...     outputs=Outputs(release=Path("people.dpgram.json")),
+        ... )
+        >>> job.price().mechanism, round(job.price().share, 2)
+        ('gaussian', 0.28)
+        """
+        require_publish()
+        from dpgram.publishing.dry_run import price_of
+
+        with _in_words_of_the_file(self.path):
+            return price_of(self._request(), self._payer())
 
     def plan(self, *, progress: Literal[False] | None = None) -> Plan | None:
         """The forecast, from public facts; None where no number of rows is expected or there are parts.
@@ -175,13 +208,17 @@ class Job:
         return self._forecast(as_mechanism(self.mechanism), progress)
 
     def _forecast(self, asked: Mechanism | Auto, progress: Literal[False] | None) -> Plan | None:
-        if self.rows.expected is None or self.rows.by is not None or self.schema.blocks is not None:
+        if (
+            self.series is not None
+            or self.rows.expected is None
+            or self.rows.by is not None
+            or self.schema.blocks is not None
+        ):
             return None
         from dpgram.planning import plan
 
         with _in_words_of_the_file(self.path):
-            book = self._open_ledger()
-            payer = None if book is None or self._interrupted(book) else book
+            payer = self._payer()
         with _in_words_of_the_file(self.path):
             return plan(
                 self._published_columns(),
@@ -249,6 +286,8 @@ class Job:
         require_publish()
         say = announce or _silent
         with _in_words_of_the_file(self.path):
+            if self.series is not None:
+                self.series.refuse_beside(self)
             book, key = self._open_ledger(), self._open_key()
             parts = self.outputs.for_parts(self.schema, self._by)
             continued = book is not None and self._interrupted(book)
@@ -279,6 +318,17 @@ class Job:
         from dpgram.privacy.sampling.entropy import SystemEntropy
         from dpgram.publishing import published
 
+        if self.series is not None:
+            say(f"publishing {self._named} as period {self.series.period} of {self.series.file.name}")
+            release = self.series.publish(
+                self, self._table(), engine=self._engine(), note=self._ledger_note(), progress=progress
+            )
+            found = (self._finishing(release, key),)
+            saved = (found[0].save(parts[0].release),)
+            say(f"wrote {saved[0]}")
+            return Outcome(
+                state="published", releases=found, written=saved + self._pages(found, parts, book, say)
+            )
         say(f"publishing {self._named} with ε = {self.epsilon:g}, δ = {self.delta:g}")
         with published(
             self._table(),
@@ -287,9 +337,9 @@ class Job:
             ledger=book,
             entropy=SystemEntropy(),
             progress=progress,
-        ) as found:
+        ) as drawn:
             # Until the files are written, what was paid for stays beside the ledger.
-            releases = tuple(self._finishing(release, key) for release in found)
+            releases = tuple(self._finishing(release, key) for release in drawn)
             written = tuple(release.save(part.release) for release, part in zip(releases, parts, strict=True))
         for path in written:
             say(f"wrote {path}")
@@ -366,6 +416,10 @@ class Job:
             "unit": (release.unit, self.rows.unit),
             "missing": (release.policy.missing, self.rows.missing),
             "strict": (release.policy.strict, self.rows.strict),
+            "period": (
+                None if release.series is None else release.series.labels[1],
+                None if self.series is None else self.series.period,
+            ),
             "columns": (_names(release.schema.columns), _names(self._columns_of(release))),
             **{name: (told.get(name, ""), text) for name, text in self.about.items()},
         }
@@ -452,6 +506,13 @@ class Job:
                 "--delta TOTAL, or write ledger = false to keep no count",
             )
         return Ledger.open(self.ledger)
+
+    def _payer(self) -> Ledger | None:
+        """The ledger, unless it was charged for this before: that must not be refused for lack of budget."""
+        book = self._open_ledger()
+        if self.series is not None and self.series.file.exists():
+            return None  # a series was charged for when it was created
+        return None if book is None or self._interrupted(book) else book
 
     def _open_key(self) -> SigningKey | None:
         """A key that cannot be used is found before the charge."""

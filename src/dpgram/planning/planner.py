@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
@@ -217,6 +218,34 @@ class Plan:
             own = [(float(epsilon), self._adaptive_ratio(float(epsilon))) for epsilon in grid]
             lines[ADAPTIVE] = _finite_line(own)
         return lines
+
+    def margins(self, epsilon: float | None = None) -> dict[str, float]:
+        """How closely each coefficient should be known at that ε: half the width of its 95% interval.
+
+        In units of the target for a unit of the column, on the assumed table and with the assumed spread of
+        the target: a release that is adaptive where that was asked about, else with the best plain matrix.
+        Infinite where no interval would be given. Without columns whose bounds are not known, which have no
+        unit yet.
+
+        >>> asked = ["gaussian"]
+        >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000), mechanisms=asked)
+        >>> forecast.margins()["age"] > forecast.margins(epsilon=5)["age"]
+        True
+        """
+        if self.target in self.bounds_unknown:
+            return {}
+        spent = self.epsilon if epsilon is None else epsilon
+        if self.adaptive_setting is not None:
+            ratio = self._adaptive_ratio(spent)
+        else:
+            ratio = min((self._ratio(name, spent) for name in self.asked), default=math.inf)
+        regression = self.setting.regression
+        errors = np.sqrt(regression.variance / max(self.rows - len(regression.spectrum), 1))
+        return {
+            name: float(ndtri(0.975)) * ratio * float(error)
+            for name, error in zip(regression.names, errors, strict=True)
+            if name not in self.bounds_unknown
+        }
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The ratio against ε, a line for each mechanism; written to `path` if one is given.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
@@ -61,6 +62,7 @@ MARKS: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"thousands": " ", "decimal": ","}, "blank as thousands separator, decimal comma"),
     ({"thousands": "'"}, "apostrophe as thousands separator"),
 )
+AT_THE_TOP: Final = "  # at the top of the schema"
 GIANT: Final = 1e6
 """So many times the larger bound, a number is not a slip."""
 
@@ -74,6 +76,27 @@ class Cause:
     looks_like: str
     line: str
     """For the schema: TOML, for the column unless it says otherwise."""
+
+    @property
+    def entries(self) -> dict[str, Any] | None:
+        """What the line says, by key; None where a person has to fill something in.
+
+        >>> from dpgram.publishing.causes import Cause
+        >>> Cause(column="cost", looks_like="…", line='thousands = ".", decimal = ","').entries
+        {'thousands': '.', 'decimal': ','}
+        >>> Cause(column="cost", looks_like="…", line='kind = "categorical", levels = […]').entries
+        """
+        try:
+            line = self.line.removesuffix(AT_THE_TOP)
+            found: dict[str, Any] = tomllib.loads(f"line = {{ {line} }}")["line"]
+        except tomllib.TOMLDecodeError:
+            return None
+        return found
+
+    @property
+    def of_the_file(self) -> bool:
+        """Whether the line is about the whole file and not about the column."""
+        return self.line.endswith(AT_THE_TOP)
 
 
 def causes(found: ColumnCheck, column: SourceColumn) -> Iterator[Cause]:
@@ -95,7 +118,7 @@ def causes(found: ColumnCheck, column: SourceColumn) -> Iterator[Cause]:
 
 def _of_words(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] | None:
     if any("\ufffd" in word for word in words) and _share(words, lambda word: "\ufffd" in word) > 0.05:
-        return "looks like Latin-1 text", 'encoding = "latin-1"  # at the top of the schema'
+        return "looks like Latin-1 text", f'encoding = "latin-1"{AT_THE_TOP}'
     guess = {"number": _number, "date": _date, "boolean": _boolean, "text": _level}[column.cell_kind]
     return guess(words, column)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
-from dpgram.privacy.accountant import composed, describe
+from dpgram.privacy.accountant import composed, describe, price
 from dpgram.publishing._adaptive import adaptive_family, calibrate_adaptive
 from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.causes import Cause
@@ -39,6 +39,8 @@ class Price:
     mechanism: str
     reason: str
     charge: str
+    share: float | None = None
+    """Of the whole budget of the ledger; None where none was named."""
 
 
 @final
@@ -123,10 +125,10 @@ def check(
     check_rows(rows)
     chosen = find_engine(engine, data)
     rules = row_rules(schema, rows)
-    price = None
+    cost = None
     if epsilon is not None:
         request = requested(schema, epsilon=epsilon, delta=delta, beside=form_of(data, chosen), **asked)
-        price = _price(request, ledger)
+        cost = price_of(request, ledger)
     open_bounds, open_levels = rules.schema.unbounded, rules.schema.without_levels
     known = rules.schema.with_bounds(dict.fromkeys(open_bounds, EVERYTHING))
     known = known.with_levels(dict.fromkeys(open_levels, ()))
@@ -142,7 +144,7 @@ def check(
         encoded_columns=known.width,
         radius=None if open_bounds or open_levels else max(encoder.radius for encoder in encoders),
         counts=counts,
-        price=price,
+        price=cost,
         seconds=time.perf_counter() - started,
         losses=losses,
     )
@@ -158,7 +160,8 @@ def _row_warnings(counts: Mapping[str, PolicyCounts]) -> Iterator[str]:
             yield f"{share:.1%} of the rows{where} are dropped"
 
 
-def _price(request: Request, ledger: LedgerLike | None) -> Price:
+def price_of(request: Request, ledger: LedgerLike | None) -> Price:
+    """What a request would charge, from public facts; refused where the ledger has too little left."""
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     family = adaptive_family(request, currency)
@@ -174,9 +177,11 @@ def _price(request: Request, ledger: LedgerLike | None) -> Price:
         terms = matrix_terms(request, currency)
         mechanism, reason = terms[0].mechanism.name, terms[0].reason
         event = composed(one.event for one in terms)
+    share = None
     if book is not None:
         book.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)
-    return Price(mechanism=mechanism, reason=reason, charge=describe(event))
+        share = float(price(event, book.currency).amount / book.total)
+    return Price(mechanism=mechanism, reason=reason, charge=describe(event), share=share)
 
 
 def _types(data: object, engine: Engine, schema: Schema) -> dict[str, str]:

@@ -7,11 +7,12 @@ without types the first rows are looked at, to guess the kind of each column and
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, final
 
 from dpgram.publishing.causes import DATE_FORMATS, MARKS, MISSING_WORDS, YES_AND_NO, reads_share
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
@@ -64,24 +65,71 @@ def starter_schema(data: object) -> str:
     name = "smoker"
     <BLANKLINE>
     """
+    layout, columns, looked_at = _started(data)
+    looked = f"The first {ROWS:,} rows were looked at." if looked_at else "No row of the data was read."
+    head = HEAD.format(looked=looked) + "".join(
+        f"{name} = {toml_value(value)}  # guessed\n" for name, value in layout.to_dict().items()
+    )
+    return head + "".join(column.text for column in columns)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarterColumn:
+    """What a starter schema says of one column of the table."""
+
+    name: str
+    text: str
+    """Its part of the schema, in TOML; a comment alone where the column is left out."""
+
+    @property
+    def entries(self) -> dict[str, Any] | None:
+        """What is declared of it so far; None: it is left out."""
+        found: list[dict[str, Any]] = tomllib.loads(self.text).get("columns", [])
+        return found[0] if found else None
+
+    @property
+    def why(self) -> str:
+        """What it was taken for, in words."""
+        return self.text.strip().partition("\n")[0].partition("#")[2].strip()
+
+    @property
+    def waiting(self) -> dict[str, Any]:
+        """What would be declared once its bounds are: the format of dates."""
+        commented = re.search(r"^# (format = .+)$", self.text, re.MULTILINE)
+        return {} if commented is None else tomllib.loads(commented.group(1))
+
+
+def starter_columns(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...]]:
+    """The parts of a starter schema: how the files are written, and every column of the table.
+
+    >>> from dpgram.publishing.starter import starter_columns
+    >>> layout, columns = starter_columns({"age": [31, 42], "smoker": ["no", "yes"]})
+    >>> [(column.name, column.entries["kind"]) for column in columns]
+    [('age', 'numeric'), ('smoker', 'boolean')]
+    """
+    layout, columns, _ = _started(data)
+    return layout, columns
+
+
+def _started(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...], bool]:
     layout = _layout(data)
     types = column_types(data, layout)
     labelled = {variable.name: variable for variable in _codebook(data, layout)}
     words = _words(data, [name for name, kind in types.items() if _is_open(kind)], layout)
-    looked = f"The first {ROWS:,} rows were looked at." if words else "No row of the data was read."
-    head = HEAD.format(looked=looked) + "".join(
-        f"{name} = {toml_value(value)}  # guessed\n" for name, value in layout.to_dict().items()
+    columns = tuple(
+        StarterColumn(name=name, text=_part(name, kind, labelled.get(name), words))
+        for name, kind in types.items()
     )
-    parts = []
-    for name, kind in types.items():
-        variable = labelled.get(name)
-        if variable is not None and variable.values:
-            parts.append(_labelled(variable))
-        elif name in words:
-            parts.append(_guessed(name, words[name]) + _label(variable))
-        else:
-            parts.append(starter_table(name, kind) + _label(variable))
-    return head + "".join(parts)
+    return layout, columns, bool(words)
+
+
+def _part(name: str, kind: str, variable: Variable | None, words: Mapping[str, list[str]]) -> str:
+    if variable is not None and variable.values:
+        return _labelled(variable)
+    if name in words:
+        return _guessed(name, words[name]) + _label(variable)
+    return starter_table(name, kind) + _label(variable)
 
 
 def _is_open(kind: str) -> bool:

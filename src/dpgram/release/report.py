@@ -13,6 +13,7 @@ at rate α finds a person who is there with probability at most
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from scipy.special import ndtr, ndtri
 
 from dpgram import pages
-from dpgram.analysis.display import facts, guarantee_in_words
+from dpgram.analysis.display import declared_models, facts, guarantee_in_words
 from dpgram.analysis.histograms import LOSSES, Histogram, histograms
 from dpgram.document.measurements import learnt_bounds, learnt_levels
 from dpgram.release import _report_figures as figures
@@ -40,9 +41,9 @@ REGRESSIONS: Final = (
     "allow for the noise, or a refusal where the noise leaves none"
 )
 CHECKED: Final = (
-    "What the library itself was put through (audits that try to refute its guarantees, variants broken on "
-    "purpose that these audits must catch, fuzzing, faults) is on the page “Assurance” of its documentation, "
-    "with all figures"
+    "The library itself is examined by audits that try to refute its guarantees, by variants broken on "
+    "purpose that these audits must catch, by fuzzing and by faults. What came out, with every figure, is on "
+    "the page “Assurance” of its documentation"
 )
 
 _STYLE: Final = """
@@ -92,9 +93,9 @@ def detection(release: Release, false_alarms: float) -> float:
     return min(growth * false_alarms + delta, 1.0 - (1.0 - delta - false_alarms) / growth, 1.0)
 
 
-def suspicion_at_most(release: Release, before: float) -> float:
+def suspicion_at_most(epsilon: float, before: float) -> float:
     """Odds grow by e^ε at most: what a suspicion of `before` can become (apart from δ)."""
-    growth = math.exp(min(release.guarantee.epsilon, 700.0))
+    growth = math.exp(min(epsilon, 700.0))
     return growth * before / (1.0 - before + growth * before)
 
 
@@ -160,14 +161,16 @@ def _in_short(release: Release, book: _Book | None) -> str:
 
 
 def _promise(release: Release) -> str:
-    half, before = suspicion_at_most(release, 0.5), 0.01
+    before, even = 0.01, 0.5
+    epsilon = release.guarantee.epsilon
+    sure = _percent(suspicion_at_most(epsilon, even))
     whom = "a person" if release.unit is not None else "a row"
     return (
         "<section><h2>The promise</h2>\n"
         f"<p>The release limits what anybody can find out about {whom}, even whether it is in the table. "
         f"Somebody who thinks it as likely as not that {whom} is in it can be made at most "
-        f"<strong>{_percent(half)}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
-        f"at most {_percent(suspicion_at_most(release, before))}.</p>\n"
+        f"<strong>{sure}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
+        f"at most {_percent(suspicion_at_most(epsilon, before))}.</p>\n"
         f'<p class="promise">{escape(guarantee_in_words(release))}</p>\n'
         "<p>It holds whatever else anybody knows, now or later, and whatever is computed from the release: "
         "regressions, correlations and predictions made from it cost nothing more.</p></section>"
@@ -177,7 +180,7 @@ def _promise(release: Release) -> str:
 def _attacker(release: Release) -> str:
     who = "one person's rows" if release.unit is not None else "one row"
     tests = [[_percent(a), _percent(detection(release, a))] for a in FALSE_ALARMS]
-    beliefs = [[_percent(p), _percent(suspicion_at_most(release, p))] for p in SUSPICIONS]
+    beliefs = [[_percent(p), _percent(suspicion_at_most(release.guarantee.epsilon, p))] for p in SUSPICIONS]
     delta = release.guarantee.delta + release.guarantee.numerical_delta
     apart = f" (apart from events of probability {delta:.2g})" if delta else ""
     return (
@@ -230,7 +233,10 @@ def _answers(release: Release) -> str:
         REGRESSIONS,
         f"distributions of {len(counted)} columns, as noisy histograms" if counted else "",
         f"the interactions and powers that were declared: {_listed(products)}" if products else "",
-        *(f"the declared model: {text}" for text in _declared(release)),
+        *(
+            f"the declared model: {family}, {target} on {_listed(on)}"
+            for family, target, on in declared_models(release)
+        ),
     ]
     cannot = [
         "anything about a single row or person",
@@ -246,16 +252,6 @@ def _answers(release: Release) -> str:
         "<section><h2>What it can and cannot answer</h2>\n"
         f"<h3>It can answer</h3>\n{_list(can)}<h3>It cannot answer</h3>\n{_list(cannot)}</section>"
     )
-
-
-def _declared(release: Release) -> list[str]:
-    found: dict[str, None] = {}
-    for each in release.measured:
-        target, on = getattr(each, "target", None), getattr(each, "on", None)
-        if isinstance(target, str) and isinstance(on, tuple):
-            family = getattr(each, "family", "linear")
-            found[f"{family}, {target} on {', '.join(on)}"] = None
-    return list(found)
 
 
 def _columns(release: Release) -> str:
@@ -362,10 +358,26 @@ def _checked(release: Release) -> str:
         "<section><h2>How it was made and checked</h2>\n"
         "<p>When this report was written, the file was checked as a whole: its form, the arithmetic of its "
         f"numbers, and that the noise it states is large enough for the guarantee it states{price}. "
-        f"{CHECKED}; this file was made by version {escape(release.library)}.</p>\n"
+        f"{CHECKED}; in short:</p>\n"
+        + _assurance(release)
         + _table(("fact", "value"), rows, "Everything the file says about itself")
         + "</section>"
     )
+
+
+def _assurance(release: Release) -> str:
+    """The figures of the last whole run of the library's examinations, and of which version they are."""
+    found = json.loads(pages.source("dpgram.release", "assurance.json"))
+    same = "the version that made this file" if found["version"] == release.library else "another version"
+    caption = (
+        f"Examined on {found['made']}: version {found['version']} ({same}; this file: {release.library}), "
+        f"commit {found['commit']}"
+    )
+    rows = [
+        [part["part"], str(part["findings"]), "all hold" if part["holds"] else "NOT all hold"]
+        for part in found["parts"]
+    ]
+    return _table(("part", "findings", "outcome"), rows, caption)
 
 
 def _signatures() -> str:

@@ -26,20 +26,24 @@ function showCorrelations(session) {
     fillTable("strongest", [], []);
     at("correlation-reading").textContent = "";
     at("pair-told").textContent = "–";
-    return;
+    return null;
   }
   notices("correlation-notices", []);
   const shown = positions(session);
   const columns = shown.map((i) => moments.columns[i]);
   const part = (name) => shown.map((i) => shown.map((j) => whole[name][i - 1][j - 1]));
   const [values, low, high] = [part("estimate"), part("low"), part("high")];
-  if (columns.length > 1) charts.heatMap(columns.map((column) => column.label), values, low, high, session.facts.conventions.diverging);
+  const known = columns.filter((_, i) => !Number.isNaN(values[i][i])).length;
+  if (columns.length > 1 && known > 1) charts.heatMap(columns.map((column) => column.label), values, low, high, session.facts.conventions.diverging);
   else {
     charts.clear("correlation-chart");
-    notices("correlation-notices", ["One column has no correlations: choose more at the side, or show all."]);
+    notices("correlation-notices", [columns.length > 1
+      ? "The noise hides these columns, so there are no correlations to show: they would need a release of more rows, of fewer columns, or with a larger epsilon."
+      : "One column has no correlations: choose more at the side, or show all."]);
   }
   showPair(session, whole);
   showStrongest(session, columns, values, low, high);
+  return { names: columns.map((column) => column.name), level: Number(state.level), kind: state.kind, estimate: values, low, high };
 }
 
 // Any two columns, with their interval.
@@ -89,6 +93,7 @@ function showComponents(session) {
     const found = session.once(`components ${JSON.stringify([shown, state.standardise])}`, () => components(moments, shown, state.standardise));
     notices("pca-notices", []);
     drawComponents(found);
+    return { standardise: state.standardise, ...found };
   } catch (problem) {
     if (!(problem instanceof Refusal)) throw problem;
     const remedies = state.standardise ? [["Leave variances as they are", () => session.change({ standardise: false })]] : [];
@@ -96,6 +101,7 @@ function showComponents(session) {
     charts.clear("scree-chart");
     charts.clear("biplot-chart");
     fillTable("component-table", [], []);
+    return null;
   }
 }
 

@@ -1,0 +1,123 @@
+"""Step 1, the data: which file, and the first look at it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from dpgram.errors import DpgramError
+from dpgram.files import write_whole
+from dpgram.publishing.starter import starter_columns
+from dpgram.schema.reading import FileLayout
+from dpgram.sources import open_source
+from dpgram.sources.plain_columns import plain_texts
+from dpgram.wizard.folder import TABLES
+from dpgram.wizard.posted import Posted
+from dpgram.wizard.session import Session, Table
+from dpgram.wizard.words import told
+
+PREVIEW: Final = 6
+LONGEST_CELL: Final = 60
+EXAMPLE: Final = "made-up-people"
+EXAMPLE_ROWS: Final = 5_000
+
+
+def values(session: Session) -> dict[str, Any]:
+    files = session.folder.listed(TABLES)
+    chosen = session.suggested
+    return {"file": chosen if chosen in files else "", "path": "" if chosen in files else chosen}
+
+
+def view(session: Session) -> dict[str, Any]:
+    return {
+        "files": session.folder.listed(TABLES),
+        "root": str(session.folder.root),
+        "table": session.table,
+        "reads": session.suggested,
+        "job": None if session.path is None else session.folder.shown(session.path),
+    }
+
+
+def take(session: Session, posted: Posted) -> dict[str, str]:
+    """Read the named file as far as a first look needs it; what is wrong, by field."""
+    if posted.text("do") == "example":
+        return _example(session)
+    typed = posted.text("path")
+    field = "path" if typed else "file"
+    try:
+        return _opened(session, session.folder.file(typed or posted.text("file")))
+    except DpgramError as problem:
+        return {field: told(problem)}
+
+
+def _opened(session: Session, place: Path, columns: list[dict[str, object]] | None = None) -> dict[str, str]:
+    layout, starter = starter_columns(str(place))
+    same = session.path is not None and "data" in session.form and Path(session.data) == place
+    if same and session.form.get("columns"):
+        declared = session.section("data")
+        layout = FileLayout(**{key: declared.get(key) for key in ("encoding", "separator", "sheet")})
+        table = Table(columns=starter, preview=_preview(place, layout, starter))
+    else:
+        table = Table(columns=starter, preview=_preview(place, layout, starter))
+        stem = place.name.partition(".")[0]
+        if session.path is None or not same:
+            session.path = session.folder.root / session.folder.free(f"{stem}-job", ".toml")
+        entries = [column.entries for column in starter]
+        session.accept(
+            {
+                **session.form,
+                "data": {"file": session.in_job(place), **layout.to_dict()},
+                "columns": columns or [each for each in entries if each is not None],
+                "outputs": _names(session, stem),
+            }
+        )
+    session.table, session.suggested = table, session.folder.shown(place)
+    return {}
+
+
+def _names(session: Session, stem: str) -> dict[str, str]:
+    """Names of the files to write, in the folder and not taken."""
+    asked = {
+        "release": (stem, ".dpgram.json"),
+        "explorer": (stem, ".html"),
+        "report": (f"{stem}-report", ".html"),
+    }
+    return {
+        key: session.in_job(session.folder.root / session.folder.free(*name)) for key, name in asked.items()
+    }
+
+
+def _preview(place: Path, layout: FileLayout, columns: tuple[Any, ...]) -> tuple[tuple[str, ...], ...]:
+    names = [column.name for column in columns]
+    source = open_source(str(place), names, layout=layout, batch_rows=1_000)
+    for batch in islice(source.batches(), 1):
+        head = batch.slice(0, PREVIEW)
+        cells = [plain_texts(head.column(name)).to_pylist() for name in names]
+        return tuple(tuple(map(_cell, row)) for row in zip(*cells, strict=True))
+    return ()
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+
+
+def _example(session: Session) -> dict[str, str]:
+    """The table of the demonstration, with the public facts that belong to it."""
+    import io
+
+    import pyarrow.csv
+
+    from dpgram.demo import insurance
+
+    place = session.folder.root / session.folder.free(EXAMPLE, ".csv")
+    text = io.BytesIO()
+    pyarrow.csv.write_csv(insurance.table(EXAMPLE_ROWS), text)
+    declared = insurance.schema().to_dict()["columns"]
+    try:
+        write_whole(place, text.getvalue(), replace=False)
+        session.form = {"rows": {"expected": EXAMPLE_ROWS}}
+        return _opened(session, place, list(declared) if isinstance(declared, list) else None)
+    except (DpgramError, OSError) as problem:
+        return {"file": told(problem) if isinstance(problem, DpgramError) else "the folder cannot be written"}

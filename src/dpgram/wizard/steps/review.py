@@ -1,0 +1,149 @@
+"""Step 6, the review and the last click: what will be written, said and charged; then it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from dpgram.document.statement import in_words
+from dpgram.errors import DpgramError
+from dpgram.job import Job
+from dpgram.job.draft import draft_text
+from dpgram.job.terms import terms
+from dpgram.privacy.ledger import Ledger
+from dpgram.release.report import SUSPICIONS, suspicion_at_most
+from dpgram.release.signing import SigningKey
+from dpgram.wizard.posted import Posted
+from dpgram.wizard.session import Session
+from dpgram.wizard.words import told
+from dpgram.wizard.work import Work
+
+SERVED: Final = ("release", "explorer", "report", "evaluation", "registry", "job")
+"""What the last page hands out."""
+
+
+def values(session: Session) -> dict[str, Any]:
+    del session
+    return {}
+
+
+def view(session: Session) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "text": draft_text(session.form),
+        "job": session.folder.shown(session.job_path),
+        "review": session.review,
+        "outcome": session.outcome,
+        "incomplete": "",
+    }
+    try:
+        job = session.job()
+    except DpgramError as problem:
+        return found | {"incomplete": told(problem)}
+    return found | {
+        "asked": job,
+        "terms": terms(job, ledger=_pending(session, job)),
+        "promise": in_words(
+            epsilon=job.epsilon, delta=job.delta, adjacency=job.adjacency, unit=job.rows.unit
+        ),
+        "suspicions": [(before, suspicion_at_most(job.epsilon, before)) for before in SUSPICIONS],
+        "left": _left(session, job),
+    }
+
+
+def _pending(session: Session, job: Job) -> str | None:
+    new = session.new_ledger
+    if new is None or job.ledger is None:
+        return None
+    return (
+        f"{session.folder.shown(job.ledger)}, new: ε = {new.epsilon:g}, δ = {new.delta:g} "
+        "for all releases together"
+    )
+
+
+def _left(session: Session, job: Job) -> float | None:
+    """The share of the budget that stays for later."""
+    review = session.review
+    price = None if review is None else review.check.price
+    if price is None or price.share is None or job.ledger is None:
+        return None
+    before = 1.0 if session.new_ledger is not None else Ledger.open(job.ledger).left().share
+    return max(before - (0.0 if review is not None and review.continued else price.share), 0.0)
+
+
+def start_review(session: Session) -> None:
+    """Read every row once more and price it all, as `dpgram run --dry-run` does."""
+    state, job, new = session.state, session.job(), session.new_ledger
+
+    def do(work: Work) -> None:
+        work.say("every row is read; nothing is spent and nothing is written")
+        with session.payable(job, new) as paid:
+            session.reviewed = (state, paid.review(progress=work.progress))
+
+    session.begin("Checking the whole job", "review", do)
+
+
+def take(session: Session, posted: Posted) -> dict[str, str]:
+    """Look again, or publish what was looked at."""
+    if posted.text("do") != "publish":
+        try:
+            start_review(session)
+        except DpgramError as problem:
+            return {"job": told(problem)}
+        return {}
+    if session.outcome is not None or session.busy:
+        return {}
+    if session.review is None or posted.text("seen") != session.state:
+        return {
+            "job": "something was changed since this page was shown, perhaps in another tab. "
+            "Look at the review again. Nothing was spent"
+        }
+    start_publication(session)
+    return {}
+
+
+def start_publication(session: Session) -> None:
+    """Carry the job out as `dpgram run` does, from the file. What was charged is never charged again."""
+    path, new, new_key = session.job_path, session.new_ledger, session.new_key
+
+    def do(work: Work) -> None:
+        session.accept(session.form)  # whatever happened to the file since, it holds what was reviewed
+        job = Job.from_file(path)
+        if new is not None and job.ledger is not None and not job.ledger.exists():
+            new.create(job.ledger, job.rows.unit, job.adjacency)
+            session.new_ledger = None
+            work.say(f"made the ledger {session.folder.shown(job.ledger)}")
+        if new_key and job.outputs.key is not None and not job.outputs.key.exists():
+            SigningKey.create(job.outputs.key)
+            session.new_key = False
+            work.say(f"made the key {session.folder.shown(job.outputs.key)}")
+        session.outcome = job.run(announce=work.say, progress=work.progress)
+
+    session.begin("Publishing", "done", do)
+
+
+def finished(session: Session) -> dict[str, Any]:
+    """For the last page: the files, the public key, what is left."""
+    job, outcome = session.job(), session.outcome
+    left = ""
+    if job.ledger is not None and outcome is not None and outcome.releases:
+        book = Ledger.open(job.ledger)
+        left = f"{book.name}: {book.left_after(outcome.releases[0].receipts)}"
+    return {
+        "outcome": outcome,
+        "files": {kind: session.folder.shown(path) for kind, path in made(session).items()},
+        "public": None if job.outputs.key is None else SigningKey.open(job.outputs.key).public,
+        "left": left,
+        "promise": in_words(
+            epsilon=job.epsilon, delta=job.delta, adjacency=job.adjacency, unit=job.rows.unit
+        ),
+        "job": session.folder.shown(session.job_path),
+    }
+
+
+def made(session: Session) -> dict[str, Path]:
+    """What there is to hand out, by its kind; of several releases the first."""
+    if session.outcome is None:
+        return {}
+    job = session.job()
+    first = job.outputs.for_parts(job.schema, None if job.rows.by is None else str(job.rows.by))[0]
+    return {"release": first.release, **first.pages, "job": session.job_path}

@@ -1,0 +1,272 @@
+"""Mistakes that people make: each is told beside its field with the remedy, and mended on the same page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.wizard.browsing import Browser, started
+from tests.unit.wizard.conftest import write_visits
+from tests.unit.wizard.test_flow import to_budget, to_columns, to_review
+
+import dpgram as dg
+from dpgram.privacy.ledger import Ledger
+
+
+def told(browser: Browser, field: str, *words: str) -> None:
+    """One message, beside that field, in the summary above too, and easy to find for a screen reader."""
+    assert list(browser.errors) == [field], browser.errors
+    for word in words:
+        assert word in browser.errors[field]
+    assert (
+        f'aria-describedby="{field}-hint {field}-error"' in browser.text or f"{field}-error" in browser.text
+    )
+    assert f'<a href="#{field}">' in browser.text
+    assert "Nothing was spent" in browser.text
+
+
+@pytest.fixture(scope="module")
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    """Every step is in order; each test breaks one and mends it again."""
+    folder = write_visits(tmp_path_factory.mktemp("visits"))
+    (folder / "taken.html").write_text("somebody's page")
+    browser = started(folder)
+    to_budget(browser)
+    browser.send("budget")
+    assert browser.address == "outputs"
+    return browser
+
+
+class TestTheData:
+    def test_no_file_is_chosen(self, visits: Path) -> None:
+        browser = started(visits)
+        browser.send("data", press="do=read")
+        told(browser, "file", "no file is named")
+
+    def test_a_file_that_is_not_there(self, visits: Path) -> None:
+        browser = started(visits)
+        browser.send("data", {"path": "vists.csv"}, press="do=read")
+        told(browser, "path", "there is no file 'vists.csv'", "Choose one from the list")
+
+    def test_a_file_that_is_no_table(self, visits: Path) -> None:
+        (visits / "letter.docx").write_text("Dear all")
+        browser = started(visits)
+        browser.send("data", {"path": "letter.docx"}, press="do=read")
+        told(browser, "path", "format")
+
+
+COLUMN_MISTAKES = [
+    ({"c0.low": "90", "c0.high": "18"}, "c0.low", "reversed"),
+    ({"c0.low": ""}, "c0.low", "one bound only"),
+    ({"c0.low": "eighteen"}, "c0.low", "numbers or both ISO dates"),
+    ({"c0.high": "1e400"}, "c0.low", "finite"),
+    ({"c1.levels": "no\nno"}, "c1.levels", "lists a level twice"),
+    ({"c1.level_labels": "does not smoke"}, "c1.level_labels", "another number of labels"),
+    ({"c1.kind": "ordinal", "c1.levels": ""}, "c1.levels", "levels"),
+    ({"c2.decimal": ",", "c2.thousands": ","}, "c2.low", "must differ"),
+    ({"c2.decimal": "x"}, "c2.decimal", "mark is not one"),
+    ({"c2.kind": "date"}, "c2.low", "dates"),
+    ({"c1.kind": "boolean", "c1.true": "yes"}, "c1.true", "given together"),
+]
+
+
+class TestTheColumns:
+    @pytest.mark.parametrize(("changes", "field", "word"), COLUMN_MISTAKES, ids=str)
+    def test_a_mistake(self, settled: Browser, changes: dict[str, str], field: str, word: str) -> None:
+        settled.open("columns")
+        before = dict(settled.form("columns").fields)
+        settled.send("columns", dict(changes))
+        told(settled, field, word)
+        settled.send("columns", {name: before[name] for name in changes})
+        assert settled.address == "people", settled.errors
+
+    def test_everything_is_left_out(self, visits: Path) -> None:
+        browser = started(visits)
+        to_columns(browser)
+        browser.send("columns", {f"c{number}.kind": "" for number in range(3)})
+        told(browser, "columns", "every column is left out")
+
+    def test_a_kind_that_is_none(self, visits: Path) -> None:
+        browser = started(visits)
+        to_columns(browser)
+        fields = [(name, value) for name, value in browser.form("columns").fields if name != "c0.kind"]
+        browser.post("columns", [*fields, ("c0.kind", "secret")])
+        told(browser, "c0.kind", "no kind of column")
+
+
+class TestRemedies:
+    """What the check proposes is one click: how cells are written, never a bound or a level of the data."""
+
+    @pytest.fixture
+    def messy(self, tmp_path: Path) -> Browser:
+        rows = "".join(
+            f"{20 + i % 60};{i % 9}.{i % 10}00,50;{'k.A.' if i % 30 == 0 else ('ja', 'nein')[i % 2]};"
+            f"{('Süd ', 'NORD')[i % 2]};{-999 if i % 40 == 0 else i % 30}\n"
+            for i in range(600)
+        )
+        (tmp_path / "messy.csv").write_bytes(f"alter;kosten;raucher;region;wert\n{rows}".encode("latin-1"))
+        browser = started(tmp_path)
+        browser.send("data", {"file": "messy.csv"}, press="do=read")
+        browser.follow("columns")
+        changes = {
+            "c0.low": "18", "c0.high": "90", "c1.low": "0", "c1.high": "20000", "c1.decimal": "",
+            "c1.thousands": "", "c2.kind": "boolean", "c3.kind": "categorical", "c3.levels": "süd\nnord",
+            "c4.low": "0", "c4.high": "40",
+        }  # fmt: skip
+        browser.send("columns", dict(changes), press="do=check")
+        assert browser.address == "columns", browser.errors
+        return browser
+
+    def test_all_are_mended_by_clicks(self, messy: Browser) -> None:
+        found = messy.session.found
+        assert found is not None
+        assert found.much_is_lost
+        assert {cause.column for cause in found.causes} == {"kosten", "raucher", "region", "wert"}
+        assert "Mend it: <bdi>take “k.A.” for a missing value</bdi>" in messy.text
+        assert "Mend it: <bdi>read “ja” as yes; read “nein” as no</bdi>" in messy.text
+        pressed = 0
+        while buttons := [each for each in messy.form("columns").buttons if each[0] == "remedy"]:
+            messy.send("columns", press=f"remedy={buttons[0][1]}")
+            pressed += 1
+            assert pressed < 10
+        found = messy.session.found
+        assert found is not None
+        assert not found.much_is_lost
+        columns = {entry["name"]: entry for entry in messy.session.form["columns"]}
+        assert columns["kosten"] | {"thousands": ".", "decimal": ","} == columns["kosten"]
+        assert columns["raucher"]["true"] == ["ja"]
+        assert columns["raucher"]["missing"] == ["k.A."]
+        assert columns["region"] | {"case": "lower", "trim": True} == columns["region"]
+        assert columns["region"]["levels"] == ["süd", "nord"]
+        assert columns["wert"]["missing"] == ["-999"] or columns["wert"]["missing"] == [-999]
+        assert (columns["wert"]["low"], columns["wert"]["high"]) == (0, 40)
+
+    def test_a_remedy_that_nobody_proposed(self, messy: Browser) -> None:
+        before = messy.session.form
+        for made_up in ("99", "-1", "x", "0; epsilon = 100"):
+            messy.post("columns", [*messy.form("columns").fields, ("remedy", made_up)])
+            assert messy.session.form == before
+
+    def test_exact_counts_do_not_reach_the_job_file(self, messy: Browser) -> None:
+        text = messy.session.job_path.read_text()
+        assert "600" not in text
+
+
+class TestThePeople:
+    @pytest.mark.parametrize(
+        ("changes", "field", "word"),
+        [
+            ({"expected": ""}, "expected", "public guess"),
+            ({"expected": "many"}, "expected", "number"),
+            ({"expected": "-5"}, "expected", "above zero"),
+            ({"expected": "2.5"}, "expected", "number"),
+            ({"who": "person"}, "unit", "Choose the one that says whose row it is"),
+            ({"who": "person", "unit": "age"}, "unit", "cannot be published as well"),
+            ({"who": "person", "unit": "patient", "count": "rows"}, "unit_rows", "whole number"),
+            ({"who": "person", "unit": "patient", "count": "rows", "unit_rows": "0"}, "unit_rows", ""),
+        ],
+        ids=str,
+    )
+    def test_a_mistake(self, tmp_path: Path, changes: dict[str, str], field: str, word: str) -> None:
+        rows = "".join(f"P{i % 100:05d},{20 + i % 60},{i % 90}\n" for i in range(300))
+        (tmp_path / "visits.csv").write_text(f"patient,age,cost\n{rows}")
+        browser = started(tmp_path)
+        to_columns(browser)
+        bounds = {"c1.low": "18", "c1.high": "90", "c2.low": "0", "c2.high": "90"}
+        browser.send("columns", {"c0.kind": "", **bounds})
+        browser.send("people", {"expected": "300", **changes})
+        told(browser, field, word)
+        good = {"who": "person", "unit": "patient", "count": "rows", "unit_rows": "5", "expected": "300"}
+        browser.send("people", dict(good))
+        assert browser.address == "budget", browser.errors
+        assert browser.session.form["rows"] == {"unit": "patient", "unit_rows": 5, "expected": 300}
+
+
+class TestTheBudget:
+    @pytest.mark.parametrize(
+        ("changes", "field", "word"),
+        [
+            ({"epsilon": ""}, "epsilon", "Type a number"),
+            ({"epsilon": "much"}, "epsilon", "Type a number"),
+            ({"epsilon": "0"}, "epsilon", "ε"),
+            ({"epsilon": "5"}, "epsilon", "budget"),
+            ({"delta": "2"}, "delta", ""),
+            ({"total_epsilon": "three"}, "total_epsilon", "Type a number"),
+            ({"name": ""}, "name", "Type one"),
+            ({"path": ""}, "path", "Type a name"),
+            ({"path": "nowhere/x.ledger"}, "path", "folder does not exist"),
+            ({"path": "visits.csv"}, "path", "there already"),
+            ({"pays": "existing"}, "existing", "no file is named"),
+        ],
+        ids=str,
+    )
+    def test_a_mistake(self, settled: Browser, changes: dict[str, str], field: str, word: str) -> None:
+        settled.open("budget")
+        before = dict(settled.form("budget").fields)
+        settled.send("budget", dict(changes))
+        told(settled, field, word)
+        settled.send("budget", {name: before[name] for name in changes})
+        assert settled.address == "outputs", settled.errors
+
+    def test_a_ledger_with_too_little_left(self, visits: Path) -> None:
+        book = Ledger.create(visits / "year.ledger", name="year", epsilon=1, delta=1e-6)
+        schema = dg.Schema(dg.numeric("age", 0, 1))
+        dg.publish({"age": [0.5] * 5_000}, schema, epsilon=0.8, delta=1e-6, ledger=book)
+        browser = started(visits)
+        to_budget(browser)
+        assert "of the budget is left" in browser.text
+        browser.send(
+            "budget", {"pays": "existing", "existing": "year.ledger", "epsilon": "1", "delta": "1e-6"}
+        )
+        told(browser, "epsilon", "left")
+        browser.send("budget", {"epsilon": "0.1"})
+        assert browser.address == "outputs", browser.errors
+
+
+class TestTheFiles:
+    @pytest.mark.parametrize(
+        ("changes", "field", "word"),
+        [
+            ({"release": ""}, "release", "Type one"),
+            ({"release": "visits.json"}, "release", "must end in .dpgram.json"),
+            ({"explorer": "visits-report.html"}, "report", "same name"),
+            ({"report": "nowhere/r.html"}, "report", "folder does not exist"),
+            ({"explorer": "taken.html"}, "explorer", "there already"),
+            ({"sign": "existing", "key": "visits.csv"}, "key", ""),
+            ({"sign": "new", "key": "visits.csv"}, "key", "never replaced"),
+            ({"family": "logistic", "target": "charges"}, "target", "more than two values"),
+            ({"family": "linear"}, "target", ""),
+        ],
+        ids=str,
+    )
+    def test_a_mistake(self, settled: Browser, changes: dict[str, str], field: str, word: str) -> None:
+        settled.open("outputs")
+        before = dict(settled.form("outputs").fields)
+        settled.send("outputs", dict(changes), press="do=stay")
+        told(settled, field, word)
+        settled.send("outputs", {name: before[name] for name in changes}, press="do=stay")
+        assert (settled.address, settled.errors) == ("outputs", {})
+
+
+def test_an_output_that_appears_meanwhile(visits: Path) -> None:
+    """Refused by the job itself before anything is charged, and told on a page."""
+    browser = started(visits)
+    to_review(browser)
+    (visits / "visits.html").write_text("somebody's page")
+    browser.send("review", press="do=publish")
+    assert "exists already" in browser.text
+    assert "Nothing was spent" in browser.text
+    assert Ledger.open(visits / "visits.ledger").left().share == 1
+    (visits / "visits.html").unlink()
+    browser.open("review")
+    browser.send("review", press="do=review")
+    browser.send("review", press="do=publish")
+    assert browser.address == "done"
+
+
+def test_a_review_of_something_incomplete(visits: Path) -> None:
+    browser = started(visits)
+    to_columns(browser)
+    browser.open("review")
+    assert "is missing" in browser.text
+    assert "Publish" not in browser.text
