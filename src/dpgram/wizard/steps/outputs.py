@@ -14,8 +14,14 @@ from dpgram.wizard.session import Form, Session
 from dpgram.wizard.words import beside, told
 
 ABOUT: Final = ("title", "description", "contact", "licence")
-FILES: Final = ("release", "explorer", "report")
-ENDINGS: Final = {"release": ".dpgram.json", "explorer": ".html", "report": ".html"}
+FILES: Final = ("release", "explorer", "report", "evaluation", "registry")
+ENDINGS: Final = {
+    "release": ".dpgram.json",
+    "explorer": ".html",
+    "report": ".html",
+    "evaluation": ".html",
+    "registry": ".yaml",
+}
 FAMILIES: Final = {
     "linear": "how a number changes (linear)",
     "logistic": "how likely a yes is (logistic)",

@@ -18,7 +18,7 @@ from dpgram.wizard.session import Session
 from dpgram.wizard.words import told
 from dpgram.wizard.work import Work
 
-SERVED: Final = ("release", "explorer", "report", "job")
+SERVED: Final = ("release", "explorer", "report", "evaluation", "registry", "job")
 """What the last page hands out."""
 
 
