@@ -41,7 +41,10 @@ def view(session: Session) -> dict[str, Any]:
         return found | {"incomplete": told(problem)}
     return found | {
         "asked": job,
-        "terms": terms(job, ledger=_pending(session, job)),
+        "terms": {
+            name: text.replace(f"{session.folder.root}/", "")
+            for name, text in terms(job, ledger=_pending(session, job)).items()
+        },
         "promise": in_words(
             epsilon=job.epsilon, delta=job.delta, adjacency=job.adjacency, unit=job.rows.unit
         ),
