@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz neighbours docs lock locked build r clean
+.PHONY: demo test test-shuffled test-luck test-full test-oldest test-newest lint bench assurance fuzz neighbours docs lock locked build r js clean
 
 $(STAMP): pyproject.toml papers/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -93,6 +93,9 @@ build: $(STAMP)         ## sdists and wheels, built twice to the same bytes; dpg
 
 r: $(STAMP)             ## the R package, with its example and its test vectors, in dist/
 	$(BIN)/python -m distribution.r_package --output dist
+
+js: $(STAMP)            ## the JavaScript module with the explorer's arithmetic, in dist/
+	$(BIN)/python -m distribution.js_package --output dist
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-lock docs/_build build dist demo-output

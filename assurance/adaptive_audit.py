@@ -90,7 +90,7 @@ def people(*own: Row, surprising: bool = False) -> pa.Table:
 class Setting:
     """Two neighbours, and how they are published."""
 
-    epsilon: float = SEEN
+    epsilon: float = 8.0
     delta: float = 1e-4
     adjacency: Relation = "add-remove"
     rows: Rows = field(default_factory=Rows)
@@ -481,12 +481,12 @@ PATHS: Final = 12
 DRAWS: Final = 4_000
 PERSONS: Final = Rows(unit="id")
 SETTINGS: Final = {
-    "a row, Gaussian noise, add-remove": Setting(),
-    "a row, Gaussian noise, replace-one": Setting(adjacency="replace-one"),
+    "a row, Gaussian noise, add-remove": Setting(epsilon=SEEN),
+    "a row, Gaussian noise, replace-one": Setting(epsilon=SEEN, adjacency="replace-one"),
     "a row, pure noise, add-remove": Setting(epsilon=4.0, delta=0.0),
-    "a person of nine rows, Gaussian noise, add-remove": Setting(rows=PERSONS, visits=VISITS),
+    "a person of nine rows, Gaussian noise, add-remove": Setting(epsilon=SEEN, rows=PERSONS, visits=VISITS),
     "a person of nine rows, Gaussian noise, replace-one": Setting(
-        rows=PERSONS, visits=VISITS, adjacency="replace-one"
+        epsilon=SEEN, rows=PERSONS, visits=VISITS, adjacency="replace-one"
     ),
     "a person of nine rows, pure noise, replace-one": Setting(
         epsilon=4.0, delta=0.0, rows=PERSONS, visits=VISITS, adjacency="replace-one"
@@ -494,11 +494,11 @@ SETTINGS: Final = {
 }
 """Little noise, so that few runs tell much; the code is that of every ε."""
 MODEL_SETTINGS: Final = {
-    "a row, add-remove": Setting(models=MODELS),
-    "a row, replace-one": Setting(models=MODELS, adjacency="replace-one"),
-    "a person of nine rows, add-remove": Setting(models=MODELS, rows=PERSONS, visits=VISITS),
+    "a row, add-remove": Setting(epsilon=SEEN, models=MODELS),
+    "a row, replace-one": Setting(epsilon=SEEN, models=MODELS, adjacency="replace-one"),
+    "a person of nine rows, add-remove": Setting(epsilon=SEEN, models=MODELS, rows=PERSONS, visits=VISITS),
     "a person of nine rows, replace-one": Setting(
-        models=MODELS, rows=PERSONS, visits=VISITS, adjacency="replace-one"
+        epsilon=SEEN, models=MODELS, rows=PERSONS, visits=VISITS, adjacency="replace-one"
     ),
 }
 """The same with declared models."""

@@ -145,7 +145,7 @@ def pipelines() -> dict[str, Pipeline]:
     return found
 
 
-PUBLISHES: Final = 2_000
+PUBLISHES: Final = 1_600
 
 
 @final
@@ -295,7 +295,7 @@ def _adaptive(name: str) -> Finding:
 
 
 ADAPTIVE_RUNS: Final = 1_500
-MODEL_RUNS: Final = 600
+MODEL_RUNS: Final = 400
 SEARCHED: Final = 40
 """Pairs of neighbours, of which the one is audited that a release tells most of."""
 NOISE_RUNS: Final = 600

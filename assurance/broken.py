@@ -12,6 +12,7 @@ from assurance import (
     broken_mechanisms,
     broken_models,
     broken_pipelines,
+    broken_series,
     broken_sizes,
 )
 from assurance.part import Finding, Part
@@ -29,6 +30,7 @@ def trials() -> tuple[Trial, ...]:
         broken_adaptive,
         broken_models,
         broken_pipelines,
+        broken_series,
     )
     return tuple(trial for part in parts for trial in part.trials())
 

@@ -2,8 +2,8 @@
 
 They run in an empty folder, in the names of `import dpgram as dg` with what a reader has at hand by then: a
 made-up `table` of 20,000 people, its `schema`, a `release` of it, the regression `fit` of charges on the
-rest, `another` release of other people, and a `ledger`. Both releases have seeded noise, so that examples can
-show numbers.
+rest, `another` release of other people, a `ledger`, and a `series` of three months, which is the public file
+months.series. Releases and series have seeded noise, so that examples can show numbers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ import dpgram.planning
 from dpgram.demo import insurance
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import publish_with
+from dpgram.series._curate import create, publish
 
 SOURCE = Path(dpgram.__file__).parent
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -68,7 +70,24 @@ def names(example: str) -> dict[str, Any]:
     found = dict(at_hand())
     if "ledger" in example:
         found["ledger"] = dpgram.Ledger.create("people.ledger", name="people", epsilon=2.0, delta=1e-6)
+    if "series" in example and "Series.create" not in example:
+        Path("months.series").write_bytes(months())
+        found["series"] = dpgram.Series.open("months.series")
     return found
+
+
+@cache
+def months() -> bytes:
+    """The public file of a series of three months, a third of the table in each."""
+    known = at_hand()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "months.series"
+        noise = SeededEntropy(3)
+        create(path, known["schema"], epsilon=1.0, delta=1e-6, periods=12, entropy=noise)
+        for month in range(3):
+            part = known["table"].slice(month * 6_000, 6_000)
+            publish(path, part, f"2026-0{month + 1}", progress=False, entropy=noise)
+        return path.read_bytes()
 
 
 def docstrings() -> Iterator[doctest.DocTest]:

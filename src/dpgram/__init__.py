@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpgram.release import Release, load
     from dpgram.rows import Rows
     from dpgram.schema import Schema, boolean, categorical, legendre, numeric, ordinal, product
+    from dpgram.series import Series
 
     __version__: str
 
@@ -39,6 +40,7 @@ __all__ = [
     "Release",
     "Rows",
     "Schema",
+    "Series",
     "__version__",
     "boolean",
     "categorical",
@@ -97,6 +99,7 @@ _fetch, __dir__ = _when_used(
         "dpgram.release": "Release load",
         "dpgram.rows": "Rows",
         "dpgram.schema": "Schema boolean categorical legendre numeric ordinal product",
+        "dpgram.series": "Series",
     },
 )
 

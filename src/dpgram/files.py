@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from dpgram.canonical_json import canonical_bytes, parse_strictly
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -63,8 +68,50 @@ def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
     if os.name == "posix":
         # The new name too must outlive a power cut; a file system that cannot promise it has the file anyway.
         with contextlib.suppress(OSError):
-            folder = os.open(target.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(target)
+
+
+def append_line(handle: int, line: Mapping[str, object]) -> None:
+    """One line of JSON with its own digest, durable when this returns."""
+    body = canonical_bytes(line)
+    append(handle, body + b" " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+
+
+def append(handle: int, content: bytes) -> None:
+    """All of `content`, durable when this returns."""
+    left = memoryview(content)
+    while left:  # a disk that is nearly full takes a part, and raises for the rest
+        left = left[os.write(handle, left) :]
+    os.fsync(handle)
+
+
+def whole_lines(handle: int) -> tuple[list[dict[str, Any]], int]:
+    """All whole lines that `append_line` wrote, and where they end: a torn last one was never acted upon."""
+    lines: list[dict[str, Any]] = []
+    end = 0
+    for line in content_of(handle).splitlines(keepends=True):
+        body, _, digest = line.rstrip(b"\n").rpartition(b" ")
+        if not line.endswith(b"\n") or hashlib.sha256(body).hexdigest().encode() != digest:
+            break
+        found = parse_strictly(body)
+        if not isinstance(found, dict):
+            break
+        lines.append(found)
+        end += len(line)
+    return lines, end
+
+
+def content_of(handle: int) -> bytes:
+    """Everything in an open file, from its beginning."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(handle), "rb") as stream:
+        return stream.read()
+
+
+def sync_folder(path: Path) -> None:
+    """The name of a new file too must outlive a power cut."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

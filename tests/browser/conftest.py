@@ -83,28 +83,6 @@ def opened(driver: Driver) -> Iterator[Opener]:
     assert driver.get_log("browser") == []
 
 
-AXE = ARTEFACTS.parent / "npm" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-@pytest.fixture(scope="session")
-def violations() -> Callable[[Driver], list[str]]:
-    """What axe-core finds wrong with the open page: what hinders people who do not see or point."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed (npm install --prefix test-artefacts/npm axe-core@4.10)")
-    source = AXE.read_text(encoding="utf-8")
-    run = """
-      const done = arguments[0];
-      axe.run().then(({ violations }) => done(violations.map(({ id, impact, nodes }) =>
-        `${impact}: ${id}: ${nodes[0].html.slice(0, 200)}`)));
-    """
-
-    def found(driver: Driver) -> list[str]:
-        driver.execute_script(source)
-        return list(driver.execute_async_script(run))
-
-    return found
-
-
 @pytest.fixture(scope="session")
 def photograph() -> Camera:
     """The whole page as a picture, for people to look at."""

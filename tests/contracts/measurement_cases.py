@@ -32,6 +32,7 @@ from dpgram.publishing.measurements.minimiser import (
 )
 from dpgram.publishing.measurements.models import Products, Step
 from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, Moments, VectorNoise
+from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.publishing.measurements.target import Target, TargetedGaussian
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
@@ -286,6 +287,17 @@ class FirstGramCase(GramCase):
         return triangle(matrix, self.sigma), self.cells(measurement, exact)
 
 
+class StreamCase(GramCase):
+    """A person in the first of four periods moves four lines; here all of it stands in one."""
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        # A series knows neighbours with one person more or less alone: the other relation is priced by hand.
+        return StreamedGram(encoder=TURNED, sigma=self.sigma, sensitivity_squared=steps(relation))
+
+    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
+        return triangle(full_matrix(published, BOUNDED.width), self.sigma), self.cells(measurement, exact)
+
+
 class ProductsCase(GramCase):
     """Rows as long as the radius, half along the residual and half along the features, reach the price."""
 
@@ -538,6 +550,7 @@ CASES: dict[str, Case] = {
         LevelsCase,
         GramCase,
         FirstGramCase,
+        StreamCase,
         ProductsCase,
         StepCase,
         ProbitStepCase,

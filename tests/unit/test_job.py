@@ -15,6 +15,7 @@ import dpgram as dg
 from dpgram.cli import run as command
 from dpgram.errors import BudgetExceeded, DpgramError, JobError, LedgerError
 from dpgram.job import Job, Outputs, _file, differences
+from dpgram.job._series import Growing
 from dpgram.job.words import OPTIONS, as_flag, as_key, reworded
 from dpgram.release import SigningKey
 
@@ -448,6 +449,7 @@ def test_every_difference_is_seen(folder: Path) -> None:
         "approved_by": "other",
         "note": "other",
         "about": {"title": "other"},
+        "series": Growing(file=Path("x.series"), period="2026-11", periods=12),
     }
     assert set(others) == {each.name for each in fields(Job)} - {"path"}
     for name, value in others.items():

@@ -101,6 +101,59 @@ class TestTheBestAttack:
             assert after / (1 - after) == pytest.approx(np.e * before / (1 - before))
 
 
+class TestWhatIsSigned:
+    def test_each_bound_says_where_it_comes_from(self, tmp_path: Path) -> None:
+        schema = dg.Schema(
+            dg.numeric("age", 18, 90, source="membership rules, §4"),
+            dg.numeric("bmi"),
+            dg.numeric("charges", 0, 50_000),
+            dg.product("age", "charges"),
+        )
+        release = seeded(schema, insurance.table(20_000), epsilon=3.0, adaptive=True)
+        text = " ".join(Tags(release.report(tmp_path / "r.html").read_text(encoding="utf-8")).text.split())
+        assert "declared in advance: membership rules, §4" in text
+        assert "declared in advance; no source stated" in text
+        assert "bounds learnt privately, under the same guarantee" in text
+        assert "computed from age and charges" in text
+        low, high = (f"{end:.5g}" for end in release.schema.column("bmi").bounds)
+        assert f"{low} to {high}" in text
+        assert not re.search(r"\d\.\d{8,}", text), "numbers for people"
+
+    def test_it_speaks_of_its_own_columns(self, tmp_path: Path) -> None:
+        schema = dg.Schema(dg.numeric("wage", 0, 1), dg.numeric("hours", 0, 1))
+        rng = np.random.default_rng(0)
+        table = {"wage": rng.uniform(0, 1, 3_000), "hours": rng.uniform(0, 1, 3_000)}
+        page = seeded(schema, table).report(tmp_path / "r.html").read_text(encoding="utf-8")
+        text = Tags(page.split("</style>")[1]).text
+        assert "how wage goes with hours" in text
+        assert not re.search(r"smok|charges|region|\bage\b", text)
+
+    def test_histograms_and_losses_are_shown(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(0)
+        values = rng.uniform(0, 1, 20_000)
+        values[:3_000] = np.nan
+        schema = dg.Schema(dg.numeric("x", 0, 1), dg.categorical("town", ["a", "b"]))
+        table = {"x": values, "town": rng.choice(["a", "b"], 20_000)}
+        release = seeded(schema, table, epsilon=2.0, adaptive=True)
+        page = release.report(tmp_path / "r.html").read_text(encoding="utf-8")
+        assert page.count("Noisy histogram of") == 2
+        assert f"missing about {release.histogram('x').lost['missing']:,.0f}" in page
+        assert page.count('class="stable"') == len(release.histogram("x").counts) + 2
+
+    def test_who_what_for_whom_and_approval(self, tmp_path: Path) -> None:
+        ledger = Ledger.create(tmp_path / "x.ledger", name="insurance", epsilon=3, delta=1e-5)
+        options = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "note": "approved by: the office"}
+        release = publish(TABLE, insurance.schema(), ledger=ledger, **options)
+        about = {"title": "Insured", "description": "Members.", "contact": "data@x", "licence": "CC BY"}
+        page = release.described(**about).report(tmp_path / "r.html", ledger=ledger.path)
+        shown = page.read_text(encoding="utf-8")
+        summary = Tags(shown.split("</dl>")[0]).text
+        for words in ("data@x", "Members.", "CC BY", "approved by: the office", "of the ledger insurance"):
+            assert words in summary
+        assert "<title>Report: Insured</title>" in shown
+        assert str(ledger.left()) in summary
+
+
 class TestTheLedger:
     def test_history_and_what_is_left(self, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "x.ledger", name="insurance", epsilon=3, delta=1e-5)

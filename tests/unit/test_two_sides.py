@@ -21,6 +21,7 @@ from dpgram.demo import insurance
 from dpgram.errors import PUBLISHING
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
+from dpgram.series._curate import create, publish
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 EVERYTHING = (
@@ -126,6 +127,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     csv.write_csv(table, place / "people.csv")
     insurance.schema().to_file(place / "people.toml")
     (place / "job.toml").write_text(JOB)
+    noise = SeededEntropy(3)
+    months = place / "months.series"
+    create(months, insurance.schema(), epsilon=5.0, delta=1e-6, periods=12, adaptive=False, entropy=noise)
+    for month in (1, 2):
+        publish(months, insurance.table(20_000, month), f"m{month}", progress=False, entropy=noise)
     return place
 
 
@@ -192,6 +198,9 @@ FREE: dict[str, tuple[str, ...]] = {
         "--mechanism", "gaussian",
     ),
     "diff": ("job.toml", "job.toml"),
+    "series plan": ("--periods", "60", "--epsilon", "1", "--delta", "1e-6"),
+    "series show": ("months.series", "--trend", "charges", "--on", "age"),
+    "series window": ("months.series", "m1", "m2", "-o", "window.dpgram.json"),
     "ledger create": ("new.ledger", "--name", "new", "--epsilon", "1", "--delta", "1e-6"),
     "ledger plan": ("--releases", "4", "--total-epsilon", "2"),
     "ledger show": ("new.ledger",),
@@ -205,6 +214,23 @@ REFUSED: dict[str, tuple[tuple[str, ...], str, str]] = {
     "gram": (("people.csv", "--schema", "people.toml", "--partial", "x.partial"), "pyarrow", "publish"),
     "publish": ((*PUBLISH, "-o", "x.json"), "pyarrow", "publish"),
     "run": (("job.toml", "--yes"), "pyarrow", "publish"),
+    "series create": (
+        (
+            "new.series",
+            "--schema",
+            "people.toml",
+            "--periods",
+            "12",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-6",
+            "--no-ledger",
+        ),
+        "pyarrow",
+        "publish",
+    ),
+    "series publish": (("months.series", "people.csv", "--period", "m3"), "pyarrow", "publish"),
     "audit": (("--mechanism", "gaussian", "--epsilon", "1", "--delta", "1e-6"), "pyarrow", "publish"),
     "demo": (("-o", "demo"), "pyarrow", "publish"),
     "ledger plot": (("new.ledger", "-o", "x.png"), "matplotlib", "plot"),
@@ -254,6 +280,8 @@ def test_every_command_works_or_names_the_extra_in_one_line(folder: Path) -> Non
 
 PYTHON = {
     "publish": "import dpgram; dpgram.publish",
+    "series": "import dpgram; dpgram.Series.create('x.series', None, epsilon=1, delta=1e-6, periods=12)",
+    "period": "import dpgram; dpgram.Series.open('months.series').publish(None, 'm3')",
     "CuratorReport": "import dpgram; dpgram.CuratorReport",
     "publishing": "from dpgram.publishing import publish",
     "estimators": "from dpgram.estimators import PrivateRidge",

@@ -13,16 +13,18 @@ from dpgram.analysis.iv_results import FirstStage, InstrumentalVariables
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.pca import Components, pca
-from dpgram.analysis.plots import coefficient_plot, component_plot, correlation_plot
+from dpgram.analysis.plots import coefficient_plot, component_plot, correlation_plot, trend_plot
 from dpgram.analysis.pooling import Comparison, Pooled, average, compare, pool, union
 from dpgram.analysis.prediction import Prediction
 from dpgram.analysis.regress import lasso_path, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.robust import UnequalVariance
 from dpgram.analysis.sparse import LassoPath
+from dpgram.analysis.trend import Change, Trend, trend
 
 __all__ = [
     "AndersonRubin",
+    "Change",
     "ColumnDescription",
     "Comparison",
     "Components",
@@ -45,6 +47,7 @@ __all__ = [
     "Prediction",
     "Regression",
     "Told",
+    "Trend",
     "UnequalVariance",
     "WaldTest",
     "average",
@@ -63,6 +66,8 @@ __all__ = [
     "pca",
     "pool",
     "regress",
+    "trend",
+    "trend_plot",
     "union",
     "within",
 ]

@@ -140,6 +140,8 @@ class Correlations:
     allowance: Vector
     """Factor of the end away from zero for each column that only just passed, else 1."""
     cautions: tuple[str, ...] = ()
+    about_the_middle: tuple[str, ...] = ()
+    """Products and powers among the columns: as they are published, about the middle of public ranges."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -288,6 +290,12 @@ class Correlations:
             listed = ", ".join(self.hidden[:5])
             more = f" and {len(self.hidden) - 5} more" if len(self.hidden) > 5 else ""
             told.append(f"Hidden by the noise: {listed}{more}.")
+        if self.about_the_middle:
+            listed = ", ".join(self.about_the_middle[:3]) + (" …" if len(self.about_the_middle) > 3 else "")
+            told.append(
+                f"Products and powers ({listed}) are those of columns less the middle of their public range; "
+                "partial_correlation has those of the values themselves."
+            )
         return (*told, *(f"Caution: {caution}." for caution in self.cautions))
 
     def _variance(self, rho: Matrix) -> Matrix:
@@ -358,6 +366,12 @@ def correlations(
         sampling_factor=factor,
         allowance=_allowance(squares, _noise_of_squares(moments, found)),
         cautions=cautions,
+        about_the_middle=tuple(
+            name
+            for column in schema.columns_derived
+            for name in column.encoded_names
+            if schema.indices(name)[0] in places
+        ),
     )
 
 
@@ -377,10 +391,10 @@ def partial_correlation(
     """
     moments = Moments.of(release)
     check_kind(kind)
+    # By the names of encoded columns: what was asked for may be that of a product, as `age:bmi`.
+    pair = tuple(build_design(moments, name, []).target for name in (left, right))
     if given is None:
-        taken = {
-            moments.schema.encoded[i].source for name in (left, right) for i in moments.schema.indices(name)
-        }
+        taken = {moments.schema.encoded[i].source for name in pair for i in moments.schema.indices(name)}
         given = [column.name for column in moments.schema.columns if column.name not in taken]
     designs = [build_design(moments, name, given) for name in (left, right)]
     targets = np.column_stack([design.target_vector for design in designs])
@@ -404,7 +418,7 @@ def partial_correlation(
     known = len(found.slopes)
     degrees = degrees_of_freedom(moments, known) if kind == "population" else None
     # Given other columns, what is left of a two-valued one has more values than two.
-    skewness = _own_skewness(moments, (left, right)) if known == 1 else (None, None)
+    skewness = _own_skewness(moments, pair) if known == 1 else (None, None)
     answer = Correlation(
         left=left,
         right=right,
@@ -415,7 +429,7 @@ def partial_correlation(
         noise=(level, slope, curvature),
         degrees=degrees,
         skewness=skewness,
-        sampling_factor=moments.sampling_factor if _numbers(moments, (left, right)) else 1.0,
+        sampling_factor=moments.sampling_factor if _numbers(moments, pair) else 1.0,
         allowance=float(np.prod(_allowance(squares, noise))),
         cautions=(*difference_cautions(moments, kind), *([MOVED_CAUTION] if moved else [])),
     )

@@ -94,6 +94,16 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
     return [*found, ("made by", f"dpgram {release.library}"), ("digest", release.digest)]
 
 
+def declared_models(release: Document) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Family, target and features of every model that was declared and measured."""
+    found: dict[tuple[str, str, tuple[str, ...]], None] = {}
+    for each in release.measured:
+        target, on = getattr(each, "target", None), getattr(each, "on", None)
+        if target is not None and on is not None:
+            found[getattr(each, "family", "linear"), target, tuple(on)] = None
+    return tuple(found)
+
+
 def _learnt(release: Document) -> list[tuple[str, str]]:
     """What was learnt privately, inside the stated guarantee."""
     facts: list[tuple[str, str]] = []
@@ -123,6 +133,15 @@ def _part(release: Document) -> list[tuple[str, str]]:
         facts.append(("unit", counted[release.unit_rule.counts]))
     if release.group is not None:
         facts.append(("group", f"the rows with {release.part} only; each group has its own release"))
+    if release.series is not None:
+        part = release.series
+        often = (
+            f"a person counts in at most {part.participations}"
+            if release.unit is not None
+            else "each row in one"
+        )
+        place = f"the rows of {part}, of a series of {part.periods} periods ({often})"
+        facts.append(("series", f"{place}; ε and δ are for all periods together"))
     if release.block is not None:
         joint = release.block.joint
         place = f"number {release.block.number} of {release.block.of} releases of the same rows"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpgram.analysis.estimand import Kind
     from dpgram.analysis.pca import Components
     from dpgram.analysis.results import Regression
+    from dpgram.analysis.trend import Trend
 
 MOST_LABELS: Final = 14
 """More columns than this are drawn without a label each: they could not be read."""
@@ -136,6 +137,48 @@ def _span(fit: Regression, position: int) -> float:
     if all(schema.encoded[schema.indices(name)[0]].kind == "level" for name in names):
         return 1.0
     return 2.0 * term.scale
+
+
+def trend_plot(
+    trend: Trend, name: str, *, path: str | Path | None = None, level: float = 0.95, dark: bool = False
+) -> Figure:
+    """A coefficient in every window of a series, with intervals, and the straight line through all of them.
+
+    >>> from dpgram.analysis import trend_plot
+    >>> figure = trend_plot(series.trend("charges", ["age"]), "age", path="trend.png")
+    """
+    values, ends = trend.estimates(name), trend.conf_int(name, level)
+    figure, (axis,) = new_figure(3.6)
+    places, there = trend.places, ~np.isnan(ends[:, 0])
+    axis.vlines(places[there], ends[there, 0], ends[there, 1], color=BLUE, linewidth=1.8)
+    axis.plot(places[there], values[there], "o", color=BLUE, markersize=4, label=f"{100 * level:g}% interval")
+    if not there.all():
+        missing = places[~there]
+        axis.plot(
+            missing,
+            np.full(len(missing), np.nan),
+            "x",
+            color=LIGHT,
+            label="no interval: the noise leaves none",
+        )
+    if len(values) >= 3 and there.all():
+        line = trend.slope(name)
+        middle = float(np.average(values, weights=1.0 / trend.std_errors(name) ** 2))
+        centre = float(np.average(places, weights=1.0 / trend.std_errors(name) ** 2))
+        axis.plot(
+            places,
+            middle + line.estimate * (places - centre),
+            "-",
+            color=ORANGE,
+            linewidth=1.4,
+            label=f"straight line: {line.estimate:.3g} in one period, p = {line.pvalue:.2g}",
+        )
+    shown = np.linspace(0, len(places) - 1, min(len(places), MOST_LABELS // 2)).round().astype(int)
+    axis.set_xticks(places[shown], [_shortened(trend.labels[place], LONGEST // 2) for place in shown])
+    axis.set_ylabel(_shortened(name, LONGEST))
+    axis.set_title(f"{_shortened(name, LONGEST)} in the regression of {trend.target} over time", loc="left")
+    figure.legend(loc="outside lower left", frameon=False, ncols=2)
+    return finished(figure, path, dark=dark)
 
 
 def component_plot(components: Components, *, path: str | Path | None = None, dark: bool = False) -> Figure:

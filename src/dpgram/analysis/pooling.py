@@ -20,6 +20,7 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Combined, Inference, WaldTest, infer
 from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
+from dpgram.analysis.trend import fitted_windows, noise_correlation
 from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
 
@@ -129,6 +130,7 @@ def pool(
     >>> pooled.used, round(pooled.heterogeneity_p_value, 2)
     (2, 0.81)
     """
+    _refuse_shared_noise(releases)
     found = _inferences(releases, target, on, kind=kind, intercept=intercept, reference=reference)
     trusted = [one for one in found if one.refusal is None and one.trusted.all()]
     if not trusted:
@@ -177,14 +179,59 @@ def compare(
     >>> round(found.joint.pvalue, 2)
     0.81
     """
+    shared = _noise_shared(first, second, target, on, intercept=intercept, reference=reference)
     one, other = _inferences([first, second], target, on, kind=kind, intercept=intercept, reference=reference)
     for found in (one, other):
         if found.refusal is not None:
             raise AnalysisError("the releases cannot be compared", got=found.refusal)
     cautions = tuple(dict.fromkeys((*one.cautions, *other.cautions)))
     one = replace(one, trusted=one.trusted & other.trusted)
-    difference = _plain(one, one.estimate - other.estimate, one.covariance + other.covariance, cautions)
+    covariance = one.covariance + other.covariance
+    if shared is not None:
+        covariance = covariance - shared - shared.T
+    difference = _plain(one, one.estimate - other.estimate, covariance, cautions)
     return Comparison(difference=difference, joint=difference.wald_test())
+
+
+def _noise_shared(
+    first: Document | Moments,
+    second: Document | Moments,
+    target: str,
+    on: Sequence[str] | None,
+    *,
+    intercept: bool,
+    reference: Mapping[str, str] | None,
+) -> Matrix | None:
+    """The covariance of both estimates by noise that two windows of a series share; None where none is."""
+    if isinstance(first, Moments) or isinstance(second, Moments):
+        return None
+    part, other = first.series, second.series
+    if part is None or other is None or part.series != other.series:
+        return None
+    if part.first <= other.last and other.first <= part.last:
+        raise AnalysisError(
+            "the two windows have periods in common",
+            got=f"{part} and {other}",
+            remedy="Compare windows that do not overlap, or use Series.trend(…, running=True)",
+        )
+    # The first window tells the reference levels here as it does for the differences.
+    model = build_design(Moments.of(first), target, on, intercept=intercept, reference=reference)
+    one, two = fitted_windows(
+        [first, second], target, on, kind="table", intercept=intercept, reference=model.references
+    )
+    correlation = noise_correlation(one, two, one.design.names)
+    return correlation * np.outer(one.own_noise, two.own_noise)
+
+
+def _refuse_shared_noise(releases: Sequence[Document | Moments]) -> None:
+    """Windows of one series have noise in common: adding them up would count it as if they had not."""
+    parts = [one.series for one in releases if not isinstance(one, Moments)]
+    every = [part.series for part in parts if part is not None]
+    if len(set(every)) < len(every):
+        raise AnalysisError(
+            "two of the releases are windows of one series, whose noises go together",
+            remedy="Ask the series for the window that holds both: series.window(first, last)",
+        )
 
 
 def union(releases: Sequence[Document | Moments]) -> Moments:
@@ -195,6 +242,7 @@ def union(releases: Sequence[Document | Moments]) -> Moments:
     >>> round(both.rows), regress(both, "charges", ["age"]).names
     (40015, ('(intercept)', 'age'))
     """
+    _refuse_shared_noise(releases)
     every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     public = [one.public_rows for one in every if one.public_rows is not None]
     return replace(
@@ -218,6 +266,7 @@ def average(releases: Sequence[Document | Moments]) -> Moments:
     >>> round(both.noise.diagonal_sd / average([first]).noise.diagonal_sd, 2)
     0.71
     """
+    _refuse_shared_noise(releases)
     every = [_with_added_noise(one) for one in _same_coordinates(_same_schema(releases))]
     if len({one.radius for one in every}) > 1:
         raise AnalysisError(

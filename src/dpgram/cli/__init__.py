@@ -17,12 +17,14 @@ from dpgram.cli import (
     curate,
     demo,
     estimate,
+    export,
     federate,
     jobs,
     ledger,
     pages,
-    papers,
+    paperwork,
     plan,
+    series,
     sign,
     wizard,
 )
@@ -61,6 +63,7 @@ app.command("check", rich_help_panel=CURATORS)(curate.check)
 app.command("plan", rich_help_panel=CURATORS)(plan.plan)
 app.command("gram", rich_help_panel=CURATORS)(federate.gram)
 app.command("publish", rich_help_panel=CURATORS)(curate.publish)
+app.add_typer(series.app, name="series", rich_help_panel=CURATORS)
 app.add_typer(sign.app, name="key", rich_help_panel=CURATORS)
 app.command("sign", rich_help_panel=CURATORS)(sign.sign)
 app.command("verify", rich_help_panel=ANALYSTS)(sign.verify)
@@ -75,9 +78,9 @@ app.command("correlation", rich_help_panel=ANALYSTS)(analyse.correlation)
 app.command("pca", rich_help_panel=ANALYSTS)(analyse.pca)
 app.command("explore", rich_help_panel=ANALYSTS)(pages.explore)
 app.command("report", rich_help_panel=ANALYSTS)(pages.report)
-app.command("export", rich_help_panel=ANALYSTS)(papers.export)
-app.command("registry", rich_help_panel=CURATORS)(papers.registry)
-app.command("evaluation", rich_help_panel=CURATORS)(papers.evaluation)
+app.command("export", rich_help_panel=ANALYSTS)(export.export)
+app.command("registry", rich_help_panel=CURATORS)(paperwork.registry)
+app.command("evaluation", rich_help_panel=CURATORS)(paperwork.evaluation)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=CURATORS)
 app.command("audit", rich_help_panel=OTHERS)(audit.audit)
 app.command("demo", rich_help_panel=OTHERS)(demo.demo)
@@ -134,7 +137,7 @@ def run(arguments: list[str]) -> int:
 
 def _spends(arguments: Sequence[str]) -> bool:
     """Whether the command is one that could have charged a ledger."""
-    return bool(arguments) and arguments[0] in ("publish", "run")
+    return bool(arguments) and (arguments[0] in ("publish", "run") or arguments[:2] == ["series", "create"])
 
 
 def _refuse(message: str) -> int:

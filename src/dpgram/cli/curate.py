@@ -242,7 +242,7 @@ def print_check(found: Check) -> None:
     for name, each in found.counts.items():
         if name != "all":
             say(f"\n{name}:")
-        print_facts(_counts(each))
+        print_facts(policy_counts(each))
     if found.losses is None:
         say("\nnothing is said of columns: a stream can be read only once, and these sums have no rows")
     else:
@@ -364,7 +364,7 @@ def publish(
     from dpgram.schema import Schema
 
     budget = given_delta(delta)
-    _refuse_unclear_payment(ledger, no_ledger=no_ledger)
+    refuse_unclear_payment(ledger, no_ledger=no_ledger)
     declared = Schema.from_file(schema)
     if blocks is not None:
         declared = declared.with_blocks([split_names(block) or [] for block in blocks.split(";")])
@@ -436,7 +436,7 @@ def publish(
         say(str(release))
         if report is not None:
             say("\nFor the curator only (exact counts, not in the release):")
-            print_facts(_counts(report.counts))
+            print_facts(policy_counts(report.counts))
         say("")
     say(f"wrote {comma_separated(saved)}")
     if book is not None:
@@ -453,7 +453,7 @@ def given_delta(delta: float | None) -> float:
     return delta
 
 
-def _refuse_unclear_payment(ledger: Path | None, *, no_ledger: bool) -> None:
+def refuse_unclear_payment(ledger: Path | None, *, no_ledger: bool) -> None:
     if (ledger is None) == (not no_ledger):
         raise DpgramError(
             "either a ledger pays, or it is said that none does",
@@ -545,7 +545,7 @@ def _keep(release: Release, output: Path, *, overwrite: bool) -> Path:
         return saved
 
 
-def _counts(counts: PolicyCounts) -> dict[str, str]:
+def policy_counts(counts: PolicyCounts) -> dict[str, str]:
     """What every table has, and of the rest what happened: units, groups and weights are rare."""
     always = {"rows_read", "rows_used", "rows_dropped", "cells_clamped", "cells_missing", "cells_unknown"}
     return {

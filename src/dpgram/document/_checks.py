@@ -14,6 +14,7 @@ import numpy as np
 
 from dpgram.document.measurements import measured_delta, measured_price
 from dpgram.errors import GuaranteeError
+from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.events import (
     ApproximateEvent,
     ComposedEvent,
@@ -46,6 +47,8 @@ def consistent_noise(release: Document) -> bool:
     mechanism = mechanism_of(release)
     try:
         with np.errstate(all="ignore"):  # a price that overflows is not a number, and keeps no promise
+            if release.series is not None and not isinstance(release.noise, SymmetricGaussian):
+                return False
             return mechanism is not None and mechanism.keeps_promise(_stated(release))
     except (ArithmeticError, GuaranteeError):  # numbers for which no price can be computed
         return False
@@ -71,6 +74,7 @@ def _stated(release: Document) -> StatedNoise:
         counted=bool(release.measured),
         counts_cost=float(measured_price(release, relation.units_changed)),
         leak=measured_delta(release),
+        gain=1.0 if release.series is None else release.series.gain,
     )
 
 
@@ -85,6 +89,10 @@ def consistent_unit_group_block(release: Document) -> bool:
     if release.group is not None:
         proven = not several or mechanism.joint_groups
         if block is not None or release.adjacency != "add-remove" or not proven:
+            return False
+    if release.series is not None:
+        rows_alone = release.unit is None and release.series.participations > 1
+        if release.group is not None or block is not None or release.adjacency != "add-remove" or rows_alone:
             return False
     if block is None:
         return True

@@ -34,6 +34,7 @@ from dpgram.document.fields import (
     MechanismUsed,
     Policy,
     PublishedMatrix,
+    SeriesPart,
     StatedGuarantee,
     SurveyWeight,
     UnitRule,
@@ -60,6 +61,7 @@ OPTIONAL_FIELDS: Final = frozenset(
         "measurements",
         "coordinates",
         "first_receipt",
+        "series",
         "about",
         "signature",
     }
@@ -107,6 +109,9 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     """u = T v, of which the matrix was made; none: it is that of the encoded columns v."""
     first_receipt: Receipt | None = None
     """Where the charge was in two parts: that of the measurements which could have stopped it."""
+    series: SeriesPart | None = None
+    """Which periods of a series were added up, where this is a part of one: the guarantee is then that of all
+    periods together."""
     about: About | None = None
     """Title, description, contact and licence, where the curator gave any."""
     signature: Signature | None = None
@@ -170,6 +175,8 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         """Which of several releases under one charge this is; None where the charge was for it alone."""
         if self.group is not None:
             return f"{self.group.column} = {self.group.level}"
+        if self.series is not None:
+            return f"{self.series} of a series"
         return None if self.block is None else f"block {self.block.number} of {self.block.of}"
 
     @cached_property

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct
 
 from dpgram.document.coordinates import Coordinates
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.noise.factor import MOST_PERIODS, noise_factor, window_weights
 
 AdjacencyName: TypeAlias = Literal["add-remove", "replace-one"]
 MissingPolicy: TypeAlias = Literal["drop", "midpoint"]
 Text: TypeAlias = Annotated[str, Meta(max_length=4000)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 Probability: TypeAlias = Annotated[float, Meta(ge=0, lt=1)]
+PeriodLabel: TypeAlias = Annotated[str, Meta(min_length=1, max_length=64)]
 Cell: TypeAlias = Annotated[str, Meta(pattern=r"^(0|-?[1-9][0-9]{0,39})\Z", max_length=41)]
 """A whole number in plain decimal digits: beyond 2^53 a JSON number would be rounded by some readers.
 
@@ -106,6 +109,61 @@ class SurveyWeight(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     column: Annotated[str, Meta(min_length=1, max_length=1000)]
     at_most: Annotated[float, Meta(gt=0, lt=1e300)]
+
+
+@final
+class SeriesPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which periods of a series this release has: the noise of its matrix is that of Σ_s w_s Y_s.
+
+    Y_t = Σ_{s ≤ t} c_{t−s} X_s + Z_t was published of period t; w follows from c and the two ends
+    (`dpgram.noise.factor`, proofs/series.md). Public facts.
+    """
+
+    series: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    """128 random bits drawn when the series was created."""
+    periods: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    """The horizon, for which the charge was."""
+    bits: Annotated[int, Meta(ge=6, le=16)]
+    """c_0 = 2^bits."""
+    participations: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    """A person counts in at most so many periods,"""
+    apart: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    """and these are at least so far from each other."""
+    first: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    """The first and the last period that are added up here, counted from 1."""
+    last: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    labels: tuple[PeriodLabel, PeriodLabel]
+    """What the curator calls these two."""
+
+    def __post_init__(self) -> None:
+        if not self.first <= self.last <= self.periods:
+            raise ValueError("the periods of the series are not in order")
+
+    @property
+    def length(self) -> int:
+        """How many periods are added up."""
+        return self.last - self.first + 1
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """w."""
+        return window_weights(self.first, self.last, periods=self.periods, bits=self.bits)
+
+    @property
+    def gain(self) -> float:
+        """How many times the noise of one release with the same guarantee there is in the matrix."""
+        return noise_factor(
+            self.first,
+            self.last,
+            periods=self.periods,
+            participations=self.participations,
+            apart=self.apart,
+            bits=self.bits,
+        )
+
+    def __str__(self) -> str:
+        first, last = self.labels
+        return first if self.length == 1 else f"{first} to {last}"
 
 
 @final

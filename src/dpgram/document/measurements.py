@@ -70,8 +70,16 @@ def histogram_count(measured: MeasuredCounts) -> int:
 
 
 def measured_price(release: Document, units_changed: int) -> Fraction:
-    """μ² or ε of everything but the matrix."""
-    return sum((_price(each, units_changed) for each in release.measured), Fraction(0))
+    """μ² or ε of everything but the matrix.
+
+    In a series counts of several periods were added up, each with noise of its own, and a person may be in
+    several of them; what fixed the coordinates was measured in the first alone: proofs/series.md#series-file.
+    """
+    part = release.series
+    often = 1 if part is None else part.length * part.participations
+    times = {MeasuredHistograms: often, MeasuredClip: often}
+    prices = (times.get(type(each), 1) * _price(each, units_changed) for each in release.measured)
+    return sum(prices, Fraction(0))
 
 
 def _price(measured: Measured, units_changed: int) -> Fraction:

@@ -23,7 +23,7 @@ ARITHMETIC: Final = (
     "arithmetic/moments.js",
     "arithmetic/design.js",
     "arithmetic/regression.js",
-    "arithmetic/robust.js",
+    "arithmetic/declared.js",
     "arithmetic/inference.js",
     "arithmetic/covariance.js",
     "arithmetic/downloads.js",

@@ -7,6 +7,7 @@ and the texts.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from typing import Final
@@ -26,19 +27,20 @@ from dpgram.analysis import (
 )
 from dpgram.analysis.description import Description, Told, describe
 from dpgram.analysis.design import most_frequent
+from dpgram.analysis.display import declared_models, guarantee_in_words
 from dpgram.analysis.display import facts as display_facts
-from dpgram.analysis.display import guarantee_in_words
+from dpgram.analysis.glm import CURVES
 from dpgram.analysis.glm_results import GeneralizedLinear, declared_model
 from dpgram.analysis.histograms import Histogram, histograms
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.regress import regress
+from dpgram.analysis.results import Regression
 from dpgram.document.document import Document
-from dpgram.document.fields import MeasuredStep
 from dpgram.document.labels import Labels
-from dpgram.document.model_units import DIRECTION_BITS
 from dpgram.document.original_units import original_columns
 from dpgram.errors import AnalysisError
 from dpgram.figures import CONVENTIONS
-from dpgram.lattice import ROW_NORM, cell_unit
+from dpgram.lattice import cell_unit
 from dpgram.noise import NoisyInverse
 
 LEVELS: Final = (0.9, 0.95, 0.99)
@@ -70,10 +72,6 @@ def page_facts(release: Document) -> dict[str, object]:
         "meanings": {kind: estimand.meaning_of(moments, kind, moved=False) for kind in estimand.KINDS},
         "moved_meanings": {kind: estimand.meaning_of(moments, kind, moved=True) for kind in estimand.KINDS},
         "assumptions": {kind: list(estimand.assumptions_of(moments, kind)) for kind in estimand.KINDS},
-        "robust_assumptions": {
-            kind: list(estimand.assumptions_of(moments, kind, equal_variance=False))
-            for kind in estimand.KINDS
-        },
         "cautions": {kind: list(estimand.difference_cautions(moments, kind)) for kind in estimand.KINDS},
         "refused_cautions": {
             kind: list(estimand.difference_cautions(moments, kind, refused=True)) for kind in estimand.KINDS
@@ -89,6 +87,11 @@ def page_facts(release: Document) -> dict[str, object]:
         "histograms": [_histogram(found) for found in histograms(release).values()],
         "description": _description(release),
         "models": _models(release),
+        "linear_models": [
+            _linear_model(moments, target, on)
+            for family, target, on in declared_models(release)
+            if family == "linear"
+        ],
         "conventions": CONVENTIONS,
     }
 
@@ -199,17 +202,51 @@ def _finite(value: float) -> float | None:
 
 def _models(release: Document) -> list[dict[str, object]]:
     """Declared models beside linear ones, which the page computes itself, in the order of declaration."""
-    declared = dict.fromkeys(
-        (each.family, each.target, each.on) for each in release.measured if isinstance(each, MeasuredStep)
-    )
     found: list[dict[str, object]] = []
-    for family, target, on in declared:
+    for family, target, on in declared_models(release):
+        if family not in CURVES:
+            continue
         asked: dict[str, object] = {"family": family, "target": target, "on": list(on)}
         try:
             found.append(asked | _model(declared_model(release, target, on, family=family)))
         except AnalysisError as refusal:
             found.append(asked | {"refused": str(refusal)})
     return found
+
+
+def _linear_model(moments: Moments, target: str, on: tuple[str, ...]) -> dict[str, object]:
+    """A declared linear model: its errors come from measurements of its own, so its answers come ready."""
+    told: dict[str, object] = {"target": target, "on": list(on), "names": []}
+    kinds: dict[str, object] = {}
+    for kind in estimand.KINDS:
+        kinds[kind] = None
+        with contextlib.suppress(AnalysisError):
+            fit = regress(moments, target, on, kind=kind)
+            told["names"] = list(fit.names)
+            kinds[kind] = _judged(fit, kind)
+    return told | {"kinds": kinds}
+
+
+def _judged(fit: Regression, kind: estimand.Kind) -> dict[str, object]:
+    found = fit.inference(kind)
+    test = found.unequal_variance
+    answered = found.refusal is None and np.isfinite(found.covariance).all()
+    return {
+        "estimate": found.estimate.tolist(),
+        "covariance": found.covariance.tolist() if answered else None,
+        "linear": not found.slope.any() and not found.curvature.any() and bool(found.trusted.all()),
+        "meaning": found.meaning,
+        "assumptions": list(found.assumptions),
+        "cautions": list(found.cautions),
+        "unequal_variance": None
+        if test is None
+        else {
+            "statistic": test.statistic,
+            "degrees": test.degrees,
+            "pvalue": test.pvalue,
+            "ratio": test.ratio,
+        },
+    }
 
 
 def _model(fit: GeneralizedLinear) -> dict[str, object]:
@@ -264,12 +301,5 @@ def _constants() -> dict[str, object]:
         "most_of_it": trust.MOST_OF_IT,
         "most_named": trust.MOST_NAMED,
         "normal_errors": sampling.NORMAL_ERRORS,
-        "row_norm": ROW_NORM,
-        "direction_bits": DIRECTION_BITS,
-        "robust_agrees": robust.AGREES,
-        "robust_sure": robust.SURE,
-        "robust_widened": robust.WIDENED,
-        "robust_smallest": robust.SMALLEST,
-        "robust_rejected": robust.REJECTED,
-        "robust_chance": [robust.DIAGONAL_CHANCE, robust.OFF_CHANCE],
+        "unequal_variance": robust.REJECTED,
     }

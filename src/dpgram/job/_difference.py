@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from dpgram.job._outputs import Outputs
+from dpgram.job._series import Growing
 from dpgram.job.job import Job
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
@@ -32,6 +33,7 @@ def differences(one: Job, other: Job) -> tuple[str, ...]:
         *_told("rows", _plain(one.rows), _plain(other.rows)),
         *_told("privacy", _privacy(one), _privacy(other)),
         *_told("models", _models(one), _models(other)),
+        *_told("series", *({} if job.series is None else _plain(job.series) for job in (one, other))),
         *_told("outputs", _plain(one.outputs), _plain(other.outputs)),
     )
 
@@ -72,7 +74,7 @@ def _declared(form: Mapping[str, object]) -> str:
     return ", ".join(f"{key} {_shown(value)}" for key, value in form.items() if key != "name")
 
 
-def _plain(value: Rows | Outputs | Adaptive) -> dict[str, object]:
+def _plain(value: Rows | Outputs | Adaptive | Growing) -> dict[str, object]:
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 

@@ -102,6 +102,13 @@ SECTIONS: Final[Mapping[str, Mapping[str, Check]]] = {
         "evaluation": _text,
         "key": _text,
     },
+    "series": {
+        "file": _text,
+        "period": _text,
+        "periods": _whole,
+        "participations": _whole,
+        "apart": _whole,
+    },
 }
 """Every section and its keys; `constant`, `blocks` and `[[columns]]` stand beside them, as in a schema."""
 
@@ -195,6 +202,9 @@ def _check(form: Mapping[str, object]) -> None:
 
 
 def _check_complete(form: Mapping[str, object]) -> None:
+    series = form.get("series")
+    if isinstance(series, dict):
+        required_of_series(series)
     for name, keys in REQUIRED.items():
         given = form.get(name, {})
         for key in keys:
@@ -203,6 +213,15 @@ def _check_complete(form: Mapping[str, object]) -> None:
                     f"the key {key!r} of [{name}] is missing",
                     remedy=f"Write below [{name}]: {key} = {EXAMPLES[key]}",
                 )
+
+
+def required_of_series(section: Mapping[str, object]) -> None:
+    """A series needs its file, its horizon and the period that this job publishes."""
+    for key, example in (("file", '"clinic.series"'), ("period", '"2026-11"'), ("periods", "60")):
+        if key not in section:
+            raise JobError(
+                f"the key {key!r} of [series] is missing", remedy=f"Write below [series]: {key} = {example}"
+            )
 
 
 def _check_models(section: object) -> None:

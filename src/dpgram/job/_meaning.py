@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from dpgram.errors import JobError
 from dpgram.job import _file
 from dpgram.job._outputs import Outputs
+from dpgram.job._series import Growing
 from dpgram.job.databases import ENVIRONMENT, address_of
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, as_mechanism
 from dpgram.models import Model, linear, logistic, probit
@@ -46,6 +47,9 @@ def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         found["adaptive"] = _adaptive(privacy["adaptive"])
     if "mechanism" in privacy:
         found["mechanism"] = _mechanism(privacy["mechanism"])
+    if "series" in form:
+        asked = dict(form["series"])
+        found["series"] = Growing(file=folder / asked.pop("file"), **asked)
     found["models"] = tuple(_model(one) for one in form.get("models", ()))
     return found
 

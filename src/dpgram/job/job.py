@@ -18,6 +18,7 @@ from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publis
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
+from dpgram.job._series import Growing
 from dpgram.job.databases import address_of
 from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
@@ -99,6 +100,8 @@ class Job:
     approved_by: str = ""
     note: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
+    series: Growing | None = None
+    """The series to which this adds a period; None: a release by itself."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
 
@@ -205,7 +208,12 @@ class Job:
         return self._forecast(as_mechanism(self.mechanism), progress)
 
     def _forecast(self, asked: Mechanism | Auto, progress: Literal[False] | None) -> Plan | None:
-        if self.rows.expected is None or self.rows.by is not None or self.schema.blocks is not None:
+        if (
+            self.series is not None
+            or self.rows.expected is None
+            or self.rows.by is not None
+            or self.schema.blocks is not None
+        ):
             return None
         from dpgram.planning import plan
 
@@ -278,6 +286,8 @@ class Job:
         require_publish()
         say = announce or _silent
         with _in_words_of_the_file(self.path):
+            if self.series is not None:
+                self.series.refuse_beside(self)
             book, key = self._open_ledger(), self._open_key()
             parts = self.outputs.for_parts(self.schema, self._by)
             continued = book is not None and self._interrupted(book)
@@ -308,6 +318,17 @@ class Job:
         from dpgram.privacy.sampling.entropy import SystemEntropy
         from dpgram.publishing import published
 
+        if self.series is not None:
+            say(f"publishing {self._named} as period {self.series.period} of {self.series.file.name}")
+            release = self.series.publish(
+                self, self._table(), engine=self._engine(), note=self._ledger_note(), progress=progress
+            )
+            found = (self._finishing(release, key),)
+            saved = (found[0].save(parts[0].release),)
+            say(f"wrote {saved[0]}")
+            return Outcome(
+                state="published", releases=found, written=saved + self._pages(found, parts, book, say)
+            )
         say(f"publishing {self._named} with ε = {self.epsilon:g}, δ = {self.delta:g}")
         with published(
             self._table(),
@@ -316,9 +337,9 @@ class Job:
             ledger=book,
             entropy=SystemEntropy(),
             progress=progress,
-        ) as found:
+        ) as drawn:
             # Until the files are written, what was paid for stays beside the ledger.
-            releases = tuple(self._finishing(release, key) for release in found)
+            releases = tuple(self._finishing(release, key) for release in drawn)
             written = tuple(release.save(part.release) for release, part in zip(releases, parts, strict=True))
         for path in written:
             say(f"wrote {path}")
@@ -395,6 +416,10 @@ class Job:
             "unit": (release.unit, self.rows.unit),
             "missing": (release.policy.missing, self.rows.missing),
             "strict": (release.policy.strict, self.rows.strict),
+            "period": (
+                None if release.series is None else release.series.labels[1],
+                None if self.series is None else self.series.period,
+            ),
             "columns": (_names(release.schema.columns), _names(self._columns_of(release))),
             **{name: (told.get(name, ""), text) for name, text in self.about.items()},
         }
@@ -485,6 +510,8 @@ class Job:
     def _payer(self) -> Ledger | None:
         """The ledger, unless it was charged for this before: that must not be refused for lack of budget."""
         book = self._open_ledger()
+        if self.series is not None and self.series.file.exists():
+            return None  # a series was charged for when it was created
         return None if book is None or self._interrupted(book) else book
 
     def _open_key(self) -> SigningKey | None:

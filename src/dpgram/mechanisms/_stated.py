@@ -38,6 +38,8 @@ class StatedNoise:
     """What these cost: μ² where they are Gaussian, else ε."""
     leak: float
     """The part of δ that paid for learnt levels."""
+    gain: float = 1.0
+    """How many times the noise of one release there is in the matrix of a window of a series."""
 
     @property
     def plain_gram(self) -> bool:

@@ -15,6 +15,7 @@ from dpgram.mechanisms._stated import StatedNoise
 from dpgram.mechanisms.base import (
     CalibratedMechanism,
     Drawn,
+    IntegerMatrix,
     Mechanism,
     PublicFacts,
     refuse_pure,
@@ -65,13 +66,16 @@ class Gaussian(Mechanism):
 
     @classmethod
     def keeps_promise(cls, stated: StatedNoise) -> bool:
-        """μ ≥ Δ/σ, with what was measured before, and ρ and (ε, δ) that follow from it."""
+        """μ ≥ Δ/σ, with what was measured before, and ρ and (ε, δ) that follow from it.
+
+        In a series σ is |w| times that of the stream, and Δ that of all of it (proofs/series.md#series-file).
+        """
         law = stated.law
         if not isinstance(law, SymmetricGaussian) or stated.parameters != {"sigma": law.sigma}:
             return False
         if not law.sigma > 0 or stated.delta == 0 or not stated.plain_gram:
             return False
-        own = stated.adjacency.units_changed * (ROW_NORM_SQUARED / law.sigma) ** 2
+        own = stated.adjacency.units_changed * (ROW_NORM_SQUARED * stated.gain / law.sigma) ** 2
         return stated.gaussian_within(math.sqrt(own + stated.counts_cost))
 
 
@@ -111,7 +115,7 @@ class CalibratedGaussian(CalibratedMechanism):
         """μ-GDP."""
         return GaussianEvent(mu=self._mu_at_least(facts))
 
-    def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
+    def draw(self, gram: npt.NDArray[np.int64] | IntegerMatrix, entropy: Entropy) -> Drawn:
         """Independent noise on the diagonal and on every cell below it, mirrored."""
         width = len(gram)
         below = gram[strictly_below(width)]

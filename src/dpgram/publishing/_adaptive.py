@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from dpgram.document.fields import (
@@ -352,12 +353,14 @@ class _GroupPlan:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _BlockPlan:
     """One block of columns, or all of them: its share of what is left, and the coordinates of every group.
 
     All groups are measured at the same prices, so that a unit with rows in several of them costs no more: a
     group for which a first matrix is not worth it loses that share where others have one.
+
+    Without slots, so that each measurement is calibrated once.
 
     Proofs: proofs/adaptive.md#adaptive-composition, proofs/adaptive.md#adaptive-groups.
     """
@@ -389,7 +392,7 @@ class _BlockPlan:
     def _facts(self, one: _GroupPlan) -> PublicFacts:
         return self.calibration.request.facts(one.encoder)
 
-    @property
+    @cached_property
     def first(self) -> Measurement | None:
         """The rough matrix of each group that is to have one."""
         return self._measured(lambda one: self._first(one) if one.two else None)
@@ -402,12 +405,12 @@ class _BlockPlan:
             share=self._first_price / self.calibration.whole,
         )
 
-    @property
+    @cached_property
     def reach(self) -> Measurement | None:
         """How far the rows of the same groups reach."""
         return self._lengths(Reach, lambda one: one.two)
 
-    @property
+    @cached_property
     def clip(self) -> Measurement | None:
         """What the clip of the last matrix takes."""
         return self._lengths(Clip, lambda one: one.encoder.coordinates is not None)
@@ -450,13 +453,13 @@ class _BlockPlan:
         encoder = replace(one.encoder, coordinates=whitening(first, one.rows), clip=longest)
         return replace(one, encoder=encoder, seen=(first,) if reach is None else (first, reach))
 
-    @property
+    @cached_property
     def _before(self) -> Fraction:
         """What its measurements before and beside the last matrix cost."""
         paid = [one.event for one in (self.first, self.reach, self.clip) if one is not None]
         return sum((_price_of(self.calibration, event) for event in paid), Fraction(0))
 
-    @property
+    @cached_property
     def _mechanism(self) -> CalibratedMechanism:
         """Of the last matrix, which gets all that is left."""
         left = float(Fraction(self.price) - self._before) * SLACK

@@ -17,8 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, final
 
-from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
+from dpgram.canonical_json import sha256_hex
 from dpgram.errors import DpgramError
+from dpgram.files import append_line, sync_folder, whole_lines
 from dpgram.privacy.receipt import next_receipt_id
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
@@ -46,7 +47,7 @@ def _waits(path: Path, key: str) -> bool:
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        lines, _ = _read(handle)
+        lines, _ = whole_lines(handle)
     except BlockingIOError:  # it is running
         return False
     finally:
@@ -110,7 +111,7 @@ class Journal:
 
     def __init__(self, path: Path, handle: int, key: str) -> None:
         self.path, self._handle = path, handle
-        lines, end = _read(handle)
+        lines, end = whole_lines(handle)
         head = lines[0] if lines else None
         self.resumed = head is not None and head.get("format") == FORMAT and head.get("request") == key
         if self.resumed and head is not None:
@@ -122,8 +123,8 @@ class Journal:
         os.ftruncate(handle, 0)
         os.lseek(handle, 0, os.SEEK_SET)
         self._id, self._stages = SystemEntropy().random_bytes(16).hex(), {}
-        self._append({"format": FORMAT, "request": key, "id": self._id})
-        _sync_folder(path)
+        append_line(handle, {"format": FORMAT, "request": key, "id": self._id})
+        sync_folder(path)
 
     def kept(self, stage: int) -> Mapping[str, Any] | None:
         """What an earlier run drew in this stage."""
@@ -132,7 +133,7 @@ class Journal:
     def keep(self, stage: int, result: Mapping[str, Any]) -> None:
         """Durable when this returns."""
         self._stages[stage] = dict(result)
-        self._append({"stage": stage, "kept": dict(result)})
+        append_line(self._handle, {"stage": stage, "kept": dict(result)})
 
     def receipt_id(self, charge: int) -> str:
         """The number of a charge of this publication: the same in every run of it."""
@@ -156,37 +157,3 @@ class Journal:
         except DpgramError:
             self.finish()
             raise
-
-    def _append(self, line: Mapping[str, object]) -> None:
-        body = canonical_bytes(line)
-        left = memoryview(body + b" " + hashlib.sha256(body).hexdigest().encode() + b"\n")
-        while left:  # a disk that is nearly full takes a part, and raises for the rest
-            left = left[os.write(self._handle, left) :]
-        os.fsync(self._handle)
-
-
-def _read(handle: int) -> tuple[list[dict[str, Any]], int]:
-    """All whole lines, and where they end."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    with os.fdopen(os.dup(handle), "rb") as stream:
-        raw = stream.read()
-    lines: list[dict[str, Any]] = []
-    end = 0
-    for line in raw.splitlines(keepends=True):
-        body, _, digest = line.rstrip(b"\n").rpartition(b" ")
-        if not line.endswith(b"\n") or hashlib.sha256(body).hexdigest().encode() != digest:
-            break
-        found = parse_strictly(body)
-        if not isinstance(found, dict):
-            break
-        lines.append(found)
-        end += len(line)
-    return lines, end
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -30,6 +30,8 @@ from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, 
 from dpgram.publishing._journal import Journal, open_journal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dpgram.engines.base import Engine
     from dpgram.engines.passes import Pass, Sums
     from dpgram.engines.threads import Progress
@@ -56,6 +58,10 @@ class Stage:
     """What is charged before this stage draws; None: an earlier charge covers it."""
     inspect: Callable[[Sums], None] | None = None
     """For the curator's eyes, after reading and before the first charge: whatever it raises costs nothing."""
+    carry: Callable[[tuple[Sums, ...]], tuple[Any, ...]] | None = None
+    """What is drawn of, made of the sums and of what the curator has kept; one for each measurement.
+
+    In a series: the exact sums of earlier periods are added, and those of this one are kept, durably."""
     look: Callable[[Sums], None] | None = None
     """For the curator's eyes, after the draw: must not raise."""
 
@@ -88,9 +94,62 @@ class Account:
     request: Mapping[str, object] = field(default_factory=dict)
     """All public facts that were asked for: the same ones find an interrupted publication again."""
 
+    @property
+    def path(self) -> Path:
+        """Beside which what was drawn is kept."""
+        return self.ledger.path
+
     def check(self, event: Event) -> None:
         """Raise what the charge would raise now."""
         self.ledger.check(event, adjacency=self.adjacency, unit=self.unit, note=self.note)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepaid:
+    """A charge that was made before for all periods of a series: for one of them nothing more is paid."""
+
+    receipt: Receipt | None
+    """None where no ledger was charged."""
+    path: Path
+    """The file of the series, beside which what was drawn is kept."""
+    request: Mapping[str, object]
+    """Which series, and which of its periods."""
+
+
+@contextlib.contextmanager
+def paid_before(account: Account, price: Event) -> Iterator[tuple[Receipt, Path]]:
+    """The charge for everything that is drawn later, and the file by which a repeated call finds it again.
+
+    That file is there until the block ends: whoever draws later must first see that it is gone.
+
+    Proof: proofs/series.md#series-once.
+    """
+    with open_journal(account.path, account.request) as journal:
+        if not journal.resumed:
+            with journal.dropped_on_error():
+                account.check(price)
+        receipt_id = journal.receipt_id(0)
+        paid = account.ledger.receipt(receipt_id) if journal.resumed else None
+        if paid is None:
+            try:
+                paid = _charged(account, price, receipt_id)
+            except BudgetExceeded:
+                journal.finish()
+                raise
+        yield paid, journal.path
+        journal.finish()
+
+
+def _charged(account: Account, event: Event, receipt_id: str) -> Receipt:
+    """Durable when this returns."""
+    return account.ledger.charge(
+        event,
+        adjacency=account.adjacency,
+        unit=account.unit,
+        note=account.note,
+        receipt_id=receipt_id,
+    )
 
 
 @contextlib.contextmanager
@@ -102,7 +161,7 @@ def publication(
     entropy: Entropy,
     adjacency: Adjacency,
     price: Event,
-    account: Account | None = None,
+    account: Account | Prepaid | None = None,
     progress: Progress = None,
 ) -> Iterator[T]:
     """Carry a program out. What was paid for is kept on disk until the block ends without an error.
@@ -117,8 +176,8 @@ def publication(
     with contextlib.ExitStack() as stack:
         journal = None
         if account is not None:
-            journal = stack.enter_context(open_journal(account.ledger.path, account.request))
-            if not journal.resumed:
+            journal = stack.enter_context(open_journal(account.path, account.request))
+            if not journal.resumed and isinstance(account, Account):
                 with journal.dropped_on_error():
                     account.check(price)
         run = _Run(
@@ -145,9 +204,10 @@ def publication(
             journal.finish()
 
 
-def refuse_seeded(entropy: Entropy, account: Account | None) -> None:
+def refuse_seeded(entropy: Entropy, account: Account | Prepaid | None) -> None:
     """A ledger pays for noise that nobody can remove."""
-    if account is not None and entropy.label != "system":
+    paid = isinstance(account, Account) or (account is not None and account.receipt is not None)
+    if paid and entropy.label != "system":
         raise MechanismError(
             "seeded noise can be removed by whoever knows the seed, so no ledger pays for it",
             remedy="Leave entropy out; or, for an experiment, leave the ledger out",
@@ -178,7 +238,7 @@ class _Run:
     engine: Engine
     entropy: Entropy
     adjacency: Adjacency
-    account: Account | None
+    account: Account | Prepaid | None
     journal: Journal | None
     progress: Progress
     receipts: list[Receipt] = field(default_factory=list)
@@ -209,13 +269,16 @@ class _Run:
             self.public_rows = stage.work.units_read(sums) if units else stage.work.rows_read(sums)
         if stage.inspect is not None and not self.charged:
             stage.inspect(sums)
+        exact: tuple[Any, ...] = stage.work.by_statistic(sums)
+        if stage.carry is not None:
+            exact = stage.carry(exact)
         if stage.charge is not None:
             self._charge(stage.charge)
         for measurement in stage.measurements:
             self.allowance.use(measurement.event)
         published = tuple(
-            measurement.draw(exact, self.entropy)
-            for measurement, exact in zip(stage.measurements, stage.work.by_statistic(sums), strict=True)
+            measurement.draw(found, self.entropy)
+            for measurement, found in zip(stage.measurements, exact, strict=True)
         )
         if self.journal is not None:
             plain = [m.to_json(each) for m, each in zip(stage.measurements, published, strict=True)]
@@ -264,7 +327,10 @@ class _Run:
 
     def _charge(self, event: Event) -> None:
         """Durable when this returns. What an interrupted run has paid is not paid again."""
-        if self.account is not None and self.journal is not None:
+        if isinstance(self.account, Prepaid):
+            self.paying = True
+            self.receipts += [] if self.account.receipt is None else [self.account.receipt]
+        elif self.account is not None and self.journal is not None:
             account, receipt_id = self.account, self.journal.receipt_id(len(self.receipts))
             paid = account.ledger.receipt(receipt_id) if self.journal.resumed else None
             self.paying = True
@@ -281,13 +347,7 @@ class _Run:
 
     def _pay(self, account: Account, event: Event, receipt_id: str) -> Receipt:
         try:
-            return account.ledger.charge(
-                event,
-                adjacency=account.adjacency,
-                unit=account.unit,
-                note=account.note,
-                receipt_id=receipt_id,
-            )
+            return _charged(account, event, receipt_id)
         except BudgetExceeded:
             self.paying = bool(self.receipts)
             raise

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from scipy.special import ndtr, ndtri
 
 from dpgram import pages
-from dpgram.analysis.display import facts, guarantee_in_words
+from dpgram.analysis.display import declared_models, facts, guarantee_in_words
 from dpgram.analysis.histograms import LOSSES, Histogram, histograms
 from dpgram.document.measurements import learnt_bounds, learnt_levels
 from dpgram.release import _report_figures as figures
@@ -160,14 +160,16 @@ def _in_short(release: Release, book: _Book | None) -> str:
 
 
 def _promise(release: Release) -> str:
-    half, before = suspicion_at_most(release.guarantee.epsilon, 0.5), 0.01
+    before, even = 0.01, 0.5
+    epsilon = release.guarantee.epsilon
+    sure = _percent(suspicion_at_most(epsilon, even))
     whom = "a person" if release.unit is not None else "a row"
     return (
         "<section><h2>The promise</h2>\n"
         f"<p>The release limits what anybody can find out about {whom}, even whether it is in the table. "
         f"Somebody who thinks it as likely as not that {whom} is in it can be made at most "
-        f"<strong>{_percent(half)}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
-        f"at most {_percent(suspicion_at_most(release.guarantee.epsilon, before))}.</p>\n"
+        f"<strong>{sure}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
+        f"at most {_percent(suspicion_at_most(epsilon, before))}.</p>\n"
         f'<p class="promise">{escape(guarantee_in_words(release))}</p>\n'
         "<p>It holds whatever else anybody knows, now or later, and whatever is computed from the release: "
         "regressions, correlations and predictions made from it cost nothing more.</p></section>"
@@ -230,7 +232,10 @@ def _answers(release: Release) -> str:
         REGRESSIONS,
         f"distributions of {len(counted)} columns, as noisy histograms" if counted else "",
         f"the interactions and powers that were declared: {_listed(products)}" if products else "",
-        *(f"the declared model: {text}" for text in _declared(release)),
+        *(
+            f"the declared model: {family}, {target} on {_listed(on)}"
+            for family, target, on in declared_models(release)
+        ),
     ]
     cannot = [
         "anything about a single row or person",
@@ -246,16 +251,6 @@ def _answers(release: Release) -> str:
         "<section><h2>What it can and cannot answer</h2>\n"
         f"<h3>It can answer</h3>\n{_list(can)}<h3>It cannot answer</h3>\n{_list(cannot)}</section>"
     )
-
-
-def _declared(release: Release) -> list[str]:
-    found: dict[str, None] = {}
-    for each in release.measured:
-        target, on = getattr(each, "target", None), getattr(each, "on", None)
-        if isinstance(target, str) and isinstance(on, tuple):
-            family = getattr(each, "family", "linear")
-            found[f"{family}, {target} on {', '.join(on)}"] = None
-    return list(found)
 
 
 def _columns(release: Release) -> str:

@@ -182,8 +182,9 @@ class CountedRows:
         self.groups = self._groups()
         self.weights, weighted = self._weights()
         self.weighted = weighted
-        self.placed: Mask = (self.groups >= 0) & weighted
-        """Rows that have a group and a weight, where these are asked for."""
+        self.left_out = self._left_out()
+        self.placed: Mask = (self.groups >= 0) & weighted & ~self.left_out
+        """Rows that have a group and a weight, where these are asked for, of persons who count here."""
         self.placed_anywhere = self.placed
         """The same, of whatever group: by these it is decided which rows of a unit count, and how much."""
         self.units, self.unit_hashes = _numbered(rows)
@@ -251,6 +252,11 @@ class CountedRows:
                 gaps += line == UNKNOWN_CODE
         return gaps
 
+    def _left_out(self) -> Mask:
+        """Rows of persons whose periods of a series are used up."""
+        out, ids = self._rules.left_out, self.rows.ids
+        return np.zeros(len(self.rows), np.bool_) if out is None or ids is None else out.among(ids)
+
     def _groups(self) -> Integers:
         """The number of each row's group; −1 where it has none. Proof: proofs/units.md#units-groups."""
         if self._rules.by is None:
@@ -282,6 +288,7 @@ def _uncounted(rows: CountedRows) -> PolicyCounts:
         rows_without_unit=lost,
         rows_without_group=int(np.sum(rows.groups < 0)),
         rows_without_weight=int(np.sum((rows.groups >= 0) & ~rows.weighted)),
+        rows_left_out=int(np.sum(rows.left_out)),
         units_read=rows.unit_count,
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, field, fields
 from numbers import Real
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 import numpy as np
@@ -58,11 +59,15 @@ class PolicyCounts:
     rows_over_unit_limit: int = 0
     rows_without_group: int = 0
     rows_without_weight: int = 0
+    rows_left_out: int = 0
+    """Of persons who have counted in as many periods of a series as they may, or too short a time ago."""
 
     def __add__(self, other: PolicyCounts) -> PolicyCounts:
-        return PolicyCounts(
-            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        )
+        return PolicyCounts(**dict(zip(_COUNTED, map(add, _counted(self), _counted(other)), strict=True)))
+
+
+_COUNTED: Final = tuple(field.name for field in fields(PolicyCounts))
+_counted: Final = attrgetter(*_COUNTED)
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from dpgram.document.fields import SurveyWeight, UnitRule
 from dpgram.errors import GuaranteeError, SchemaError
@@ -14,6 +14,9 @@ from dpgram.rows.encoder import Missing
 from dpgram.schema import Schema
 from dpgram.schema.columns import Categorical, Numeric, SourceColumn, numeric
 from dpgram.schema.reading import AS_WRITTEN, Reading
+
+if TYPE_CHECKING:
+    from dpgram.rows.participation import LeftOut
 
 GROUPS_AT_MOST: Final = 10_000
 """Each has sums of its own in memory, for every thread."""
@@ -66,6 +69,8 @@ class RowRules:
     weight: SurveyWeight | None = None
     weight_reading: Reading = AS_WRITTEN
     """How the cells of the weights are written."""
+    left_out: LeftOut | None = None
+    """Persons who do not count in this period of a series: not public, unlike all the rest."""
 
     @property
     def plain(self) -> bool:

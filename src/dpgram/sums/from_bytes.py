@@ -10,8 +10,17 @@ from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import ExactLevels
 from dpgram.sums.models import ExactModelSums
 from dpgram.sums.moments import ExactMoments
+from dpgram.sums.participants import ExactParticipants
 
-KINDS = (ExactGram, ExactCounts, ExactLevels, ExactMoments, ExactColumnMoments, ExactModelSums)
+KINDS = (
+    ExactGram,
+    ExactCounts,
+    ExactLevels,
+    ExactMoments,
+    ExactColumnMoments,
+    ExactModelSums,
+    ExactParticipants,
+)
 
 
 def sum_from_bytes(data: bytes) -> Sum:

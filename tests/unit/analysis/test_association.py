@@ -10,7 +10,7 @@ from dpgram.analysis.association import correlations, partial_correlation
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.errors import AnalysisError
 from dpgram.noise import EntrywiseLaplace
-from dpgram.schema import Schema, boolean, categorical, numeric
+from dpgram.schema import Schema, boolean, categorical, numeric, product
 
 TABLE = insurance(4000)
 SCHEMA = insurance_schema()
@@ -181,3 +181,19 @@ def test_nothing_is_strong_where_nothing_is_related() -> None:
     found = correlations(exact_moments(schema, {"a": rng.uniform(-1, 1, 500), "b": rng.uniform(-1, 1, 500)}))
     assert found.strongest() == ()
     assert "every interval includes zero" in str(found)
+
+
+def test_products_about_the_middle_are_called_so() -> None:
+    """Of numbers below the middle of their range the centred product falls where the raw one rises."""
+    rng = np.random.default_rng(5)
+    table = {"a": rng.uniform(2, 30, 5_000), "b": rng.uniform(2, 30, 5_000)}
+    schema = Schema(numeric("a", 0, 100), numeric("b", 0, 100), product("a", "b"))
+    moments = exact_moments(schema, table)
+    found = correlations(moments)
+    raw = np.corrcoef(table["a"], table["a"] * table["b"])[0, 1]
+    centred = np.corrcoef(table["a"], (table["a"] - 50) * (table["b"] - 50))[0, 1]
+    assert centred < 0 < raw
+    assert found.pair("a", "a*b").estimate == pytest.approx(centred, rel=1e-6)
+    assert "Products and powers (a*b) are those of columns less the middle" in " ".join(found.notes())
+    assert partial_correlation(moments, "a", "a:b", []).estimate == pytest.approx(raw, rel=1e-6)
+    assert "Products" not in " ".join(correlations(moments, ["a", "b"]).notes())

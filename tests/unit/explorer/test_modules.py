@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from urllib.parse import parse_qsl
 
+import numpy as np
 import pytest
 
+import dpgram as dg
 from dpgram import explorer, pages
+from dpgram.explorer.facts import page_facts
+from dpgram.figures import WIDE, limits, shortened
 
 NODE = shutil.which("node")
 FOLDER = Path(explorer.__file__).parent
@@ -56,3 +62,61 @@ def test_imports_and_exports_become_plain_statements() -> None:
 def test_other_forms_are_refused(form: str) -> None:
     with pytest.raises(ValueError, match=re.escape(form)):
         pages.as_script(form + "\n", "own")
+
+
+def in_node(code: str) -> object:
+    """What the page's modules give without a browser."""
+    stub = "globalThis.addEventListener = () => {};\n"
+    scripts = [explorer.script(name) for name in explorer.SCRIPTS if name not in STARTS]
+    done = subprocess.run(
+        [str(NODE), "-"], input=stub + "\n".join([*scripts, f"console.log(JSON.stringify({code}))"]),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+STARTS = ("drawing/view.js",)
+"""Needs a page at once."""
+
+
+@pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
+def test_charts_follow_the_rules_of_figures() -> None:
+    """Names that are cut, and how far an axis goes, in the page as in matplotlib."""
+    names = ["short", "a name that is long and ends in one", "a name that is long and ends in two", "x" * 30]
+    names += ["y" * 40 + "1" + "z" * 20, "y" * 40 + "2" + "z" * 20]
+    assert in_node(f"dpgram.elements.distinct({json.dumps(names)}, 20)") == shortened(names, 20)
+    assert len(set(shortened(names, 20))) == len(names)
+    low, high = [0.5, -0.2, -40.0, 0.1], [0.7, 0.3, 45.0, 0.2]
+    estimate, fitted = [0.6, 0.05, 2.5, 0.15], [0.55, 0.04, 0.3, 0.14]
+    effects = [
+        dict(zip(("low", "high", "estimate", "fitted"), each, strict=True))
+        for each in zip(low, high, estimate, fitted, strict=True)
+    ]
+    wanted = limits(*map(np.array, (low, high, estimate, fitted)))
+    assert in_node(f"dpgram.charts.limits({json.dumps(effects)}, {WIDE})") == pytest.approx(wanted)
+    assert wanted[1] < 2.0, "the wide one is cut off"
+    assert limits(*map(np.array, (low[:2], high[:2], estimate[:2], fitted[:2])))[1] > 0.7
+
+
+@pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
+def test_an_address_says_all_of_a_view() -> None:
+    release = dg.load(Path(__file__).resolve().parents[2] / "golden" / "insurance-gaussian-v1.dpgram.json")
+    address = (
+        "view=person&y=bmi&x=age&x=smoker&method=ridge&lambda=0.5&level=0.9&kind=table&endogenous=age&ivMethod=liml"
+        '&reference=["smoker","yes"]&person=["age",33]&person=["smoker","no"]&instrument=region&pair=age&pair=bmi'
+    )
+    code = """
+      (() => {
+        const moments = dpgram.moments.momentsOf(FACTS);
+        const state = dpgram.address.fromAddress(moments, ADDRESS);
+        const text = dpgram.address.toAddress(moments, state);
+        const again = dpgram.address.toAddress(moments, dpgram.address.fromAddress(moments, "#" + text));
+        const start = dpgram.address.toAddress(moments, dpgram.address.initialState(moments));
+        return [text, again, start];
+      })()
+    """
+    facts, asked = json.dumps(page_facts(release)), json.dumps(address)
+    text, again, start = in_node(code.replace("FACTS", facts).replace("ADDRESS", asked))
+    assert start == ""
+    assert text == again
+    assert sorted(parse_qsl(text)) == sorted(parse_qsl(address))

@@ -296,6 +296,16 @@ def test_declared_linear_models_have_robust_errors(declared: Release) -> None:
     close(test["statistic"], wanted.unequal_variance.statistic)
     close(test["ratio"], wanted.unequal_variance.ratio)
     assert [told["unequalVariance"] for told in answers[1:]] == [None] * 3
+    other = {"ask": "regress", "target": "cost", "on": ["age", "sex"], "method": "auto", "alpha": None}
+    other |= {"kind": "population", "level": 0.9, "reference": {"sex": "m"}}
+    (told,) = ask(declared, other)
+    fit = declared.regress("cost", ["age", "sex"], reference={"sex": "m"})
+    assert tuple(told["names"]) == fit.names
+    frame = fit.to_frame(0.9)
+    for theirs, ours in (("estimate", "estimate"), ("error", "std_error"), ("low", "low"), ("high", "high")):
+        np.testing.assert_allclose(
+            [row[theirs] for row in told["coefficients"]], frame[ours].to_list(), rtol=DIGITS
+        )
     assert "unequal variance" in " ".join(answers[2]["cautions"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -13,6 +13,7 @@ import numpy as np
 
 from dpgram_papers.experiments.claims import table
 
+NEARLY_LEVEL: Final = 0.97
 AT_THE_FLOOR: Final = 1.5
 """Below this many times the non-private error an answer counts as having arrived there."""
 
@@ -73,6 +74,31 @@ def summary(rows: Sequence[Comparison]) -> list[str]:
         "figure", "both sides promise", "smaller error", "least ratio", "median", "largest",
         "the least is at", "worse than answering nothing: ours; both",
     )  # fmt: skip
+    return table(head, lines)
+
+
+def losses(rows: Sequence[Comparison], why: Mapping[str, str]) -> list[str]:
+    """One line per figure in which ours has the larger error somewhere; the reasons are by figure."""
+    lines = []
+    for figure in dict.fromkeys(row.figure for row in rows):
+        behind = [row for row in rows if row.figure == figure and not row.arrived and row.ratio < 1.0]
+        if not behind:
+            continue
+        asked = sum(row.figure == figure and not row.arrived for row in rows)
+        worst = min(behind, key=lambda row: row.ratio)
+        near = sum(row.ratio > NEARLY_LEVEL for row in behind)
+        useless = sum(min(row.ours, row.theirs) > row.nothing for row in behind)
+        lines.append(
+            (
+                figure,
+                f"{len(behind)} of {asked}",
+                str(near),
+                f"{1.0 / worst.ratio:.2f} times: {worst.setting} ({worst.rival})",
+                str(useless),
+                why[figure],
+            )
+        )
+    head = ("figure", "behind in", "by less than 3%", "at most by", "both worse than nothing in", "why")
     return table(head, lines)
 
 

@@ -353,7 +353,7 @@ def _figure_4(found: GridResults) -> list[Verdict]:
             None if from_fit < cells else True,
             f"read as |β̃ − β̂| < |β̂ − β| it holds for n large enough, since clipping keeps the right side "
             f"from falling: at n = 2^{largest} in {from_fit} of {cells} cases. Read as |β̃ − β| < |β̂ − β| it "
-            f"cannot: in {from_truth}",
+            f"does so by luck alone: in {from_truth}",
         ),
         verdict_on(
             "§6, post-processing",

@@ -273,6 +273,31 @@ function triangleInverse(triangle) {
   return inverse;
 }
 
+// A⁻¹ of any square matrix, by elimination with the largest pivot of each column.
+function inverse(a) {
+  const n = a.rows;
+  const left = { rows: n, columns: n, cells: Float64Array.from(a.cells) };
+  const right = identity(n);
+  for (let k = 0; k < n; k++) {
+    let pivot = k;
+    for (let i = k + 1; i < n; i++) if (Math.abs(left.cells[i * n + k]) > Math.abs(left.cells[pivot * n + k])) pivot = i;
+    for (const side of [left, right]) {
+      const kept = Float64Array.from(row(side, k));
+      row(side, k).set(row(side, pivot));
+      row(side, pivot).set(kept);
+    }
+    const size = left.cells[k * n + k];
+    for (const side of [left, right]) row(side, k).forEach((x, j, line) => { line[j] = x / size; });
+    for (let i = 0; i < n; i++) {
+      const factor = left.cells[i * n + k];
+      if (i === k || factor === 0) continue;
+      addScaled(row(left, i), -factor, row(left, k));
+      addScaled(row(right, i), -factor, row(right, k));
+    }
+  }
+  return right;
+}
+
 // H = I − f·mmᵀ with H e₀ along `direction`: its other rows span all that is orthogonal to `direction`.
 function reflection(direction) {
   const size = norm(direction);
@@ -319,5 +344,5 @@ function leastSquares(found, right, shift = 0) {
 
 export {
   matrix, identity, fromRows, row, dot, norm, addScaled, times, timesTransposed, apply, combine, transpose,
-  form, symmetric, eigen, spectral, orthonormal, triangleInverse, reflection, tail, leastSquares,
+  form, symmetric, eigen, spectral, orthonormal, triangleInverse, inverse, reflection, tail, leastSquares,
 };

@@ -50,7 +50,7 @@ function buildDesign(moments, target, on, asked = {}) {
   }
   const toTerms = triangleInverse(spanned.triangle);
   return {
-    target, intercept, members, empty, terms, ...laidOut,
+    target, on, intercept, members, empty, terms, ...laidOut,
     names: terms.map((term) => term.name),
     references: Array.from(references, ([name, at]) => ({ name, level: moments.columns[at].level })),
     basis: spanned.basis,

@@ -2,11 +2,10 @@
 // The same formulas as analysis/unshrunken.py, inference.py, trust.py, _fieller.py and quality.py.
 import {
   matrix, fromRows, row, dot, addScaled, times, timesTransposed, apply, combine, form, symmetric, eigen, spectral,
-  orthonormal,
+  orthonormal, inverse,
 } from "./algebra.js";
 import { Refusal } from "./moments.js";
-import { buildDesign } from "./design.js";
-import { robust } from "./robust.js";
+import { declaredModel, declaredTests } from "./declared.js";
 import { upperTail, upperQuantile, fTail } from "./distributions.js";
 
 const NO_DEGREES = "the number of rows is unknown or not larger than the number of coefficients";
@@ -113,7 +112,11 @@ function infer(moments, design, kind, level) {
     refusal = refusal ?? NO_DEGREES;
     degrees = null;
   }
-  const { covariance, unequalVariance } = covarianceFor(moments, solution, degrees);
+  const declared = refusal === null ? declaredModel(moments, design, kind) : null;
+  if (declared?.linear) return byDeclared({ design, declared, kind, level, degrees, solution, refusal });
+  const covariance = declared === null
+    ? solution.covariance(degrees === null ? 0 : (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees)
+    : form(inverse(functionals), declared.covariance);
   const quantile = upperQuantile(0.5 * (1 - level), degrees);
   const usual = upperQuantile(0.025, degrees);
   const toward = times(functionals, covariance);
@@ -136,9 +139,9 @@ function infer(moments, design, kind, level) {
     const trusted = isTrusted(moments, functional, row(rotated, j));
     return judged({ name, estimate: raw[j], variance, ...moved, quantile, usual, degrees, trusted, refusal });
   });
-  const unequal = population && refusal === null && unequalVariance === null ? varianceCautions(moments, design) : [];
+  const unequal = population && refusal === null ? varianceCautions(moments, design) : [];
   return {
-    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance,
+    kind, level, refusal, degrees, coefficients, solution, raw, unequalVariance: declared?.told.unequal_variance ?? null,
     // The combination Σ w_j β_j: an estimate, its variance and how that moves with the hypothesis.
     combined: (weights) => {
       const functional = combine(functionals, weights);
@@ -151,52 +154,53 @@ function infer(moments, design, kind, level) {
     },
     quantile,
     meaning: moments.facts[moved ? "moved_meanings" : "meanings"][kind],
-    assumptions: moments.facts[unequalVariance === null ? "assumptions" : "robust_assumptions"][kind],
+    assumptions: declared?.told.assumptions ?? moments.facts.assumptions[kind],
     inflation: solution.inflation,
-    cautions: [
+    cautions: declared?.told.cautions ?? [
       ...cautionsOf(moments, solution, kind, moved, refusal), ...unequal, ...doubtfulCautions(refusal, coefficients),
     ],
   };
 }
 
-// C of the solution: privacy noise, and for the population (with degrees) the sampling error, by what was declared
-// of this model where something was.
-function covarianceFor(moments, solution, degrees) {
-  if (degrees === null) return { covariance: solution.covariance(0), unequalVariance: null };
-  const sampling = (moments.samplingFactor * Math.max(solution.residualSum, 0)) / degrees;
-  const found = robust(moments, solution, sampling);
-  if (found === null) return { covariance: solution.covariance(sampling), unequalVariance: null };
-  const covariance = solution.covariance(0);
-  const small = (degrees + solution.basis.rows) / degrees;
-  addScaled(covariance.cells, small, times(solution.resolvent, times(found.middle, solution.resolvent)).cells);
-  return { covariance: symmetric(covariance), unequalVariance: found.test };
+// Of a declared model whose covariance is the same whatever its coefficients are: both come with the page.
+function byDeclared({ design, declared, kind, level, degrees, solution, refusal }) {
+  const { estimate: raw, covariance, told } = declared;
+  const quantile = upperQuantile(0.5 * (1 - level), degrees);
+  const usual = upperQuantile(0.025, degrees);
+  const linear = (weights) => {
+    const variance = Math.max(dot(apply(covariance, weights), weights), 0);
+    return { estimate: dot(weights, raw), variance, trusted: true, constant: variance, slope: 0, curvature: 0 };
+  };
+  const judge = (name, found) => judged({ name, ...found, quantile, usual, degrees, refusal });
+  return {
+    kind, level, refusal, degrees, solution, raw, unequalVariance: told.unequal_variance,
+    coefficients: design.names.map((name, j) => judge(name, linear(unitVector(raw.length, j)))),
+    combined: linear,
+    judge,
+    covarianceOf: (places) => fromRows(places.map((i) => places.map((j) => covariance.cells[i * raw.length + j])), places.length),
+    quantile,
+    meaning: told.meaning,
+    assumptions: told.assumptions,
+    inflation: solution.inflation,
+    cautions: told.cautions,
+  };
+}
+
+function unitVector(size, at) {
+  const vector = new Float64Array(size);
+  vector[at] = 1;
+  return vector;
 }
 
 // Where a declared model of the same target shows unequal variances, errors without it may be wrong.
 function varianceCautions(moments, design) {
   const target = moments.columns[design.target].name;
-  for (const each of moments.products) {
-    if (each.target !== target || !each.on.every((name) => moments.declared.some((column) => column.name === name))) continue;
-    const test = moments.once(`variances of ${JSON.stringify([target, each.on])}`, () => declaredTest(moments, design.target, each.on));
-    if (test === null || !(test.pvalue < moments.constants.robust_rejected)) continue;
-    return [
-      `the declared model of ${target} shows errors of unequal variance (${varianceTestInWords(test)}): those of other ` +
-        `models, which take them for equal, may be too small by a factor of ${general(test.ratio, 2)} or more`,
-    ];
-  }
-  return [];
-}
-
-function declaredTest(moments, target, on) {
-  try {
-    const declared = buildDesign(moments, target, on);
-    const solution = solve(moments, declared.basis, declared.targetFunction, declared.block);
-    const degrees = moments.rows === null ? 0 : moments.rows - declared.terms.length;
-    return degrees >= 1 ? covarianceFor(moments, solution, degrees).unequalVariance : null;
-  } catch (problem) {
-    if (problem instanceof Refusal) return null;
-    throw problem;
-  }
+  const test = declaredTests(moments, target).find(({ pvalue }) => pvalue < moments.constants.unequal_variance);
+  if (test === undefined) return [];
+  return [
+    `the declared model of ${target} shows errors of unequal variance (${varianceTestInWords(test)}): those of other ` +
+      `models, which take them for equal, may be too small by a factor of ${general(test.ratio, 2)} or more`,
+  ];
 }
 
 function varianceTestInWords(test) {

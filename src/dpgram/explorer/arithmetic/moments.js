@@ -25,12 +25,6 @@ function momentsOf(facts) {
     nullSpace,
     lifted: facts.lift !== null,
     samplingFactor: facts.sampling_factor,
-    radius: release.radius,
-    // What was measured for declared linear models.
-    products: (release.measurements ?? [])
-      .filter((each) => each.kind === "products")
-      .map((each) => ({ ...each, scale: 2 ** -facts.constants.direction_bits })),
-    once: memory(),
     // A function of the encoded row, as a function where the matrix was measured.
     project: (vector) => projected(lift(vector), nullSpace),
   };

@@ -33,10 +33,13 @@ function showCorrelations(session) {
   const columns = shown.map((i) => moments.columns[i]);
   const part = (name) => shown.map((i) => shown.map((j) => whole[name][i - 1][j - 1]));
   const [values, low, high] = [part("estimate"), part("low"), part("high")];
-  if (columns.length > 1) charts.heatMap(columns.map((column) => column.label), values, low, high, session.facts.conventions.diverging);
+  const known = columns.filter((_, i) => !Number.isNaN(values[i][i])).length;
+  if (columns.length > 1 && known > 1) charts.heatMap(columns.map((column) => column.label), values, low, high, session.facts.conventions.diverging);
   else {
     charts.clear("correlation-chart");
-    notices("correlation-notices", ["One column has no correlations: choose more at the side, or show all."]);
+    notices("correlation-notices", [columns.length > 1
+      ? "The noise hides these columns, so there are no correlations to show: they would need a release of more rows, of fewer columns, or with a larger epsilon."
+      : "One column has no correlations: choose more at the side, or show all."]);
   }
   showPair(session, whole);
   showStrongest(session, columns, values, low, high);

@@ -1,0 +1,309 @@
+"""A whole stream on neighbouring tables: what all periods together show of one person.
+
+Given what the first period published, every line of a stream is noise on exact sums whose row function is
+public. So the sums of both neighbours can be computed in the coordinates of each stream, by rules written
+here once more, and the squared shifts of everything that was published add up to what the stream has told of
+the person: at most what was paid. In repeated runs the projections of all lines on what the person adds are
+the statistics: their best linear combination sees noise that was used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpgram.audit import AuditResult, audit
+from dpgram.document.fields import MeasuredMatrix
+from dpgram.engines.local import LocalEngine, add_up
+from dpgram.engines.passes import Pass
+from dpgram.noise.factor import coefficients
+from dpgram.privacy.accountant import GaussianEvent, curve_of
+from dpgram.privacy.adjacency import AddRemove
+from dpgram.privacy.curves.base import PrivacyCurve
+from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram.publishing.publication import publication
+from dpgram.publishing.series import PeriodWork, SeriesTerms, series_terms
+from dpgram.rows import Rows
+from dpgram.rows.encoder import Encoder
+from dpgram.rows.participation import NOBODY
+from dpgram.rows.rules import row_rules
+from dpgram.schema import Schema
+from dpgram.schema.columns import numeric
+from dpgram.series import _curate
+from dpgram.series._secret import KeptPeriod, combined, lower_cells
+from dpgram.series.stream import Stream
+from dpgram.sums.clip import ClipStatistic
+from dpgram.sums.grams import GramStatistic
+from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
+
+Floats = npt.NDArray[np.float64]
+
+SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
+OTHERS: Final = 200
+ENGINE: Final = LocalEngine(threads=1)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSetting:
+    """A series, and one person who comes in every period or in some."""
+
+    periods: int = 4
+    participations: int = 1
+    apart: int = 1
+    comes: tuple[int, ...] = (1, 2, 3, 4)
+    """The periods in which the person has rows."""
+    adaptive: bool = True
+    epsilon: float = 8.0
+    delta: float = 1e-4
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As `Series.create` takes them."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "periods": self.periods,
+            "rows": Rows(unit="id"),
+            "participations": self.participations,
+            "apart": self.apart,
+            "adaptive": self.adaptive,
+        }
+
+    def terms(self) -> SeriesTerms:
+        return series_terms(SCHEMA, **self.facts)
+
+    @property
+    def curve(self) -> PrivacyCurve:
+        """All that the series promises."""
+        return curve_of(GaussianEvent(mu=self.terms().mu))
+
+    def tables(self, *, there: bool) -> list[pa.Table]:
+        """Of each period, with the person or without."""
+        return [self._table(t, there=there and t in self.comes) for t in range(1, self.periods + 1)]
+
+    def _table(self, period: int, *, there: bool) -> pa.Table:
+        draw = np.random.default_rng([8, period])
+        x = draw.normal(0.1, 0.1, OTHERS)
+        rows = np.column_stack([x, 0.7 * x + draw.normal(0.0, 0.05, OTHERS)])
+        ids = [f"other {period}.{k}" for k in range(OTHERS)]
+        if there:  # far from all others, with two rows that count as one person
+            rows, ids = np.concatenate([rows, [[1.0, -1.0]] * 2]), [*ids, "the person", "the person"]
+        return pa.table({"x": rows[:, 0], "y": rows[:, 1], "id": ids})
+
+    def publish(self, tables: Sequence[pa.Table], sources: Sequence[Entropy]) -> Stream:
+        """The whole stream, through its files, each period with its own source of noise."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "a.series"
+            _curate.create(path, SCHEMA, entropy=sources[0], **self.facts)
+            for number, (table, entropy) in enumerate(zip(tables, sources, strict=True), start=1):
+                _curate.publish(path, table, str(number), engine=ENGINE, progress=False, entropy=entropy)
+            return Stream.read(path)
+
+
+def allowed(tables: Sequence[pa.Table], setting: StreamSetting) -> list[pa.Table]:
+    """The rows that count, person by person, by the rule as it is written in the documentation."""
+    periods: dict[str, list[int]] = {}
+    found = []
+    for number, table in enumerate(tables, start=1):
+        come = dict.fromkeys(table["id"].to_pylist())
+        counted = [
+            person
+            for person in come
+            if len(periods.get(person, [])) < setting.participations
+            and all(number - before >= setting.apart for before in periods.get(person, []))
+        ]
+        for person in counted:
+            periods.setdefault(person, []).append(number)
+        found.append(table.filter(pc.is_in(table["id"], pa.array(counted, pa.string()))))
+    return found
+
+
+def spent(stream: Stream, setting: StreamSetting) -> float:
+    """μ² of what everything in the stream tells of the person, exactly.
+
+    Where rows are counted that should not be, the sums of the stream's own curator tell another story: see
+    `kept_differ`.
+    """
+    opening = stream.opening
+    if opening is None:
+        return 0.0
+    last = Encoder(SCHEMA, clip=opening.radius, coordinates=opening.coordinates)
+    total = 0.0
+    with_person, without = (allowed(setting.tables(there=there), setting) for there in (True, False))
+    steps = [
+        exact_sums(last, one).astype(object) - exact_sums(last, other).astype(object)
+        for one, other in zip(with_person, without, strict=True)
+    ]
+    c = coefficients(setting.periods)
+    for t in range(len(steps)):
+        moved = sum(c[t - s] * steps[s] for s in range(t + 1))
+        total += float((moved.astype(np.float64) ** 2).sum()) / opening.sigma**2
+    for number, (period, one, other) in enumerate(
+        zip(stream.periods, with_person, without, strict=True), start=1
+    ):
+        if period.histograms is not None:
+            columns = tuple(
+                HistogramColumn(name=each.column, bounds=(each.low, each.high))  # type: ignore[union-attr]
+                for each in period.histograms.columns
+            )
+            total += _moved(HistogramsStatistic(columns), one, other) / period.histograms.scale**2
+        if period.clip is not None:
+            total += _moved(ClipStatistic(last), one, other) / period.clip.scale**2
+        for each in opening.measured if number == 1 else ():
+            if isinstance(each, MeasuredMatrix):
+                first = Encoder(SCHEMA, clip=each.radius, coordinates=each.coordinates)
+                total += _moved(GramStatistic(first), one, other) / each.noise.diagonal_sd**2
+            else:
+                total += _moved(ClipStatistic(first, reach=True), one, other) / each.scale**2
+    return total
+
+
+def exact_sums(encoder: Encoder, table: pa.Table) -> npt.NDArray[np.int64]:
+    (found,) = _added(GramStatistic(encoder), table)
+    cells: npt.NDArray[np.int64] = found.cells
+    return cells
+
+
+def _moved(statistic: Any, one: pa.Table, other: pa.Table) -> float:
+    (a,), (b,) = _added(statistic, one), _added(statistic, other)
+    return float(((a.cells - b.cells).astype(np.float64) ** 2).sum())
+
+
+def _added(statistic: Any, table: pa.Table) -> Any:
+    rules = row_rules(SCHEMA, Rows(unit="id"))
+    return add_up(table, Pass(rules=rules, statistics=(statistic,)), threads=1, progress=False)
+
+
+@final
+class Remembering:
+    """An engine that reads each table once: its exact sums are the same in every run."""
+
+    name = "remembering"
+    passes = None
+
+    def __init__(self) -> None:
+        self._known: dict[int, Any] = {}
+
+    def accepts(self, data: object) -> bool:
+        return isinstance(data, pa.Table)
+
+    def add_up(self, data: object, work: Pass, *, progress: object = None) -> Any:
+        del progress
+        if id(data) not in self._known:
+            self._known[id(data)] = add_up(data, work, threads=1, progress=False)
+        return self._known[id(data)]
+
+
+def in_memory(
+    setting: StreamSetting,
+    terms: SeriesTerms,
+    tables: Sequence[pa.Table],
+    sources: Sequence[Entropy],
+    engine: Remembering,
+) -> list[Floats]:
+    """The lines of a stream of plain columns, without files: the same stages, drawn in the same way."""
+    kept: list[KeptPeriod] = []
+    lines = []
+    c, opening = coefficients(setting.periods), None
+    for number, (table, entropy) in enumerate(zip(tables, sources, strict=True), start=1):
+
+        def carry(exact: Any, people: Any, number: int = number) -> Any:
+            del people
+            now = lower_cells(exact.cells)
+            total = combined(kept, now, c)
+            kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=NOBODY))
+            return total
+
+        work = PeriodWork(terms=terms, opening=opening, begin=lambda *_: None, carry=carry, left_out=None)
+        with publication(
+            work.program(),
+            data=table,
+            engine=engine,
+            entropy=entropy,
+            adjacency=AddRemove(),
+            price=terms.price,
+            progress=False,
+        ) as drawn:
+            opening = drawn.opening
+            lines.append(np.array([float(cell) for cell in drawn.cells]))
+    return lines
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAudit:
+    """Repeated runs of a whole stream with the person and without."""
+
+    setting: StreamSetting
+    sources: Callable[[Entropy, int], Sequence[Entropy]]
+    """Sources of noise for all periods of one run."""
+
+    def run(self, tables: Sequence[pa.Table]) -> Callable[[Entropy], list[Floats]]:
+        setting, terms, engine = self.setting, self.setting.terms(), Remembering()
+
+        def run(entropy: Entropy) -> list[Floats]:
+            return in_memory(setting, terms, tables, self.sources(entropy, setting.periods), engine)
+
+        return run
+
+    def audited(self, runs: int, seed: int = 11) -> AuditResult:
+        """At the δ of the series, with confidence 0.999."""
+        setting = self.setting
+        one, other = (allowed(setting.tables(there=there), setting) for there in (True, False))
+        encoder = setting.terms().plain_encoder()
+        moved = [
+            np.array(
+                lower_cells(exact_sums(encoder, a).astype(object) - exact_sums(encoder, b).astype(object))
+            )
+            for a, b in zip(one, other, strict=True)
+        ]
+        direction = np.sum(moved, axis=0).astype(np.float64)
+        width = SCHEMA.width
+        # A cell off the diagonal counts twice in the likelihood, which has half of its variance.
+        often = np.array([1.0 if i == j else 2.0 for i in range(width) for j in range(i + 1)])
+        aim = often * direction / np.linalg.norm(direction)
+
+        def statistic(outputs: Sequence[list[Floats]]) -> Floats:
+            seen = np.array([[float(aim @ line) for line in lines] for lines in outputs])
+            return np.column_stack([seen, np.diff(seen, axis=1)])
+
+        numbers = range(1, setting.periods + 1)
+        return audit(
+            self.run(one),
+            self.run(other),
+            runs=runs,
+            delta=setting.delta,
+            statistic=statistic,
+            names=[*(f"period {t}" for t in numbers), *(f"step to {t}" for t in numbers[1:])],
+            entropy=SeededEntropy(seed),
+        )
+
+
+def fresh(entropy: Entropy, count: int) -> Sequence[Entropy]:
+    """Noise of its own for every period."""
+    return entropy.split(count)
+
+
+def reused(entropy: Entropy, count: int) -> Sequence[Entropy]:
+    """The same noise in every period: broken on purpose."""
+    seed = int.from_bytes(entropy.random_bytes(4), "big")
+    return [SeededEntropy(seed) for _ in range(count)]
+
+
+SETTINGS: Final = {
+    "one period each": StreamSetting(),
+    "two periods, two apart": StreamSetting(participations=2, apart=2),
+    "all periods": StreamSetting(participations=4),
+    "late": StreamSetting(comes=(3,)),
+    "plain columns": StreamSetting(participations=2, adaptive=False),
+}
+PLAIN: Final = StreamSetting(periods=3, comes=(1,), adaptive=False, epsilon=0.5, delta=1e-3)

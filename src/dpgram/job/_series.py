@@ -1,0 +1,79 @@
+"""A job that publishes one period of a series: the section [series] of a job file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from dpgram.errors import JobError
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+    from dpgram.engines.threads import Progress
+    from dpgram.job.job import Job
+    from dpgram.release import Release
+    from dpgram.series import Series
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growing:
+    """Which series a job adds a period to; the first such job creates it, and that is charged."""
+
+    file: Path
+    period: str
+    periods: int
+    participations: int = 1
+    apart: int = 1
+
+    def refuse_beside(self, job: Job) -> None:
+        """What a plain publication may ask for and a series may not."""
+        name = job.mechanism if isinstance(job.mechanism, str) else job.mechanism.name
+        for what, given in (
+            (f"mechanism = {name!r}", name not in ("auto", "gaussian")),
+            ("[[models]]", bool(job.models)),
+            (f"adjacency = {job.adjacency!r}", job.adjacency != "add-remove"),
+        ):
+            if given:
+                raise JobError(f"{what} does not go with [series]", remedy="Leave one of them out")
+
+    def open(self, job: Job, note: str) -> Series:
+        """The series, created and charged where it is not there yet; refused where it is another one."""
+        from dpgram.series import Series
+
+        if not self.file.exists():
+            return Series.create(
+                self.file,
+                job.schema,
+                epsilon=job.epsilon,
+                delta=job.delta,
+                periods=self.periods,
+                rows=job.rows,
+                participations=self.participations,
+                apart=self.apart,
+                adaptive=True if job.adaptive is None else job.adaptive,
+                ledger=job.ledger,
+                note=note,
+            )
+        series = Series.open(self.file)
+        others = series.departures(
+            job.schema,
+            epsilon=job.epsilon,
+            delta=job.delta,
+            periods=self.periods,
+            participations=self.participations,
+            apart=self.apart,
+            unit=job.rows.unit,
+        )
+        if others:
+            raise JobError(
+                f"the series {self.file} was created otherwise",
+                got="; ".join(others),
+                remedy="What a series is cannot be changed: write what it was created with, or name another",
+            )
+        return series
+
+    def publish(self, job: Job, table: object, *, engine: Engine, note: str, progress: Progress) -> Release:
+        """The release of everything up to this period."""
+        return self.open(job, note).publish(table, self.period, engine=engine, progress=progress)

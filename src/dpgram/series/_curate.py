@@ -1,0 +1,364 @@
+"""The curator's side of a series: create, publish a period, restore what was kept.
+
+What is on disk, and when, so that no crash loses a period or draws two noises for one:
+
+    create    charge (found again by its file beside the ledger) → curator's file → public file
+    publish   exact sums into the curator's file → noise, kept beside the series → line of the public file
+
+A period that is in the public file is never drawn again, one that was drawn is taken from where it was kept,
+and one that was not drawn leaves nothing behind but sums that the next try replaces.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dpgram.engines.find import find_engine
+from dpgram.errors import DpgramError, OptionsError
+from dpgram.files import append, write_whole
+from dpgram.noise.factor import coefficients
+from dpgram.privacy.sampling.entropy import SystemEntropy
+from dpgram.publishing.compatibility import refuse_clashes
+from dpgram.publishing.publication import tell
+from dpgram.publishing.publisher import form_of
+from dpgram.publishing.request import LedgerLike
+from dpgram.publishing.series import (
+    DrawnPeriod,
+    Opening,
+    PeriodWork,
+    SeriesTerms,
+    charged_series,
+    drawn_period,
+    exact_period,
+    period_interrupted,
+    series_terms,
+)
+from dpgram.publishing.split import Adaptive
+from dpgram.rows.encoder import PolicyCounts
+from dpgram.rows.participation import NOBODY, LeftOut
+from dpgram.rows.rules import EVERY_ROW, Rows
+from dpgram.schema import Schema
+from dpgram.series._secret import (
+    KeptPeriod,
+    Secret,
+    combined,
+    create_secret,
+    lower_cells,
+    open_secret,
+    secret_path,
+)
+from dpgram.series.stream import START, GivenRows, Head, Period, Shares, Stream, StreamOpening, line_of
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+    from dpgram.engines.threads import Progress
+    from dpgram.mechanisms.base import IntegerMatrix
+    from dpgram.privacy.sampling.entropy import Entropy
+    from dpgram.sums.exact_gram import ExactGram
+    from dpgram.sums.participants import ExactParticipants
+
+FARTHEST: Final = 9.0
+"""Deviations of its noise by which a cell of a kept table may differ from what was published of it."""
+
+
+def create(
+    path: Path,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    periods: int,
+    rows: Rows = EVERY_ROW,
+    participations: int = 1,
+    apart: int = 1,
+    adaptive: bool | Adaptive = True,
+    ledger: LedgerLike | None = None,
+    note: str = "",
+    entropy: Entropy | None = None,
+) -> None:
+    """Charge for the whole horizon and write both files."""
+    terms = series_terms(
+        schema,
+        epsilon=epsilon,
+        delta=delta,
+        periods=periods,
+        rows=rows,
+        participations=participations,
+        apart=apart,
+        adaptive=adaptive,
+    )
+    if path.exists():
+        raise OptionsError(
+            f"there is a file at {path} already", remedy="Open that series, or give the new one another name"
+        )
+    label = SystemEntropy().label if entropy is None else entropy.label
+    if label != "system" and ledger is not None:
+        raise OptionsError("no ledger pays for seeded noise", remedy="Leave the ledger out")
+    with charged_series(terms, ledger, note=note, path=path) as (receipt, charge):
+        series = SystemEntropy().random_bytes(16).hex()
+        create_secret(secret_path(path), series, charge=charge)
+        request, split = terms.request, terms.request.split
+        head = Head(
+            library=version("dpgram"),
+            series=series,
+            schema=request.rules.schema.to_dict(),
+            given=request.schema.to_dict(),
+            rows=GivenRows(
+                unit=rows.unit,
+                unit_rows=rows.unit_rows,
+                weight=None if rows.weight is None else str(rows.weight),
+                missing=rows.missing,
+                strict=rows.strict,
+                radius=rows.radius,
+            ),
+            unit_rule=request.rules.unit_rule,
+            survey_weight=request.rules.weight,
+            periods=terms.periods,
+            participations=terms.participations,
+            apart=terms.apart,
+            bits=terms.bits,
+            shares=Shares(histograms=split.histograms, first=split.first, clip=split.clip),
+            guarantee=terms.stated,
+            entropy=label,
+            receipt=receipt,
+        )
+        write_whole(path, line_of(head, START)[0], replace=False)
+
+
+def terms_of(head: Head) -> SeriesTerms:
+    """What was asked for when the series was created, from its head."""
+    given, shares = head.rows, head.shares
+    terms = series_terms(
+        Schema.from_dict(head.given),
+        epsilon=head.guarantee.epsilon,
+        delta=head.guarantee.delta,
+        periods=head.periods,
+        rows=Rows(
+            unit=given.unit,
+            unit_rows=given.unit_rows,
+            weight=given.weight,
+            missing=given.missing,
+            strict=given.strict,
+            radius=given.radius,
+        ),
+        participations=head.participations,
+        apart=head.apart,
+        adaptive=Adaptive(histograms=shares.histograms, first=shares.first, clip=shares.clip)
+        if shares.histograms
+        else False,
+    )
+    return replace(terms, bits=head.bits)
+
+
+def publish(
+    path: Path,
+    data: object,
+    period: str,
+    *,
+    engine: str | Engine = "auto",
+    progress: Progress = None,
+    report: Callable[[PolicyCounts], None] | None = None,
+    entropy: Entropy | None = None,
+) -> Stream:
+    """Publish one period: the stream with it. One that is there is left as it is."""
+    if not isinstance(period, str) or not 1 <= len(period) <= 64 or not period.isprintable():
+        raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
+    stream = Stream.read(path)
+    if period in stream.labels:
+        return stream
+    terms, noise = terms_of(stream.head), SystemEntropy() if entropy is None else entropy
+    with open_secret(secret_path(path), stream.head.series) as secret:
+        # Nobody else publishes now; whoever did so a moment ago may have appended a line.
+        if path.stat().st_size != stream.size:
+            stream = Stream.read(path)
+        if period in stream.labels:
+            return stream
+        number = len(stream.periods) + 1
+        _refuse_beyond(stream, number)
+        key: dict[str, object] = {"series": stream.head.series, "period": number}
+        _refuse_other(path, key, secret, number, period)
+        if number == 1:
+            secret.settle()
+            if data is None:
+                raise OptionsError(
+                    "the first period fixes the coordinates of the series, so it needs rows",
+                    remedy="Begin with a period that has many of them: it may be all of the past",
+                )
+        chosen = find_engine(engine, data) if data is not None else None
+        if chosen is not None and chosen.passes is not None:
+            raise OptionsError(
+                "a series reads its first table several times and keeps who took part: sums of sites cannot",
+                got=f"engine {chosen.name!r}",
+                remedy="Publish where the table is: with engine='local', 'dask' or 'spark'",
+            )
+        if chosen is not None and number == 1:
+            refuse_clashes([*terms.request.options, *form_of(data, chosen)])
+        if noise.label != stream.head.entropy:
+            raise OptionsError(
+                "all periods of a series have noise from one kind of source",
+                got=noise.label,
+                limit=stream.head.entropy,
+            )
+        work = PeriodWork(
+            terms=terms,
+            opening=_opening(stream),
+            begin=_begin(secret, number, period),
+            carry=_carry(secret, stream, number, period),
+            left_out=_left_out(secret, stream.head, number),
+            report=report,
+        )
+        with drawn_period(
+            data,
+            work,
+            engine=chosen if chosen is not None else find_engine("local", data),
+            entropy=noise,
+            receipt=stream.head.receipt,
+            path=path,
+            key=key,
+            progress=progress,
+        ) as drawn:
+            return _appended(path, stream, _period(number, period, drawn))
+
+
+def _refuse_beyond(stream: Stream, number: int) -> None:
+    if number > stream.head.periods:
+        raise OptionsError(
+            "the horizon of this series is over: its charge was for so many periods",
+            limit=f"{stream.head.periods} periods",
+            remedy="Create a new series, which is charged anew",
+        )
+
+
+def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number: int, period: str) -> None:
+    """A period that was begun must be finished under its own name, or its noise would serve other rows."""
+    begun = secret.begun(number)
+    if begun is not None and begun != period and period_interrupted(path, key):
+        raise OptionsError(
+            f"period {begun!r} was begun and interrupted",
+            got=repr(period),
+            remedy=f"Publish {begun!r} again first: it goes on from where it was",
+        )
+
+
+def _opening(stream: Stream) -> Opening | None:
+    found = stream.opening
+    if found is None:
+        return None
+    return Opening(
+        radius=found.radius, coordinates=found.coordinates, sigma=found.sigma, measured=found.measured
+    )
+
+
+def _left_out(secret: Secret, head: Head, number: int) -> LeftOut | None:
+    if head.rows.unit is None:
+        return None
+    gone = secret.left_out(number, participations=head.participations, apart=head.apart)
+    return LeftOut(secret.key, gone)
+
+
+def _begin(secret: Secret, number: int, period: str) -> Callable[[ExactParticipants | None, bool], None]:
+    def begin(people: ExactParticipants | None, first: bool) -> None:
+        now = NOBODY if people is None else people.hashes
+        before = NOBODY if first else secret.people(number)
+        kept = KeptPeriod(number=number, label=period, cells=(), people=np.union1d(before, now))
+        secret.keep(kept)
+
+    return begin
+
+
+def _carry(
+    secret: Secret, stream: Stream, number: int, period: str
+) -> Callable[[ExactGram, ExactParticipants | None], IntegerMatrix]:
+    past = secret.past(number)
+    c = coefficients(stream.head.periods, stream.head.bits)
+    several = number == 1 and stream.head.shares.histograms > 0.0
+
+    def carry(exact: ExactGram, people: ExactParticipants | None) -> IntegerMatrix:
+        now = lower_cells(exact.cells)
+        hashes = NOBODY if people is None else people.hashes
+        if several:  # whoever was in a table of which something was drawn has counted
+            hashes = np.union1d(hashes, secret.people(number))
+        secret.keep(KeptPeriod(number=number, label=period, cells=now, people=hashes))
+        return combined(past, now, c)
+
+    return carry
+
+
+def _period(number: int, label: str, drawn: DrawnPeriod) -> Period:
+    opening = drawn.opening
+    return Period(
+        number=number,
+        label=label,
+        cells=drawn.cells,
+        histograms=drawn.histograms,
+        clip=drawn.clip,
+        opening=StreamOpening(
+            radius=opening.radius,
+            coordinates=opening.coordinates,
+            sigma=opening.sigma,
+            measured=opening.measured,
+        )
+        if number == 1
+        else None,
+    )
+
+
+def _appended(path: Path, stream: Stream, period: Period) -> Stream:
+    """Durable when this returns; a torn line of a run before this one is cut off."""
+    line, digest = line_of(period, stream.digest)
+    handle = os.open(path, os.O_WRONLY)
+    try:
+        os.ftruncate(handle, stream.size)
+        os.lseek(handle, stream.size, os.SEEK_SET)
+        append(handle, line)
+    finally:
+        os.close(handle)
+    return Stream(stream.head, [*stream.periods, period], digest, stream.size + len(line))
+
+
+def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
+    """Make the curator's file again from the tables of all periods that were published.
+
+    Each must give sums from which the published ones differ by noise alone, as far as that can be seen.
+    """
+    stream = Stream.read(path)
+    missing = [label for label in stream.labels if label not in tables]
+    opening = _opening(stream)
+    if missing or opening is None:
+        raise OptionsError(
+            "the tables of all published periods are needed",
+            got=", ".join(missing[:5]) or "no period was published",
+            remedy="Give them by the names of their periods; None for a period without rows",
+        )
+    terms, target = terms_of(stream.head), secret_path(path)
+    made = target.with_name(target.name + ".restored")
+    create_secret(made, stream.head.series)
+    with open_secret(made, stream.head.series) as secret:
+        for number, (label, own) in enumerate(zip(stream.labels, stream.periods, strict=True), start=1):
+            data: Any = tables[label]
+            chosen = find_engine(engine if data is not None else "local", data)
+            out = _left_out(secret, stream.head, number)
+            exact, people = exact_period(data, terms, opening, out, chosen)
+            total = lower_cells(_carry(secret, stream, number, label)(exact, people))
+            _refuse_foreign(made, stream, own, total)
+    made.replace(target)
+    tell(f"{target.name} was made again from {len(stream.periods)} tables: keep it as secret as these")
+
+
+def _refuse_foreign(made: Path, stream: Stream, own: Period, total: tuple[int, ...]) -> None:
+    """Noise of more than nine deviations never comes up: the table is another one, or was changed."""
+    opening = stream.opening
+    reach = 0.0 if opening is None else FARTHEST * opening.sigma
+    if any(abs(int(cell) - exact) > reach for cell, exact in zip(own.cells, total, strict=True)):
+        made.unlink()
+        raise DpgramError(
+            f"the table given for {own.label!r} is not the one that was published",
+            remedy="Give the table as it was then, without later corrections",
+        )

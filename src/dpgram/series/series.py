@@ -1,0 +1,271 @@
+"""`Series`: a table that grows, published period after period under one charge.
+
+A curator creates it and publishes; an analyst opens the public file and asks it for windows and trends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, final
+
+from dpgram.errors import AnalysisError, require_publish
+from dpgram.series.stream import Stream
+
+if TYPE_CHECKING:
+    from dpgram.analysis import Trend
+    from dpgram.analysis.estimand import Kind
+    from dpgram.engines.base import Engine
+    from dpgram.engines.threads import Progress
+    from dpgram.publishing.request import LedgerLike
+    from dpgram.publishing.split import Adaptive
+    from dpgram.release import Release
+    from dpgram.rows.encoder import PolicyCounts
+    from dpgram.rows.rules import Rows
+    from dpgram.schema import Schema
+    from dpgram.series.plan import SeriesPlan
+
+
+@final
+class Series:
+    """A series of periods under one guarantee: every running total, window and period of it is a `Release`.
+
+    Made by `Series.create` or `Series.open`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._stream = Stream.read(self.path)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        schema: Schema,
+        *,
+        epsilon: float,
+        delta: float,
+        periods: int,
+        rows: Rows | None = None,
+        participations: int = 1,
+        apart: int = 1,
+        adaptive: bool | Adaptive = True,
+        ledger: LedgerLike | None = None,
+        note: str = "",
+    ) -> Self:
+        """A new series of at most `periods` periods; `ledger` is charged once, now, for all of them.
+
+        `path` is the public file; beside it the curator's file, with `.NOT-PRIVATE` at the end of its name,
+        will hold exact sums and must be kept as secret as the table. With `rows=Rows(unit=…)` a person counts
+        in at most `participations` periods, at least `apart` periods from each other; whoever comes more
+        often is left out. `adaptive` has the shares of what is counted in every period and of what the first
+        one measures, by which the coordinates of all periods are fixed.
+
+        >>> series = dg.Series.create("clinic.series", schema, epsilon=1, delta=1e-6, periods=12)
+        >>> series
+        <Series: 0 of 12 periods, 5 columns, epsilon=1, delta=1e-06>
+        """
+        require_publish()
+        from dpgram.rows.rules import EVERY_ROW
+        from dpgram.series import _curate
+
+        _curate.create(
+            Path(path),
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            periods=periods,
+            rows=EVERY_ROW if rows is None else rows,
+            participations=participations,
+            apart=apart,
+            adaptive=adaptive,
+            ledger=ledger,
+            note=note,
+        )
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """The series in a public file: all an analyst needs.
+
+        >>> dg.Series.open("months.series").labels
+        ('2026-01', '2026-02', '2026-03')
+        """
+        return cls(path)
+
+    @staticmethod
+    def plan(
+        *,
+        periods: int,
+        participations: int = 1,
+        apart: int = 1,
+        window: int = 12,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> SeriesPlan:
+        """The noise of totals, periods and windows of a series, beside a release for every period.
+
+        >>> print(dg.Series.plan(periods=60).advice)
+        Totals and windows: 2.4 times the noise of one release for the total at the end, where adding up 60...
+        """
+        from dpgram.series.plan import plan_series
+
+        return plan_series(
+            periods=periods,
+            participations=participations,
+            apart=apart,
+            window=window,
+            epsilon=epsilon,
+            delta=delta,
+        )
+
+    def publish(
+        self,
+        data: object,
+        period: str,
+        *,
+        engine: str | Engine = "auto",
+        progress: Progress = None,
+        report: Callable[[PolicyCounts], None] | None = None,
+    ) -> Release:
+        """Publish the rows of one more period: the release of everything up to now.
+
+        `data` holds the new rows alone; None is a period of which there are none. A period that was
+        published, or was interrupted after its noise was drawn, comes back as it was, and `data` is not read
+        again: late or corrected rows go into a later period. `report` gets what the curator may know and
+        nobody else: how many rows were read, dropped and left out.
+
+        >>> series = dg.Series.create("ward.series", schema, epsilon=1, delta=1e-6, periods=12)
+        >>> series.publish(table, "2026-11")
+        <Release: 5 columns, gaussian, epsilon=1, delta=1e-06, add-remove>
+        >>> series.labels
+        ('2026-11',)
+        """
+        require_publish()
+        from dpgram.series import _curate
+
+        self._stream = _curate.publish(
+            self.path, data, period, engine=engine, progress=progress, report=report
+        )
+        return self._stream.release(1, self._stream.number(period))
+
+    def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
+        """Make the curator's file again from the tables of all published periods, by their names.
+
+        >>> series = dg.Series.create("lost.series", schema, epsilon=1, delta=1e-6, periods=12)
+        >>> release = series.publish(table, "2026-11")
+        >>> import os
+        >>> os.remove("lost.series.NOT-PRIVATE")
+        >>> series.restore({"2026-11": table})
+        """
+        require_publish()
+        from dpgram.series import _curate
+
+        _curate.restore(self.path, tables, engine=engine)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the periods that were published, in order."""
+        return self._stream.labels
+
+    @property
+    def periods(self) -> int:
+        """The horizon: for how many periods the charge was."""
+        return self._stream.head.periods
+
+    def window(self, first: str | int, last: str | int) -> Release:
+        """The release of the rows of all periods from `first` to `last`, by name or counted from 1.
+
+        >>> series.window("2026-02", "2026-03").part
+        '2026-02 to 2026-03 of a series'
+        """
+        return self._stream.release(self._stream.number(first), self._stream.number(last))
+
+    def period(self, period: str | int) -> Release:
+        """The release of the rows of one period.
+
+        >>> series.period("2026-02").part
+        '2026-02 of a series'
+        """
+        return self.window(period, period)
+
+    def total(self, last: str | int | None = None) -> Release:
+        """The release of the rows of all periods up to `last`; of all there are where none is given.
+
+        >>> series.total().part
+        '2026-01 to 2026-03 of a series'
+        """
+        return self.window(1, len(self.labels) if last is None else last)
+
+    def trend(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        *,
+        every: int = 1,
+        running: bool = False,
+        kind: Kind = "population",
+        reference: Mapping[str, str] | None = None,
+    ) -> Trend:
+        """Coefficients over time, in windows of `every` periods or, `running`, in all periods up to each.
+
+        Changes and slopes know how the noise of one window goes with that of another. Periods that do not
+        fill a window are left out.
+
+        >>> trend = series.trend("charges", ["age"], every=1)
+        >>> trend.labels
+        ('2026-01', '2026-02', '2026-03')
+        """
+        from dpgram.analysis import trend
+
+        count = len(self.labels)
+        if isinstance(every, bool) or not isinstance(every, int) or not 1 <= every <= max(count, 1):
+            raise AnalysisError(
+                "every says how many periods make a window", got=repr(every), limit=f"1 to {count}"
+            )
+        ends = range(every, count + 1, every)
+        windows = [self.window(1 if running else last - every + 1, last) for last in ends]
+        return trend(windows, target, on, kind=kind, reference=reference)
+
+    def departures(self, schema: Schema, **facts: object) -> list[str]:
+        """In which public facts the series differs from these, in words: for whoever would go on with it.
+
+        >>> series.departures(schema, epsilon=2.0, periods=12)
+        ['epsilon is 1.0 there, 2.0 here']
+        """
+        head = self._stream.head
+        there = {
+            "epsilon": head.guarantee.epsilon,
+            "delta": head.guarantee.delta,
+            "periods": head.periods,
+            "participations": head.participations,
+            "apart": head.apart,
+            "unit": head.rows.unit,
+        }
+        found = [
+            f"{name} is {there[name]} there, {here} here"
+            for name, here in facts.items()
+            if there[name] != here
+        ]
+        return found if head.given == schema.to_dict() else [*found, "the columns are others"]
+
+    def summary(self) -> str:
+        """What was published so far, period by period, and what the clip took of each.
+
+        >>> print(series.summary().splitlines()[0])
+        A series of 3 out of 12 periods, 5 encoded columns
+        """
+        from dpgram.series.show import summary
+
+        return summary(self._stream)
+
+    def __repr__(self) -> str:
+        head = self._stream.head
+        return (
+            f"<Series: {len(self.labels)} of {head.periods} periods, {self._stream.schema.width} columns, "
+            f"epsilon={head.guarantee.epsilon:g}, delta={head.guarantee.delta:g}>"
+        )
+
+    def __str__(self) -> str:
+        return self.summary()

@@ -1,0 +1,304 @@
+"""The public file of a series: a line of JSON for its head, then one for each period, chained by digests.
+
+Every number in it is public, or noisy and paid for. A window of periods is Σ_s w_s Y_s, rounded to whole
+numbers; the release that is made of it states the law of its noise, and is checked like any other. The format
+is described in docs/reference/series-format.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.document.coordinates import Coordinates
+from dpgram.document.fields import (
+    Cell,
+    LevelHistogram,
+    MeasuredClip,
+    MeasuredHistograms,
+    MeasuredMatrix,
+    MeasuredReach,
+    MechanismUsed,
+    MissingPolicy,
+    NumberHistogram,
+    PeriodLabel,
+    Policy,
+    Positive,
+    Probability,
+    PublishedMatrix,
+    SeriesPart,
+    StatedGuarantee,
+    SurveyWeight,
+    UnitRule,
+)
+from dpgram.errors import DpgramError, ReleaseError
+from dpgram.noise import SymmetricGaussian
+from dpgram.noise.factor import MOST_PERIODS, window_norm
+from dpgram.privacy.receipt import Receipt
+from dpgram.release import Release
+from dpgram.schema import Schema
+
+FORMAT: Final = "dpgram-series"
+START: Final = "0" * 64
+"""What stands for the digest before the first line."""
+_DAMAGED: Final = "Ask the curator for the original file"
+
+
+@final
+class GivenRows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How rows count, as the curator asked for it."""
+
+    unit: str | None
+    unit_rows: int | None
+    weight: str | None
+    missing: MissingPolicy
+    strict: bool
+    radius: float | None
+
+
+@final
+class Shares(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Shares of the whole budget: of what is counted in every period, and of what the first one has alone."""
+
+    histograms: Probability
+    first: Probability
+    clip: Probability
+
+
+@final
+class Head(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was fixed when the series was created: public facts."""
+
+    format: Literal["dpgram-series"] = FORMAT
+    version: Literal[1] = 1
+    library: Annotated[str, Meta(max_length=64)]
+    series: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    schema: dict[str, Any]
+    """Of what is published."""
+    given: dict[str, Any]
+    """As it was given, with the column that weighs."""
+    rows: GivenRows
+    unit_rule: UnitRule | None
+    survey_weight: SurveyWeight | None
+    periods: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    participations: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    apart: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    bits: Annotated[int, Meta(ge=6, le=16)]
+    shares: Shares
+    guarantee: StatedGuarantee
+    entropy: Literal["system", "seeded"]
+    receipt: Receipt | None
+
+
+@final
+class StreamOpening(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the first period fixed for all of them, and what that was chosen by."""
+
+    radius: Annotated[float, Meta(gt=1e-50, lt=1e50)]
+    coordinates: Coordinates | None
+    sigma: Positive
+    """Of the noise of a diagonal cell of Y_t."""
+    measured: tuple[MeasuredMatrix | MeasuredReach, ...]
+
+
+@final
+class Period(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One period: Y_t and noisy counts of its rows."""
+
+    number: Annotated[int, Meta(ge=1, le=MOST_PERIODS)]
+    label: PeriodLabel
+    cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
+    """Y_t: lower triangle by rows, in lattice units times 2^bits."""
+    histograms: MeasuredHistograms | None
+    clip: MeasuredClip | None
+    opening: StreamOpening | None
+    """In the first period, and there alone."""
+
+
+def line_of(content: Head | Period, before: str) -> tuple[bytes, str]:
+    """The line of a file, and its digest."""
+    plain = {**msgspec.to_builtins(content), "before": before}
+    digest = hashlib.sha256(canonical_bytes(plain)).hexdigest()
+    return canonical_bytes({**plain, "digest": digest}) + b"\n", digest
+
+
+@final
+class Stream:
+    """A series as its public file tells it."""
+
+    def __init__(self, head: Head, periods: Sequence[Period], digest: str, size: int) -> None:
+        self.head, self.periods, self.digest, self.size = head, tuple(periods), digest, size
+        self.schema = Schema.from_dict(head.schema)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Every whole line; a torn last one, which is being written or was cut off, is left alone."""
+        try:
+            raw = path.read_bytes()
+        except OSError as problem:
+            raise ReleaseError(f"there is no series at {path}", got=problem.strerror) from None
+        return cls.of(raw)
+
+    @classmethod
+    def of(cls, raw: bytes) -> Self:
+        """The series in these bytes, or ReleaseError with the reason."""
+        before, size, found = START, 0, []
+        for number, line in enumerate(raw.splitlines(keepends=True)):
+            if not line.endswith(b"\n"):
+                break
+            content, before = _checked(line, before, number)
+            found.append(content)
+            size += len(line)
+        if not found:
+            raise ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
+        try:
+            head = msgspec.convert(found[0], Head)
+            periods = [msgspec.convert(each, Period) for each in found[1:]]
+            stream = cls(head, periods, before, size)
+        except (msgspec.ValidationError, DpgramError, ValueError) as problem:
+            raise ReleaseError(
+                "the series does not follow the format", got=str(problem)[:200], remedy=_DAMAGED
+            ) from None
+        stream.check()
+        return stream
+
+    def check(self) -> None:
+        """Whether periods are in order, labelled apart, and of one width."""
+        width = self.schema.width
+        labels = [each.label for each in self.periods]
+        fits = all(
+            each.number == place
+            and len(each.cells) == width * (width + 1) // 2
+            and (each.opening is not None) == (place == 1)
+            for place, each in enumerate(self.periods, start=1)
+        )
+        if not fits or len(set(labels)) < len(labels) or len(labels) > self.head.periods:
+            raise ReleaseError("the periods of this series contradict each other", remedy=_DAMAGED)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(each.label for each in self.periods)
+
+    def number(self, period: str | int) -> int:
+        """The number of a period by its label, or by its number."""
+        if isinstance(period, int) and not isinstance(period, bool) and 1 <= period <= len(self.periods):
+            return period
+        if period in self.labels:
+            return self.labels.index(str(period)) + 1
+        known = f"{self.labels[0]} to {self.labels[-1]}" if self.labels else "none so far"
+        raise ReleaseError("the series has no such period", got=repr(period), limit=known)
+
+    @property
+    def opening(self) -> StreamOpening | None:
+        """None before the first period."""
+        return self.periods[0].opening if self.periods else None
+
+    def release(self, first: int, last: int) -> Release:
+        """The release of the rows of these periods: Σ_s w_s Y_s, rounded to whole numbers.
+
+        Proof: proofs/series.md#series-file.
+        """
+        head, opening = self.head, self.opening
+        if opening is None or not 1 <= first <= last <= len(self.periods):
+            raise ReleaseError(
+                "the series has no such window", got=f"{first} to {last}", limit=f"1 to {len(self.periods)}"
+            )
+        part = SeriesPart(
+            series=head.series,
+            periods=head.periods,
+            bits=head.bits,
+            participations=head.participations,
+            apart=head.apart,
+            first=first,
+            last=last,
+            labels=(self.labels[first - 1], self.labels[last - 1]),
+        )
+        sigma = opening.sigma * window_norm(first, last, periods=head.periods, bits=head.bits)
+        beside = (self._histograms(first, last), *opening.measured, self._clip(first, last))
+        measured = [each for each in beside if each is not None]
+        return Release(
+            library=head.library,
+            schema=self.schema,
+            radius=opening.radius,
+            policy=Policy(missing=head.rows.missing, strict=head.rows.strict),
+            adjacency="add-remove",
+            unit=head.rows.unit,
+            mechanism=MechanismUsed(
+                name="gaussian",
+                parameters={"sigma": sigma},
+                choice=f"a series: the rows of {part}, from noise that all periods share",
+            ),
+            noise=SymmetricGaussian(sigma=sigma),
+            guarantee=head.guarantee,
+            entropy=head.entropy,
+            published=PublishedMatrix(kind="gram", exponent=0, cells=self._cells(part.weights)),
+            receipt=head.receipt,
+            unit_rule=head.unit_rule,
+            survey_weight=head.survey_weight,
+            measurements=tuple(measured) or None,
+            coordinates=opening.coordinates,
+            series=part,
+        )
+
+    def _cells(self, weights: Sequence[Fraction]) -> tuple[str, ...]:
+        """Whole numbers over one power of two, so that they are added without a fraction."""
+        bottom = math.lcm(*(weight.denominator for weight in weights))
+        tops = [weight.numerator * (bottom // weight.denominator) for weight in weights]
+        columns = zip(*(map(int, each.cells) for each in self.periods[: len(weights)]), strict=True)
+        sums = (sum(top * cell for top, cell in zip(tops, column, strict=True)) for column in columns)
+        return tuple(str((2 * total + bottom) // (2 * bottom)) for total in sums)
+
+    def _histograms(self, first: int, last: int) -> MeasuredHistograms | None:
+        """Counts of the periods added up: their noises are independent."""
+        every = [each.histograms for each in self.periods[first - 1 : last]]
+        found = [each for each in every if each is not None]
+        if not found:
+            return None
+        one = found[0]
+        columns = tuple(_added(each) for each in zip(*(part.columns for part in found), strict=True))
+        return msgspec.structs.replace(one, columns=columns, scale=one.scale * math.sqrt(len(found)))
+
+    def _clip(self, first: int, last: int) -> MeasuredClip | None:
+        found = [each.clip for each in self.periods[first - 1 : last] if each.clip is not None]
+        if not found:
+            return None
+        cells = _cells_added(each.cells for each in found)
+        return msgspec.structs.replace(found[0], cells=cells, scale=found[0].scale * math.sqrt(len(found)))
+
+
+def _added(columns: Sequence[NumberHistogram | LevelHistogram]) -> NumberHistogram | LevelHistogram:
+    counts = _cells_added(each.counts for each in columns)
+    lost = _cells_added(each.lost for each in columns)
+    return msgspec.structs.replace(columns[0], counts=counts, lost=lost)
+
+
+def _cells_added(lines: Any) -> tuple[str, ...]:
+    return tuple(str(sum(map(int, cells))) for cells in zip(*lines, strict=True))
+
+
+def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], str]:
+    """The content of a line that follows the one with the digest `before`."""
+    try:
+        content = parse_strictly(line)
+    except ValueError as problem:
+        raise ReleaseError(
+            f"line {number + 1} of the series is not clean JSON", got=str(problem)[:200], remedy=_DAMAGED
+        ) from None
+    if not isinstance(content, dict) or (number == 0 and content.get("format") != FORMAT):
+        raise ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
+    digest = content.pop("digest", None)
+    if content.get("before") != before or digest != hashlib.sha256(canonical_bytes(content)).hexdigest():
+        raise ReleaseError(
+            f"line {number + 1} of the series does not match its digest: it was damaged or edited",
+            remedy=_DAMAGED,
+        )
+    del content["before"]
+    return content, str(digest)

@@ -1,0 +1,554 @@
+"""A series from its creation to its windows: files, participations, repeats, mistakes."""
+
+from __future__ import annotations
+
+import json
+import stat
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
+
+import dpgram as dg
+from dpgram.canonical_json import canonical_bytes, sha256_hex
+from dpgram.errors import BudgetExceeded, DpgramError, GuaranteeError, OptionsError, ReleaseError
+from dpgram.noise.factor import coefficients
+from dpgram.rows.encoder import PolicyCounts
+from dpgram.series import Series
+from dpgram.series._secret import open_secret, secret_path
+from dpgram.series.stream import Stream
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+
+
+@pytest.fixture(scope="module")
+def months(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    path = tmp_path_factory.mktemp("months") / "months.series"
+    return seeded(path, [people(1_000 * t, 1_000, seed=t) for t in range(6)])
+
+
+def kept(series: Series) -> list[Any]:
+    """What only the curator knows of every period."""
+    stream = Stream.read(series.path)
+    with open_secret(secret_path(series.path), stream.head.series) as secret:
+        return secret.past(len(stream.periods) + 1)
+
+
+class TestReleases:
+    def test_a_window_is_its_exact_sum_and_noise_of_the_stated_law(self, months: Series) -> None:
+        exact = kept(months)
+        ratios = []
+        for first in range(1, 7):
+            for last in range(first, 7):
+                release = months.window(first, last)
+                total = [
+                    sum(cells)
+                    for cells in zip(*(each.cells for each in exact[first - 1 : last]), strict=True)
+                ]
+                noise = [int(cell) - x for cell, x in zip(release.published.cells, total, strict=True)]
+                width = release.schema.width
+                diagonal = [i * (i + 1) // 2 + i for i in range(width)]
+                ratios += [noise[i] / release.noise.diagonal_sd for i in diagonal]
+        assert 0.5 < np.sqrt(np.mean(np.square(ratios))) < 2.0
+        assert np.abs(ratios).max() < 6.0
+
+    def test_the_stream_is_the_factor_times_the_exact_sums(self, months: Series) -> None:
+        stream, exact = Stream.read(months.path), kept(months)
+        c, sigma = coefficients(12), stream.opening.sigma
+        far = []
+        for t, period in enumerate(stream.periods):
+            sums = [sum(c[t - s] * exact[s].cells[i] for s in range(t + 1)) for i in range(len(period.cells))]
+            far += [(int(cell) - total) / sigma for cell, total in zip(period.cells, sums, strict=True)]
+        assert np.abs(far).max() < 5.0
+        assert max(abs(int(cell)) for cell in stream.periods[-1].cells) > 2**50
+
+    def test_releases_answer_like_any_other(self, months: Series, tmp_path: Path) -> None:
+        total = months.total()
+        assert total.regress("y", ["x"]).inference().estimate[1] == pytest.approx(2.0, abs=0.3)
+        assert total.count() == pytest.approx(6_000, rel=0.05)
+        assert months.period("m3").count() == pytest.approx(1_000, rel=0.2)
+        assert months.window("m2", 4).describe() is not None
+        saved = total.save(tmp_path / "total.dpgram.json")
+        assert dg.load(saved) == total
+        assert total.explore(tmp_path / "page.html").exists()
+        assert "m1 to m6" in total.report(tmp_path / "report.html").read_text()
+        assert "m1 to m6" in str(total)
+
+    def test_counts_are_those_of_the_periods_added_up(self, months: Series) -> None:
+        one, two, both = months.period(1), months.period(2), months.window(1, 2)
+        cells = [int(release.measured[0].columns[0].counts[3]) for release in (one, two, both)]
+        assert cells[0] + cells[1] == cells[2]
+        assert both.measured[0].scale == pytest.approx(one.measured[0].scale * 2**0.5)
+
+    def test_analysts_need_the_public_file_alone(self, months: Series, tmp_path: Path) -> None:
+        alone = tmp_path / "copy.series"
+        alone.write_bytes(months.path.read_bytes())
+        assert Series.open(alone).window(2, 5) == months.window(2, 5)
+        with pytest.raises(DpgramError, match=r"curator's file .* is missing"):
+            Series.open(alone).publish(people(0, 5), "m7")
+
+    def test_a_signed_window_verifies(self, months: Series, tmp_path: Path) -> None:
+        from dpgram.release.signing import SigningKey
+
+        key = SigningKey.create(tmp_path / "key")
+        signed = months.total().sign(key)
+        signed.verify(signed.signature.public_key)
+
+
+class TestPromise:
+    """A file that promises more than its noise gives is refused."""
+
+    def forged(self, release: dg.Release, **changes: Any) -> bytes:
+        content = json.loads(release.to_json())
+        del content["digest"]
+        for path, value in changes.items():
+            place = content
+            *way, last = path.split("__")
+            for step in way:
+                place = place[step]
+            place[last] = value
+        return canonical_bytes({**content, "digest": sha256_hex(content)})
+
+    def test_it_loads_as_it_is(self, months: Series) -> None:
+        assert dg.Release.from_json(self.forged(months.total())) == months.total()
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"series": None},
+            {"series__participations": 2},
+            {"series__first": 3},
+            {"series__periods": 200},
+            {"series__bits": 6},
+            {"guarantee__mu": 0.3},
+            {"adjacency": "replace-one", "public_rows": 6_000},
+            {"group": {"column": "g", "level": "a"}},
+        ],
+        ids=str,
+    )
+    def test_other_facts_are_refused(self, months: Series, changes: dict[str, Any]) -> None:
+        release = months.total()
+        sigma = release.noise.sigma * (0.99 if changes == {"series__bits": 6} else 1.0)
+        changes = {**changes, "noise__sigma": sigma, "mechanism__parameters": {"sigma": sigma}}
+        if changes.get("series", 0) is None:
+            # As a release by itself the same noise would be a much better one: more privacy than promised.
+            assert dg.Release.from_json(self.without_series(release)).series is None
+            return
+        with pytest.raises(ReleaseError, match="contradict"):
+            dg.Release.from_json(self.forged(release, **changes))
+
+    def without_series(self, release: dg.Release) -> bytes:
+        content = json.loads(release.to_json())
+        del content["digest"], content["series"]
+        return canonical_bytes({**content, "digest": sha256_hex(content)})
+
+    def test_less_noise_is_refused(self, months: Series) -> None:
+        release = months.window(2, 4)
+        sigma = release.noise.sigma * 0.9
+        raw = self.forged(release, noise__sigma=sigma, mechanism__parameters={"sigma": sigma})
+        with pytest.raises(ReleaseError, match="contradict"):
+            dg.Release.from_json(raw)
+
+    def test_the_stated_price_is_that_of_the_whole_stream(self, months: Series) -> None:
+        """Of the matrix, the counts of all periods and what the first one measured: a tight bound."""
+        from dpgram.document.measurements import measured_price
+        from dpgram.lattice import ROW_NORM_SQUARED
+
+        for release in (months.total(), months.period(2), months.window(2, 5)):
+            part, mu = release.series, release.guarantee.mu
+            own = (ROW_NORM_SQUARED * part.gain / release.noise.sigma) ** 2
+            share = (own + float(measured_price(release, 1))) / mu**2
+            assert share == pytest.approx(1.0, abs=1e-9)
+
+
+class TestFile:
+    def test_it_is_chained_by_digests(self, months: Series) -> None:
+        lines = months.path.read_bytes().splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            damaged = line.replace(b'"label":"m2"', b'"label":"m9"').replace(b'"apart":1', b'"apart":2')
+            if damaged != line:
+                with pytest.raises(ReleaseError, match="digest"):
+                    Stream.of(b"".join([*lines[:number], damaged, *lines[number + 1 :]]))
+        with pytest.raises(ReleaseError, match="digest"):
+            Stream.of(b"".join([lines[0], lines[1], lines[3]]))
+
+    def test_a_torn_last_line_is_no_period(self, months: Series) -> None:
+        raw = months.path.read_bytes()
+        assert Stream.of(raw[:-10]).labels == ("m1", "m2", "m3", "m4", "m5")
+
+    @pytest.mark.parametrize("raw", [b"", b"{}\n", b"nothing\n", b'{"format": "dpgram-release"}\n'])
+    def test_other_files_are_refused(self, raw: bytes) -> None:
+        with pytest.raises(ReleaseError):
+            Stream.of(raw)
+
+    def test_nothing_but_cells_and_counts_depends_on_the_data(self, tmp_path: Path) -> None:
+        """Plain columns: the same facts for two tables, and equal sizes of files but for digits."""
+        heads = []
+        for number, table in enumerate([people(0, 300), people(5_000, 40)]):
+            path = tmp_path / f"{number}.series"
+            seeded(path, [table], adaptive=False)
+            stream = Stream.read(path)
+            heads.append((stream.opening, stream.head.schema, stream.periods[0].histograms))
+        assert heads[0] == heads[1]
+
+    def test_the_curators_file_is_for_its_owner_and_says_so(self, months: Series) -> None:
+        path = secret_path(months.path)
+        assert path.name.endswith(".NOT-PRIVATE")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        text = path.read_text()
+        assert "NOT PRIVATE" in text.splitlines()[0]
+
+    def test_a_curators_file_that_others_may_read_is_refused(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        secret_path(series.path).chmod(0o644)
+        with pytest.raises(DpgramError, match="others than its owner"):
+            series.publish(people(50, 50), "m2")
+
+    def test_a_damaged_curators_file_is_refused(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)])
+        path = secret_path(series.path)
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join([lines[0], lines[1].replace(b'"m1"', b'"m3"'), lines[2]]))
+        before = path.read_bytes()
+        with pytest.raises(DpgramError, match=r"line 2 .* does not match its digest"):
+            series.publish(people(100, 50), "m3")
+        assert path.read_bytes() == before
+        path.write_bytes(b"".join([lines[0], lines[2]]))
+        with pytest.raises(DpgramError, match="lacks period 1"):
+            kept(series)
+
+
+class TestParticipation:
+    def test_nobody_counts_more_often_than_allowed(self, tmp_path: Path) -> None:
+        counted: list[PolicyCounts] = []
+        series = Series.create(
+            tmp_path / "a.series",
+            SCHEMA,
+            epsilon=4.0,
+            delta=1e-5,
+            periods=8,
+            rows=dg.Rows(unit="id"),
+            participations=2,
+            apart=2,
+            adaptive=False,
+        )
+        for number in range(1, 7):  # the same 40 people come every month
+            series.publish(people(0, 40), f"m{number}", engine=ENGINE, progress=False, report=counted.append)
+        assert [each.rows_used for each in counted] == [40, 0, 40, 0, 0, 0]
+        assert [each.rows_left_out for each in counted] == [0, 40, 0, 40, 40, 40]
+
+    def test_one_persons_rows_do_not_change_anothers_fate(self, tmp_path: Path) -> None:
+        """Exact sums of all periods with and without one person differ in that person's periods alone."""
+        found = []
+        for number, first in enumerate([0, 1]):
+            tables = [people(0, 30).slice(first), people(20, 30), people(0, 60).slice(first)]
+            series = seeded(tmp_path / f"{number}.series", tables, adaptive=False)
+            found.append(kept(series))
+        assert found[0][0].cells != found[1][0].cells
+        assert [each.cells for each in found[0][1:]] == [each.cells for each in found[1][1:]]
+
+    def test_ids_are_kept_as_keyed_hashes(self, tmp_path: Path) -> None:
+        table = pa.table({"id": ["Ada Lovelace"], "x": [1.0], "y": [2.0]})
+        one, two = (seeded(tmp_path / f"{name}.series", [table]) for name in "ab")
+        assert "Lovelace" not in secret_path(one.path).read_text()
+        assert kept(one)[0].people.tolist() != kept(two)[0].people.tolist()
+
+    def test_ids_of_another_type_are_the_same_persons(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 30)], adaptive=False)
+        counted: list[PolicyCounts] = []
+        texts = people(0, 30).set_column(0, "id", pa.array([str(i) for i in range(30)]))
+        from dpgram.privacy import SeededEntropy
+        from dpgram.series._curate import publish
+
+        publish(series.path, texts, "m2", engine=ENGINE, report=counted.append, entropy=SeededEntropy(9))
+        assert counted[0].rows_left_out == 30
+
+    @pytest.mark.parametrize("engine", ["local", "dask"])
+    def test_engines_leave_out_the_same_people(self, engine: str, tmp_path: Path) -> None:
+        data: Any = people(0, 400).to_pandas()
+        again: Any = people(100, 400).to_pandas()
+        if engine == "dask":
+            dask = pytest.importorskip("dask.dataframe")
+            data, again = (dask.from_pandas(table, npartitions=3) for table in (data, again))
+        series = Series.create(
+            tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
+        )
+        counted: list[PolicyCounts] = []
+        for number, table in enumerate([data, again], start=1):
+            series.publish(table, f"m{number}", engine=engine, progress=False, report=counted.append)
+        assert [each.rows_left_out for each in counted] == [0, 300]
+        assert [len(each.people) for each in kept(series)] == [400, 100]
+
+
+class TestRepeats:
+    def test_a_period_published_twice_is_the_same_release(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 200), people(200, 200)])
+        before = series.path.read_bytes()
+        assert series.publish(people(0, 5), "m1") == series.total(1)
+        assert series.publish(None, "m2") == series.total(2)
+        assert series.path.read_bytes() == before
+
+    def test_what_was_drawn_before_an_interrupt_is_what_is_published(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Interrupted between the draw and the public file, for the first period and for a later one."""
+        from dpgram.publishing.measurements.stream import StreamedGram
+        from dpgram.series import _curate
+
+        drawn: list[tuple[str, ...]] = []
+        honest = StreamedGram.draw
+
+        def noted(self: StreamedGram, exact: Any, entropy: Any) -> tuple[str, ...]:
+            drawn.append(honest(self, exact, entropy))
+            return drawn[-1]
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(StreamedGram, "draw", noted)
+        series = Series.create(
+            tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
+        )
+        for number in (1, 2):
+            with monkeypatch.context() as patch:
+                patch.setattr(_curate, "_appended", interrupt)
+                with pytest.raises(KeyboardInterrupt):
+                    series.publish(people(300 * number, 300), f"m{number}", engine=ENGINE, progress=False)
+            assert len(Stream.read(series.path).periods) == number - 1
+            with pytest.raises(OptionsError, match=f"'m{number}' was begun and interrupted"):
+                series.publish(people(9_000, 300), "other", engine=ENGINE, progress=False)
+            # Other rows, or none: what was drawn stays, and they are not read.
+            series.publish(people(0, 5), f"m{number}", engine=ENGINE, progress=False)
+            assert Stream.read(series.path).periods[-1].cells == drawn[-1]
+            assert len(drawn) == number
+        assert [len(each.people) for each in kept(series)] == [300, 300]
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+
+    def test_whoever_was_in_a_table_of_which_something_was_drawn_has_counted(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The first period is interrupted after its histograms, and goes on with a table of other people."""
+        from dpgram.publishing.measurements.gram import FirstGram
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        series = Series.create(
+            tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(FirstGram, "draw", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                series.publish(people(0, 300), "m1", engine=ENGINE, progress=False)
+        with pytest.raises(OptionsError, match="'m1' was begun"):
+            series.publish(people(0, 300), "other", engine=ENGINE, progress=False)
+        series.publish(people(300, 200), "m1", engine=ENGINE, progress=False)
+        counted: list[PolicyCounts] = []
+        series.publish(people(0, 600), "m2", engine=ENGINE, progress=False, report=counted.append)
+        assert counted[0].rows_left_out == 500
+
+    def test_a_creation_that_was_interrupted_is_charged_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from dpgram.series import _curate
+
+        ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=8, delta=1e-4)
+        facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "periods": 8, "ledger": ledger}
+
+        def interrupt(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_curate, "write_whole", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert len(ledger.history()) == 1
+        Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert len(ledger.history()) == 1
+        # Another one is another charge, also under the same name once that is free.
+        Series.create(tmp_path / "b.series", SCHEMA, **facts)
+        (tmp_path / "a.series").unlink()
+        Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert len(ledger.history()) == 3
+
+    def test_a_charge_whose_series_has_begun_serves_no_other(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Killed between the public file and the end of the call: the charge could be found again."""
+        from dpgram.publishing._journal import Journal
+
+        ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=8, delta=1e-4)
+        facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "periods": 8, "ledger": ledger}
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "finish", lambda self: None)
+            series = Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert any("unfinished" in name for name in names(tmp_path))
+        series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
+        assert not any("unfinished" in name for name in names(tmp_path))
+        for path in (series.path, secret_path(series.path)):
+            path.rename(path.with_name("moved." + path.name))
+        Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert len(ledger.history()) == 2
+
+    def test_a_missing_month(self, tmp_path: Path) -> None:
+        series = Series.create(
+            tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8, rows=dg.Rows(unit="id")
+        )
+        series.publish(people(0, 2_000), "m1", engine=ENGINE, progress=False)
+        series.publish(None, "m2")
+        series.publish(people(2_000, 2_000), "m3", engine=ENGINE, progress=False)
+        assert abs(series.period("m2").count()) < 200
+        assert series.total().count() == pytest.approx(4_000, rel=0.1)
+
+    def test_the_horizon_ends(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)], periods=2)
+        with pytest.raises(OptionsError, match="horizon of this series is over"):
+            series.publish(people(100, 50), "m3")
+
+    def test_restored_from_kept_tables(self, tmp_path: Path) -> None:
+        tables = [people(0, 200), people(150, 200)]
+        series = seeded(tmp_path / "a.series", tables)
+        before = kept(series)
+        secret_path(series.path).unlink()
+        with pytest.raises(DpgramError, match="missing"):
+            series.publish(people(500, 50), "m3")
+        series.restore({"m1": tables[0], "m2": tables[1]}, engine=ENGINE)
+        assert [each.cells for each in kept(series)] == [each.cells for each in before]
+        assert [len(each.people) for each in kept(series)] == [200, 150]
+        assert stat.S_IMODE(secret_path(series.path).stat().st_mode) == 0o600
+
+    def test_restored_from_another_table_is_refused(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 2_000)])
+        before = secret_path(series.path).read_bytes()
+        with pytest.raises(DpgramError, match="not the one that was published"):
+            series.restore({"m1": people(0, 1_000)}, engine=ENGINE)
+        assert secret_path(series.path).read_bytes() == before
+
+
+class TestBudget:
+    def test_one_charge_for_the_horizon(self, tmp_path: Path) -> None:
+        ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=3, delta=1e-5, unit="id")
+        series = Series.create(
+            tmp_path / "a.series",
+            SCHEMA,
+            epsilon=1.0,
+            delta=1e-6,
+            periods=8,
+            rows=dg.Rows(unit="id"),
+            ledger=ledger,
+        )
+        for number in range(3):
+            series.publish(people(300 * number, 300), f"m{number}", engine=ENGINE, progress=False)
+        assert len(ledger.history()) == 1
+        ledger.verify([series.total(), series.period(2), series.window(1, 2)])
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE", "l.ledger"]
+
+    def test_no_budget_no_series(self, tmp_path: Path) -> None:
+        ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=0.5, delta=1e-6)
+        with pytest.raises(BudgetExceeded):
+            Series.create(tmp_path / "a.series", SCHEMA, epsilon=1.0, delta=1e-6, periods=8, ledger=ledger)
+        assert names(tmp_path) == ["l.ledger"]
+
+    def test_no_ledger_pays_for_seeded_noise(self, tmp_path: Path) -> None:
+        from dpgram.privacy import SeededEntropy
+        from dpgram.series._curate import create
+
+        ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=3, delta=1e-5)
+        facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "periods": 8}
+        with pytest.raises(OptionsError, match="seeded"):
+            create(tmp_path / "a.series", SCHEMA, ledger=ledger, entropy=SeededEntropy(1), **facts)
+        assert len(ledger.history()) == 0
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("options", "match"),
+        [
+            ({"delta": 0}, "no pure guarantee"),
+            ({"periods": 0}, "periods must be"),
+            ({"periods": 481}, "periods must be"),
+            ({"periods": 2.5}, "periods must be"),
+            ({"participations": 13, "rows": dg.Rows(unit="id")}, "participations must be"),
+            ({"participations": 2}, "without a unit"),
+            ({"apart": 0}, "apart must be"),
+            ({"rows": dg.Rows(by=dg.categorical("g", ["a"]))}, "neither groups nor blocks"),
+            ({"rows": dg.Rows(weight=dg.numeric("w", 0, 3))}, "must be one of the schema"),
+            ({"epsilon": 1e-5}, "noise"),
+        ],
+        ids=str,
+    )
+    def test_creation(self, options: dict[str, Any], match: str, tmp_path: Path) -> None:
+        facts = {"epsilon": 1.0, "delta": 1e-6, "periods": 12, **options}
+        with pytest.raises((GuaranteeError, DpgramError), match=match):
+            Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert names(tmp_path) == []
+
+    def test_open_columns_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(DpgramError, match="has no bounds"):
+            Series.create(
+                tmp_path / "a.series", dg.Schema(dg.numeric("x")), epsilon=1.0, delta=1e-6, periods=12
+            )
+
+    def test_an_existing_file_is_left_alone(self, months: Series) -> None:
+        before = months.path.read_bytes()
+        with pytest.raises(OptionsError, match="already"):
+            Series.create(months.path, SCHEMA, epsilon=1.0, delta=1e-6, periods=12)
+        assert months.path.read_bytes() == before
+
+    def test_the_first_period_needs_rows(self, tmp_path: Path) -> None:
+        series = Series.create(tmp_path / "a.series", SCHEMA, epsilon=1.0, delta=1e-6, periods=12)
+        with pytest.raises(OptionsError, match="first period"):
+            series.publish(None, "m1")
+
+    @pytest.mark.parametrize("period", ["", "a" * 65, "a\nb", 7])
+    def test_names_of_periods(self, period: Any, months: Series) -> None:
+        with pytest.raises(OptionsError, match="a period needs a name"):
+            months.publish(people(0, 5), period)
+
+    @pytest.mark.parametrize("window", [("m1", "m9"), (0, 3), (4, 2)])
+    def test_windows_that_are_not_there(self, window: tuple[Any, Any], months: Series) -> None:
+        with pytest.raises(ReleaseError, match="no such"):
+            months.window(*window)
+
+    def test_a_table_that_cannot_be_read_costs_no_period(self, tmp_path: Path) -> None:
+        series = Series.create(tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=12)
+        with pytest.raises(DpgramError):
+            series.publish(tmp_path / "nothing.csv", "m1")
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+        series.publish(people(0, 100), "first", engine=ENGINE, progress=False)
+        assert series.labels == ("first",)
+
+    def test_two_curators_at_once(self, months: Series) -> None:
+        stream = Stream.read(months.path)
+        with (
+            open_secret(secret_path(months.path), stream.head.series),
+            pytest.raises(DpgramError, match=r"another period .* is being published"),
+        ):
+            months.publish(people(0, 5), "m7")
+
+
+class TestDrift:
+    def test_what_the_clip_takes_is_told_by_period(self, tmp_path: Path) -> None:
+        """The last month has rows far outside of what the first one showed."""
+        tables = [people(4_000 * t, 4_000, slope=2.0) for t in range(3)]
+        far = people(50_000, 4_000)
+        far = far.set_column(2, "y", pa.array(np.where(np.arange(4_000) % 2, -19.0, 39.0)))
+        series = seeded(tmp_path / "a.series", [*tables, far])
+        text = series.summary()
+        assert "In m4 the clip took clearly more" in text
+        calm = seeded(tmp_path / "b.series", tables)
+        assert "clearly more" not in calm.summary()
+
+
+def test_without_units_and_warnings(tmp_path: Path) -> None:
+    """Rows by themselves; nothing is warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        series = Series.create(tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=12)
+        series.publish(people(0, 3_000), "m1", engine=ENGINE, progress=False)
+        series.publish(people(0, 3_000), "m2", engine=ENGINE, progress=False)
+    assert series.total().count() == pytest.approx(6_000, rel=0.1)

@@ -1,0 +1,104 @@
+"""What follows from published histograms and a first matrix: scales of levels, and the last radius."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpgram import Release, Schema, boolean, categorical, numeric
+from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix, MeasuredReach
+from dpgram.document.measurements import histogram_rows
+from dpgram.engines.local import LocalEngine
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
+from dpgram.publishing._coordinates import REACH_FROM, last_radius, radius, rank, signal, whitening
+from dpgram.publishing._scales import scales
+
+SCHEMA = Schema(
+    numeric("x", -5, 5), categorical("g", ["common", "rare", "rarest"]), boolean("b"), numeric("y", -5, 5)
+)
+LEVELS = ["g=common", "g=rare", "g=rarest"]
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    generator = np.random.default_rng(1)
+    rows = 4_000
+    x = generator.normal(size=rows)
+    columns = {
+        "x": x,
+        "g": generator.choice(["common", "rare", "rarest"], rows, p=[0.85, 0.12, 0.03]),
+        "b": generator.random(rows) < 0.1,
+        "y": 0.9 * x + 0.4 * generator.normal(size=rows),
+    }
+    (found,) = publish_with(
+        pa.table(columns),
+        SCHEMA,
+        epsilon=0.5,
+        delta=1e-6,
+        entropy=SeededEntropy(2),
+        engine=LocalEngine(threads=1),
+        progress=False,
+    )
+    return found
+
+
+def measured(release: Release, kind: type) -> object:
+    (found,) = [each for each in release.measured if isinstance(each, kind)]
+    return found
+
+
+def test_levels_are_scaled_alike_where_rows_are_few(release: Release) -> None:
+    """All levels of a column together then vary by one, and false and true stay at −1 and 1."""
+    histograms = measured(release, MeasuredHistograms)
+    assert isinstance(histograms, MeasuredHistograms)
+    few, many = (scales(release.schema, histograms, told) for told in (1.0, 1e18))
+    assert few["g=common"].deviation == few["g=rare"].deviation == few["g=rarest"].deviation
+    assert sum((many[name].deviation / few[name].deviation) ** 2 for name in LEVELS) == pytest.approx(1.0)
+    assert few["b"].deviation == 1.0
+    assert [few[name].centre for name in LEVELS] == [many[name].centre for name in LEVELS]
+    assert few["x"] == many["x"]
+
+
+def test_many_rows_give_every_level_its_own_deviation(release: Release) -> None:
+    histograms = measured(release, MeasuredHistograms)
+    assert isinstance(histograms, MeasuredHistograms)
+    between, many = (scales(release.schema, histograms, told) for told in (100.0, 1e18))
+    share = 2.0 / math.sqrt(100.0)
+    together = sum(many[name].deviation ** 2 for name in LEVELS)
+    for name in LEVELS:
+        own = many[name]
+        assert own.deviation == pytest.approx(math.sqrt(own.centre * (1.0 - own.centre)), rel=1e-5)
+        mixed = (1.0 - share) * own.deviation**2 + share * together
+        assert between[name].deviation == pytest.approx(math.sqrt(mixed), rel=1e-5)
+
+
+def test_the_last_radius_follows_the_mean_length_of_rows(release: Release) -> None:
+    """E|u|² in the last coordinates, by the noisy first matrix, stands for the number of columns."""
+    histograms, first = measured(release, MeasuredHistograms), measured(release, MeasuredMatrix)
+    reach = measured(release, MeasuredReach)
+    assert isinstance(histograms, MeasuredHistograms)
+    assert isinstance(first, MeasuredMatrix)
+    assert isinstance(reach, MeasuredReach)
+    rows, width = histogram_rows(histograms), rank(release.schema)
+    mu = 5.0 * width**1.5 / rows
+    assert signal(rows, mu, width) < REACH_FROM
+    found = last_radius(first, reach, rows=rows, mu=mu, width=width)
+    # The mean of |u|² if rows were what the first matrix shows, without the ridge f.
+    unit = first.radius**2 / 2.0**30
+    size = first.coordinates.width
+    gram = np.zeros((size, size))
+    gram[np.tril_indices(size)] = [int(cell) for cell in first.cells]
+    values, vectors = np.linalg.eigh((gram + np.tril(gram, -1).T) * unit / rows)
+    shown = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    turn = whitening(first, rows).matrix @ np.linalg.inv(first.coordinates.matrix)
+    mean = float(np.trace(turn @ shown @ turn.T))
+    assert mean < width - 0.1
+    assert found == pytest.approx(radius(rows, mu, mean), rel=1e-6)
+    assert found < 0.99 * radius(rows, mu, width)
+    assert last_radius(first, None, rows=rows, mu=100.0 * mu, width=width) == pytest.approx(
+        radius(rows, 100.0 * mu, mean), rel=1e-6
+    )
