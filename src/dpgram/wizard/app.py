@@ -33,7 +33,7 @@ PAGE_POLICY: Final = (
     "sandbox allow-scripts allow-downloads allow-popups allow-modals; default-src 'none'; "
     "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'none'"
 )
-"""For the explorer and the report: pages of their own, which may not touch those of the wizard."""
+"""For the explorer, the report and the evaluation: pages of their own that may not touch the wizard."""
 
 
 @final
@@ -141,7 +141,7 @@ class Pages:
         if place is None or not place.is_file():
             return self.page("missing", 404)
         content = place.read_bytes()
-        if kind in ("explorer", "report"):
+        if kind in ("explorer", "report", "evaluation"):
             return Response(content, media_type="text/html", headers={"Content-Security-Policy": PAGE_POLICY})
         name = quote(place.name)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}

@@ -89,7 +89,7 @@ def test_the_bundled_table_as_a_file_of_ones_own(tmp_path: Path) -> None:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     folder = write_visits(tmp_path_factory.mktemp("visits"))
     browser = started(folder)
-    to_review(browser, sign="new", title="Visits")
+    to_review(browser, sign="new", title="Visits", evaluation="nist.html", registry="visits.yaml")
     assert not (folder / "visits.ledger").exists()
     assert not (folder / "curator.key").exists()
     assert "1,987 of 1,987 rows" in browser.text
@@ -106,7 +106,7 @@ class TestPublishing:
         assert dg.load(root / "visits.dpgram.json", public_key=public).about.title == "Visits"
         assert release.receipt is not None
         assert release.guarantee.epsilon == 1
-        for kind in ("explorer", "report"):
+        for kind in ("explorer", "report", "evaluation"):
             answer = published.ask("GET", f"file-{kind}")
             assert answer.text.startswith("<!DOCTYPE html>")
             assert answer.headers["content-security-policy"].startswith("sandbox allow-scripts")
@@ -115,6 +115,7 @@ class TestPublishing:
         served = published.ask("GET", "file-release")
         assert served.content == (root / "visits.dpgram.json").read_bytes()
         assert served.headers["content-disposition"].startswith("attachment")
+        assert published.ask("GET", "file-registry").content == (root / "visits.yaml").read_bytes()
         assert published.ask("GET", "file-key").status == 404
 
     def test_exact_counts_are_not_in_the_job_file(self, published: Browser) -> None:
@@ -345,6 +346,7 @@ class TestComingBack:
         [
             ('file = "visits.csv"', 'file = ["visits.csv", "more.csv"]'),
             ('file = "visits.csv"', 'file = "env:DB"\nquery = "SELECT 1"'),
+            ("[rows]", '[series]\nfile = "visits.series"\nperiod = "2025"\n\n[rows]'),
         ],
     )
     def test_a_job_that_the_pages_cannot_show(self, visits: Path, line: str, other: str) -> None:
