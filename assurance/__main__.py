@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from assurance.isolated import PROJECT, examine_apart
-from assurance.page import circumstances, page, table, verdict
+from assurance.page import PAGE, circumstances, page, table, verdict, write_figures
 
 PARTS: Final = (
     "audits",
@@ -30,8 +30,6 @@ PARTS: Final = (
     "proofs",
 )
 """Every module of this folder that has `examine`, in the order of the page."""
-
-PAGE: Final = PROJECT / "docs" / "assurance.md"
 
 
 def run(names: Sequence[str], target: Path | None) -> int:
@@ -51,6 +49,8 @@ def run(names: Sequence[str], target: Path | None) -> int:
     print(verdict(outcomes).replace("*", ""))
     if target is not None:
         target.write_text(page(outcomes, about), encoding="utf-8")
+        if target == PAGE:
+            write_figures()
         print(f"written: {target.relative_to(PROJECT)}")
     return 0 if all(outcome.part.holds for outcome in outcomes) else 1
 

@@ -28,7 +28,6 @@ from dpgram.document.fields import (
     MeasuredCounts,
     MeasuredHistograms,
     MeasuredMatrix,
-    MeasuredProducts,
     MeasuredReach,
     MeasuredStep,
     NumberHistogram,
@@ -53,7 +52,7 @@ from dpgram.schema.columns import boolean, numeric
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.grams import GramStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
-from dpgram.sums.models import ProductsStatistic, StepStatistic
+from dpgram.sums.models import StepStatistic
 
 Cells = npt.NDArray[np.float64]
 Relation = Literal["add-remove", "replace-one"]
@@ -242,10 +241,6 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
                 statistics.append(ClipStatistic(first, reach=True))
             case MeasuredClip():
                 statistics.append(ClipStatistic(last))
-            case MeasuredProducts(basis=basis, residual=residual, bound=bound):
-                statistics.append(
-                    ProductsStatistic(encoder=last, basis=basis, residual=residual, bound=bound)
-                )
             case MeasuredStep():
                 statistics.append(_step(each, last))
             case _:
@@ -270,7 +265,7 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
                 for seen, a, b in zip(_lines(told), one.cells, other.cells, strict=True)
             ]
             continue
-        if isinstance(told, MeasuredProducts | MeasuredStep):
+        if isinstance(told, MeasuredStep):
             found += _of_model(told, one, other)
             continue
         cells = release.lattice_matrix if told is noise else full_matrix(told.cells, schema.width)
@@ -286,24 +281,30 @@ def _step(told: MeasuredStep, last: Encoder) -> StepStatistic:
     return StepStatistic(
         whole=last,
         features=features,
-        target="b",
-        one=1.0,
+        target=told.target,
+        one=1.0 if told.target == "b" else None,
         curve=told.family,
         slopes=told.slopes,
         size=told.size,
+        limit=told.limit,
+        cap=told.cap,
+        bound=None if told.spread is None else told.spread.bound,
     )
 
 
-def _of_model(told: MeasuredProducts | MeasuredStep, one: Any, other: Any) -> list[Stage]:
-    cells = full_matrix(told.cells, len(one.matrix))
-    exact = {"seen": cells, "one": one.matrix, "other": other.matrix}
-    matrices: dict[str, Any] = {name: _floats(each) for name, each in exact.items()}
-    found = [Stage(model=True, **matrices, **law_of(told.noise))]
-    if isinstance(told, MeasuredStep):
-        scores = {"seen": told.score, "one": one.score, "other": other.score}
-        lines: dict[str, Any] = {name: _floats(cells) for name, cells in scores.items()}
-        found.append(Stage(model=True, **lines, scale=told.score_sigma, law="gaussian"))
-    return found
+def _of_model(told: MeasuredStep, one: Any, other: Any) -> list[Stage]:
+    width = len(told.score)
+    parts: list[tuple[Any, Any, Any, dict[str, Any]]] = [
+        (full_matrix(told.cells, width), one.matrix, other.matrix, law_of(told.noise)),
+        (told.score, one.score, other.score, {"scale": told.score_sigma, "law": "gaussian"}),
+    ]
+    if told.spread is not None:
+        cells = full_matrix(told.spread.cells, width)
+        parts.append((cells, one.spread, other.spread, law_of(told.spread.noise)))
+    return [
+        Stage(model=True, seen=_floats(seen), one=_floats(a), other=_floats(b), **law)
+        for seen, a, b, law in parts
+    ]
 
 
 def law_of(noise: object) -> dict[str, Any]:
@@ -357,12 +358,11 @@ def scores(setting: Setting) -> Callable[[Sequence[Release]], npt.NDArray[np.flo
         lines = []
         for release in releases:
             every = stages(release, setting)
-            matrices = [one.log_ratio for one in every if one.seen.ndim == 2]
-            counts = sum(one.log_ratio for one in every if one.seen.ndim == 1)
-            beside = [one.log_ratio for one in every if one.model]
-            # Of declared models the products come first; a release may have none of them.
-            models = [*beside[:1], *([0.0] * (not beside))] if setting.models else []
-            lines.append([sum(matrices) + counts, counts, matrices[0], matrices[-1], *models])
+            matrices = [one.log_ratio for one in every if one.seen.ndim == 2 and not one.model]
+            counts = sum(one.log_ratio for one in every if one.seen.ndim == 1 and not one.model)
+            beside = sum(one.log_ratio for one in every if one.model)
+            models = [beside] if setting.models else []
+            lines.append([sum(matrices) + counts + beside, counts, matrices[0], matrices[-1], *models])
         return np.array(lines)
 
     return measure
@@ -390,7 +390,7 @@ def audited(
         run_a=setting.run(one),
         run_b=setting.run(other),
         statistic=scores(judged),
-        names=(*names, *(["products"] if judged.models else [])),
+        names=(*names, *(["models"] if judged.models else [])),
     )
     return audit_foreseen(
         experiment,

@@ -33,7 +33,7 @@ from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
 from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.levels import Levels
-from dpgram.publishing.measurements.models import Products
+from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
 from dpgram.rows import Rows
 from dpgram.rows.batch import CountedRows, RowBatch
@@ -46,7 +46,7 @@ from dpgram.sums.clip import clip_bins, reach_bins
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.histograms import HistogramColumn
 from dpgram.sums.levels import ExactLevels
-from dpgram.sums.models import ProductsStatistic, nearest_direction
+from dpgram.sums.models import StepStatistic
 
 OPEN: Final = Schema(numeric("x"), categorical("g"))
 KNOWN: Final = Schema(numeric("x", 64, 128), constant=False)
@@ -89,7 +89,9 @@ class Subject:
 
     def with_noise(self, factor: float) -> Any:
         """The same with `factor` times the noise."""
-        if isinstance(self.measurement, Gram | FirstGram | Products):
+        if isinstance(self.measurement, Step):
+            return replace(self.measurement, score_sigma=self.measurement.score_sigma * factor)
+        if isinstance(self.measurement, Gram | FirstGram):
             sigma = self.measurement.mechanism.sigma  # type: ignore[attr-defined]
             return replace(self.measurement, mechanism=CalibratedGaussian(sigma=sigma * factor))
         noise: CountNoise = self.measurement.noise
@@ -169,22 +171,31 @@ def subjects() -> dict[str, Subject]:
             KNOWN,
             lambda one: int(one.cells[0]),
         ),
-        "products": (
-            Products(
-                sums=ProductsStatistic(
-                    encoder=TURNED,
-                    basis=(nearest_direction(np.ones(1)),),
-                    residual=nearest_direction(np.ones(1)),
-                    bound=1.0,
+        "step": (
+            Step(
+                sums=StepStatistic(
+                    whole=Encoder(KNOWN),
+                    features=Encoder(
+                        KNOWN,
+                        clip=1.3 * (END - 96.0) / 32.0,
+                        coordinates=Coordinates.nearest(np.array([[1.3]])),
+                    ),
+                    target="x",
+                    one=None,
+                    curve="linear",
+                    slopes=(0,),
+                    size=0.0,
                 ),
-                mechanism=CalibratedGaussian(sigma=_noise(1).scale),
-                facts=facts,
-                target="x",
+                mechanism=CalibratedGaussian(sigma=1e6 * _noise(1).scale),
+                score_sigma=_noise(1).scale,
+                spread=None,
+                units_changed=1,
+                label="x",
                 on=("x",),
                 share=0.1,
             ),
             KNOWN,
-            lambda one: int(one.cells[0]),
+            lambda one: int(one.score[0]),
         ),
         "gram": (
             Gram(encoder=Encoder(KNOWN), mechanism=CalibratedGaussian(sigma=_noise(1).scale), facts=facts),

@@ -1,7 +1,7 @@
 """Declared models broken on purpose: what they are measured at must be published, and rows stay bounded.
 
 Directions and coefficients are computed again from the published file: whatever came from exact rows differs.
-What one row can add to products and scores is a fact about integers.
+What one row can add to scores, their spread and Hessian matrices is a fact about integers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 from unittest import mock
 
 import msgspec
@@ -21,12 +21,11 @@ import pyarrow as pa
 from assurance.broken_adaptive import Fault
 from assurance.trials import Outcome, Trial, checked
 from dpgram.analysis.design import build_design
-from dpgram.analysis.glm import FeatureSpace, NewtonStep, first_coefficients
+from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.robust import residual_direction
-from dpgram.analysis.unshrunken import unshrunken
+from dpgram.analysis.pilot import pilot
 from dpgram.document.coordinates import Coordinates
-from dpgram.document.fields import MeasuredProducts, MeasuredStep
+from dpgram.document.fields import MeasuredStep
 from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
@@ -43,7 +42,7 @@ from dpgram.rows.rules import RowRules, row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, numeric
 from dpgram.sums.base import Statistic
-from dpgram.sums.models import ExactModelSums, ProductsStatistic, StepStatistic, curved, nearest_direction
+from dpgram.sums.models import ExactModelSums, StepStatistic, nearest_direction
 
 SCHEMA: Final = Schema(numeric("x", 0, 100), numeric("y", -50, 50), boolean("b"))
 ROWS: Final = 3_000
@@ -82,17 +81,12 @@ def unexplained(release: Release) -> tuple[str, ...]:
     breaches = []
     reached: dict[tuple[str, str], Any] = {}
     for each in release.measured:
-        if isinstance(each, MeasuredProducts):
-            solution = unshrunken(moments, build_design(moments, each.target, each.on))
-            found = [*solution.basis.T, residual_direction(solution)]
-            if not all(map(_same, (*each.basis, each.residual), found)):
-                breaches.append("the residual is not that of the published matrix")
         if isinstance(each, MeasuredStep):
             design = build_design(moments, each.target, each.on)
             space = FeatureSpace.of(moments, design, each.on, each.coordinates)
             theta = reached.get((each.family, each.target))
             if theta is None:
-                theta = first_coefficients(moments, space, each.family)
+                theta = pilot(moments, space, each.family).theta
             slopes = space.basis @ theta
             size = float(np.linalg.norm(slopes))
             if abs(size - each.size) > AGREES * size or not _same(each.slopes, slopes / size):
@@ -161,12 +155,6 @@ FEATURES: Final = Encoder(
     clip=1.5,
     coordinates=Coordinates.nearest(np.array([[0.1, 0, 0], [2.0, 5.0, 0], [-1.0, -3.0, 4.0]])),
 )
-PRODUCTS: Final = ProductsStatistic(
-    encoder=TURNED,
-    basis=(nearest_direction(np.array([1.0, 0, 0, 0])), nearest_direction(np.array([0, 1.0, 0, 0]))),
-    residual=nearest_direction(np.array([0, 0, 1.0, 0])),
-    bound=0.5,
-)
 STEP: Final = StepStatistic(
     whole=TURNED,
     features=FEATURES,
@@ -176,18 +164,35 @@ STEP: Final = StepStatistic(
     slopes=nearest_direction(np.array([-1.0, 0, 0])),
     size=100.0,
 )
+LINEAR: Final = StepStatistic(
+    whole=TURNED,
+    features=Encoder(
+        SCHEMA.with_columns(SCHEMA.columns[:1]),
+        clip=1.5,
+        coordinates=Coordinates.nearest(np.array([[0.1, 0], [2.0, 5.0]])),
+    ),
+    target="y",
+    one=None,
+    curve="linear",
+    slopes=nearest_direction(np.array([1.0, 0])),
+    size=1.0,
+    limit=5.0,
+    bound=0.1,
+)
+"""Residuals beyond ±5 are limited, and scores clipped for their spread at a tenth of the longest."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Unbounded(Statistic):
-    """Products with the residual of the row as it came, or scores of features as they came."""
+    """Features as long as they come, residuals as long as they come, or a spread of whole scores."""
 
-    inner: ProductsStatistic | StepStatistic
+    inner: StepStatistic
+    fault: Literal["features", "residual", "spread"]
 
     def accumulator(self, rules: RowRules) -> _Unbounded:
         """One that adds up whatever comes."""
-        return _Unbounded(self.inner, self.zero(rules)[0])
+        return _Unbounded(self, self.zero(rules)[0])
 
     def zero(self, rules: RowRules) -> tuple[ExactModelSums, ...]:
         """No rows are none."""
@@ -197,26 +202,30 @@ class Unbounded(Statistic):
 @final
 @dataclass(slots=True)
 class _Unbounded:
-    inner: ProductsStatistic | StepStatistic
+    statistic: Unbounded
     total: ExactModelSums
 
     def add(self, rows: CountedRows) -> None:
-        inner = self.inner
-        encoder = inner.encoder if isinstance(inner, ProductsStatistic) else inner.features
+        inner, fault = self.statistic.inner, self.statistic.fault
+        encoder, width = inner.features, inner.features.schema.width
         numbers = np.ascontiguousarray(rows.rows.numbers[:, : len(encoder.schema.source_columns)])
+        truth = rows.rows.numbers[:, 2 if inner.one is not None else 1]
         for chunk in encoder.batch_encoder().encode_array(numbers):
             assert chunk.lengths is not None
-            longer = np.sqrt(np.maximum(chunk.lengths, 1.0))
+            ones = np.ones(chunk.lines.shape[1])
+            scores, _ = inner.lattice_rows(chunk, truth, ones, ones)
+            if fault == "features":
+                scores = scores * np.maximum(chunk.lengths, 1.0)
+            if fault == "residual":
+                index = np.ldexp(inner.size * encoder.radius * chunk.lines[0], -15)
+                scores = np.rint(chunk.lines[:width] * ((truth - index) / inner.limit * SCORE_UNIT))
             cells = np.zeros_like(self.total.cells)
-            if isinstance(inner, ProductsStatistic):
-                a = np.rint(np.ldexp(inner.products(chunk.lines) * longer, -20)).astype(np.int64)
-                cells[:-1] = a @ a.T
-            else:
-                index = -100.0 * 0.1 * np.ones(len(longer))
-                gap = rows.rows.numbers[:, 2] - curved("logistic", index)[0]
-                lines = chunk.lines[: encoder.schema.width]
-                cells[-1] = np.rint(lines * (longer * gap * SCORE_UNIT)).sum(axis=1).astype(np.int64)
-            self.total |= ExactModelSums(cells, PolicyCounts(rows_read=len(longer), rows_used=len(longer)))
+            cells[-1] = scores.sum(axis=1).astype(np.int64)
+            if fault == "spread":
+                a = np.rint(scores / (2.0**15 * (inner.bound or 1.0))).astype(np.int64)
+                cells[width:-1] = a @ a.T
+            counts = PolicyCounts(rows_read=len(ones), rows_used=len(ones))
+            self.total |= ExactModelSums(cells, counts)
 
     def result(self) -> tuple[ExactModelSums, ...]:
         return (self.total,)
@@ -231,22 +240,26 @@ def _moved(statistic: Statistic, _: bool) -> Outcome:
         for data in (pa.concat_tables([table(50), far]), table(50))
     ]
     one, other = (found for found in sums if isinstance(found, ExactModelSums))
-    trace = int(np.trace(one.matrix - other.matrix))
-    score = float(np.linalg.norm((one.score - other.score).astype(np.float64)))
-    found = [f"{size / ROW_NORM_SQUARED:.2f} of what is paid for" for size in (trace, score)]
+    sizes = [int(np.trace(one.matrix - other.matrix))]
+    sizes += [int(np.trace(one.spread - other.spread))] if len(one.spread) else []
+    sizes += [int(np.linalg.norm((one.score - other.score).astype(np.float64)))]
     return checked(
-        tuple(what for what, size in zip(found, (trace, score), strict=True) if size > ROW_NORM_SQUARED)
+        tuple(
+            f"{size / ROW_NORM_SQUARED:.2f} of what is paid for" for size in sizes if size > ROW_NORM_SQUARED
+        )
     )
 
 
 def unbounded() -> tuple[Trial, ...]:
     """Rows as long as they come, against noise for rows of length R."""
+    kinds: tuple[tuple[str, StepStatistic, Literal["features", "residual", "spread"]], ...] = (
+        ("models: score of a row unbounded", STEP, "features"),
+        ("models: residual not limited", LINEAR, "residual"),
+        ("models: spread of scores not clipped", LINEAR, "spread"),
+    )
     return tuple(
-        Trial(name=name, broken=partial(_moved, Unbounded(statistic)), ours=partial(_moved, statistic))
-        for name, statistic in (
-            ("models: residual unclipped", PRODUCTS),
-            ("models: score of a row unbounded", STEP),
-        )
+        Trial(name=name, broken=partial(_moved, Unbounded(inner, fault)), ours=partial(_moved, inner))
+        for name, inner, fault in kinds
     )
 
 

@@ -1,18 +1,26 @@
-"""docs/assurance.md: one page out of what all examinations found."""
+"""docs/assurance.md: one page out of what all examinations found, and its figures for reports.
+
+python -m assurance.page     # the figures anew, from the page as it is
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import final
+from typing import Final, final
 
 from assurance.isolated import PROJECT, Outcome
 from assurance.part import Part
+
+PAGE: Final = PROJECT / "docs" / "assurance.md"
+FIGURES: Final = PROJECT / "src" / "dpgram" / "release" / "assurance.json"
 
 
 @final
@@ -113,6 +121,21 @@ What is *not* defended: [known limits](limits.md).
     return "\n".join([head, *rows, *parts]) + "\n"
 
 
+def figures(text: str) -> dict[str, object]:
+    """When, of which version, and how many findings of each part hold: what a report of a release tells."""
+    made = re.search(r"Made by `make assurance` on (.*?): dpgram (\S+), commit (.*?),\n", text)
+    parts = re.findall(r"^\| \[(.*?)\]\(#.*?\) \| (\d+) \| (.*?) \|", text, re.MULTILINE)
+    if made is None or not parts:
+        raise ValueError("this is no page of `make assurance`")
+    told = [{"part": title, "findings": int(count), "holds": word == "holds"} for title, count, word in parts]
+    return {"made": made[1], "version": made[2], "commit": made[3], "parts": told}
+
+
+def write_figures() -> None:
+    text = json.dumps(figures(PAGE.read_text(encoding="utf-8")), indent=2, ensure_ascii=False)
+    FIGURES.write_text(text + "\n", encoding="utf-8")
+
+
 def anchor(title: str) -> str:
     """The address of a heading inside its page, as the site makes it."""
     kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
@@ -121,3 +144,7 @@ def anchor(title: str) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+
+
+if __name__ == "__main__":
+    write_figures()

@@ -1,10 +1,12 @@
 """Other packages and algorithms on the same tables, bounds and (ε, δ): accuracy and time in one run.
 
-    python benchmarks/peers.py             # about half an hour on one core
-    python benchmarks/peers.py --quick     # two sets, three runs: about two minutes
+    python benchmarks/peers.py                       # about half an hour on one core
+    python benchmarks/peers.py --parts regression    # without one predictor and principal components
+    python benchmarks/peers.py --quick               # two sets, three runs: about two minutes
 
-Installs diffprivlib, OpenDP and mbi into throw-away environments. Writes results/peers.md. The tables are
-read from the folder given with --data or named in DPGRAM_DATA.
+Installs diffprivlib, OpenDP and mbi into throw-away environments. Writes results/peers.md and, for one
+predictor and principal components, results/peers-others.md. The tables are read from the folder given with
+--data or named in DPGRAM_DATA.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from seeded import many_releases
 Array = npt.NDArray[np.float64]
 
 RESULT = Path(__file__).parent / "results" / "peers.md"
+OTHERS = RESULT.with_name("peers-others.md")
+PARTS = REGRESSIONS, OTHER_PARTS = "regression", "others"
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 DELTA = 1e-6
 SETS = ("airfoil", "concrete", "bike", "elevators", "protein", "cps1988")
@@ -539,7 +543,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="airfoil and cps1988 only, three runs")
     parser.add_argument("--seeds", type=int, default=21, help="splits and noise draws a cell")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--output", type=Path, default=RESULT)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--without", nargs="+", default=(), help="packages that are not installed")
     parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
@@ -549,15 +553,22 @@ def main() -> None:
     names = ("airfoil", "cps1988") if arguments.quick else arguments.sets
     sets = [load(folder, name) for name in names]
     adult = [] if arguments.quick else [load_all(folder)]
+    few = max(3, seeds // 2)
     with installed(arguments.without) as packages, many_releases():
-        start = sum(os.times()[:4])
-        regression = regressions(sets, packages, seeds, max(3, seeds // 2))
-        one = single(sets, packages, max(3, seeds // 2))
-        pca = components([*sets, *adult], packages, max(3, seeds // 2))
         versions = ", ".join(f"{package.name} {package.version}" for package in packages.values())
-    spent = sum(os.times()[:4]) - start
-    report = written(sets, regression, one, pca, versions, seeds, spent)
-    arguments.output.write_text(report, encoding="utf-8")
+        if REGRESSIONS in arguments.parts:
+            start = sum(os.times()[:4])
+            found = regressions(sets, packages, seeds, few)
+            RESULT.write_text(
+                written(sets, found, versions, seeds, sum(os.times()[:4]) - start), encoding="utf-8"
+            )
+        if OTHER_PARTS in arguments.parts:
+            start = sum(os.times()[:4])
+            one = single(sets, packages, few)
+            pca = components([*sets, *adult], packages, few)
+            OTHERS.write_text(
+                written_others(one, pca, versions, few, sum(os.times()[:4]) - start), encoding="utf-8"
+            )
 
 
 def load_all(folder: Path) -> Scaled:
@@ -566,51 +577,54 @@ def load_all(folder: Path) -> Scaled:
     return Scaled("adult", np.column_stack([one.y, one.x]), one.y, (ADULT[0], *one.columns))
 
 
-def written(
-    sets: Sequence[Scaled],
-    regression: Grid,
-    one: Grid,
-    pca: Grid,
-    versions: str,
-    seeds: int,
-    seconds: float,
-) -> str:
+def written(sets: Sequence[Scaled], regression: Grid, versions: str, seeds: int, seconds: float) -> str:
+    runs = f"{seeds} runs a cell (tuned lines: {max(3, seeds // 2)}; mbi: {FEWER['mbi']})"
     lines = [
-        INTRODUCTION.format(
-            ours=OURS,
-            seeds=seeds,
-            few=max(3, seeds // 2),
-            versions=versions or "No other package",
-            minutes=seconds / 60.0,
-            patience=PATIENCE,
-            longer=LONGER["mbi"],
-            fewer=FEWER["mbi"],
-        )
+        "# dpgram beside other packages and algorithms\n",
+        f"Made by `benchmarks/peers.py`: {runs}, {seconds / 60.0:.1f} minutes on one core.",
+        _introduction(versions),
+        "One predictor, and principal components: `peers-others.md`.\n",
+        "## 1. Regression: test R²\n",
+        REGRESSION,
     ]
-    lines += ["## 1. Regression: test R²\n", REGRESSION]
     lines += grid_tables(regression, rooms=sets)
     lines += ["### By what the guarantee leaves room for\n", RULE]
     lines += rule(regression, sets)
     lines.append("### Against all\n")
     for ours, rivals in ((OURS, UNTUNED_RIVALS), (PLAIN, UNTUNED_RIVALS), (OURS, TUNED_RIVALS)):
         lines += standing(regression, ours, rivals)
-    lines.append(WHY)
-    lines += ["## 2. One predictor: test R²\n", SINGLE]
-    lines += single_table(one)
-    lines += standing(one, OURS, (THEIL_SEN,))
-    lines.append(WHY_SINGLE)
-    lines += ["## 3. Two principal components: explained variance\n", PCA]
-    lines += grid_tables(pca)
-    lines += standing(pca, OURS_PCA, ("diffprivlib PCA", "opendp PCA", "a random plane"))
-    lines += ["## 4. Time\n"]
-    lines += times(regression | one | pca)
+    lines += [WHY, "## 2. Time\n", *times(regression)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-INTRODUCTION = """# dpgram beside other packages and algorithms
+def written_others(one: Grid, pca: Grid, versions: str, seeds: int, seconds: float) -> str:
+    lines = [
+        "# dpgram beside other packages: one predictor, principal components\n",
+        f"Made by `benchmarks/peers.py`: {seeds} runs a cell, {seconds / 60.0:.1f} minutes on one core.",
+        _introduction(versions),
+        "## 1. One predictor: test R²\n",
+        SINGLE,
+        *single_table(one),
+        *standing(one, OURS, (THEIL_SEN,)),
+        WHY_SINGLE,
+        "## 2. Two principal components: explained variance\n",
+        PCA,
+        *grid_tables(pca),
+        *standing(pca, OURS_PCA, ("diffprivlib PCA", "opendp PCA", "a random plane")),
+        "## 3. Time\n",
+        *times(one | pca),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
-Made by `benchmarks/peers.py`: {seeds} runs a cell (tuned lines and parts 2 and 3: {few}; mbi: {fewer}),
-{minutes:.1f} minutes on one core. {versions}: each in an environment of its own.
+
+def _introduction(versions: str) -> str:
+    return INTRODUCTION.format(
+        ours=OURS, versions=versions or "No other package", patience=PATIENCE, longer=LONGER["mbi"]
+    )
+
+
+INTRODUCTION = """\
+{versions}: each in an environment of its own.
 Every number is the median of the runs; a refusal counts as −∞.
 
 **The same for all.** Every column, target included, is brought to [-1, 1] by a range rounded outwards to half

@@ -53,35 +53,54 @@ check_digest <- function(text, digest) {
   }
 }
 
-# SHA-256 (FIPS 180-4). Words are kept as whole numbers below 2^32 in doubles, bits are mixed in two halves.
+# SHA-256 (FIPS 180-4), by R itself from 4.5 on. Before, words are whole numbers below 2^32 in doubles, and bits
+# are mixed in halves of 16, as many at once as there are.
 sha256 <- function(bytes) {
+  own <- get0("sha256sum", asNamespace("tools"))
+  found <- if (!is.null(own)) tryCatch(unname(own(bytes = bytes)), error = function(problem) NULL)
+  if (is.null(found)) sha256_slowly(bytes) else found
+}
+
+sha256_slowly <- function(bytes) {
   length_bits <- length(bytes) * 8
   padding <- (55 - length(bytes)) %% 64
   tail <- as.raw(floor(length_bits / 256^(7:0)) %% 256)
   bytes <- as.integer(c(bytes, as.raw(128), raw(padding), tail))
-  words <- matrix(colSums(matrix(bytes, nrow = 4) * 256^(3:0)), nrow = 16)
+  words <- schedule(matrix(colSums(matrix(bytes, nrow = 4) * 256^(3:0)), nrow = 16))
   primes <- first_primes(64)
-  constants <- root_bits(primes, 1 / 3)
+  words <- words + root_bits(primes, 1 / 3)
   state <- root_bits(primes[1:8], 1 / 2)
+  up <- 2^c(6, 11, 25, 2, 13, 22)
+  down <- 2^32 / up
   for (block in seq_len(ncol(words))) {
-    w <- c(words[, block], numeric(48))
-    for (i in 17:64) {
-      a <- xor32(xor32(turn(w[i - 15], 7), turn(w[i - 15], 18)), floor(w[i - 15] / 8))
-      b <- xor32(xor32(turn(w[i - 2], 17), turn(w[i - 2], 19)), floor(w[i - 2] / 1024))
-      w[i] <- (w[i - 16] + a + w[i - 7] + b) %% 2^32
-    }
+    w <- words[, block]
     v <- state
     for (i in 1:64) {
-      high <- xor32(xor32(turn(v[5], 6), turn(v[5], 11)), turn(v[5], 25))
-      choice <- xor32(and32(v[5], v[6]), and32(2^32 - 1 - v[5], v[7]))
-      first <- (v[8] + high + choice + constants[i] + w[i]) %% 2^32
-      low <- xor32(xor32(turn(v[1], 2), turn(v[1], 13)), turn(v[1], 22))
-      most <- xor32(xor32(and32(v[1], v[2]), and32(v[1], v[3])), and32(v[2], v[3]))
-      v <- c((first + low + most) %% 2^32, v[1:3], (v[4] + first) %% 2^32, v[5:7])
+      twice <- c(v[5], v[5], v[5], v[1], v[1], v[1])
+      turned <- twice %/% up + (twice %% up) * down
+      # e and f, not e and g; a and b, a and c, b and c: then what belongs together is joined by exclusive or.
+      both <- and32(c(v[5], 4294967295 - v[5], v[1], v[1], v[2]), c(v[6], v[7], v[2], v[3], v[3]))
+      first <- xor32(c(turned[1], turned[4], both[1], both[3]), c(turned[2], turned[5], both[2], both[4]))
+      second <- xor32(first[c(1, 2, 4)], c(turned[3], turned[6], both[5]))
+      more <- v[8] + second[1] + first[3] + w[i]
+      v <- c((more + second[2] + second[3]) %% 4294967296, v[1:3], (v[4] + more) %% 4294967296, v[5:7])
     }
     state <- (state + v) %% 2^32
   }
   paste(sprintf("%04x%04x", as.integer(state %/% 65536), as.integer(state %% 65536)), collapse = "")
+}
+
+# The 64 words of every block, one in each column, from its 16.
+schedule <- function(words) {
+  words <- rbind(words, matrix(0, 48, ncol(words)))
+  for (i in 17:64) {
+    a <- words[i - 15, ]
+    b <- words[i - 2, ]
+    a <- xor32(xor32(turn(a, 7), turn(a, 18)), floor(a / 8))
+    b <- xor32(xor32(turn(b, 17), turn(b, 19)), floor(b / 1024))
+    words[i, ] <- (words[i - 16, ] + a + words[i - 7, ] + b) %% 2^32
+  }
+  words
 }
 
 halves <- function(f) function(a, b) {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpgram.analysis import compare, pool, union
     from dpgram.errors import DpgramError, DpgramWarning
     from dpgram.job import Job
-    from dpgram.models import linear, logistic, probit
+    from dpgram.models import linear, logistic, poisson, probit
     from dpgram.planning import Assumption, Plan, plan
     from dpgram.privacy.ledger import Ledger
     from dpgram.publishing import Adaptive, Check, CuratorReport, check, publish, publish_each
@@ -54,6 +54,7 @@ __all__ = [
     "numeric",
     "ordinal",
     "plan",
+    "poisson",
     "pool",
     "probit",
     "product",
@@ -92,7 +93,7 @@ _fetch, __dir__ = _when_used(
         "dpgram.analysis": "compare pool union",
         "dpgram.errors": "DpgramError DpgramWarning",
         "dpgram.job": "Job",
-        "dpgram.models": "linear logistic probit",
+        "dpgram.models": "linear logistic poisson probit",
         "dpgram.planning": "Assumption Plan plan",
         "dpgram.privacy.ledger": "Ledger",
         "dpgram.publishing": "Adaptive Check CuratorReport check publish publish_each",

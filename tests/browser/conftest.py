@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 import warnings
@@ -134,6 +135,15 @@ def choice(identity: str) -> str:
 def value(driver: Driver, identity: str, key: str = "value") -> float:
     """A number that an element holds."""
     return float(driver.execute_script(f"return document.getElementById('{identity}').dataset.{key}"))
+
+
+def numbers(driver: Driver, name: str) -> dict[str, object]:
+    """What the view saves as JSON, under this name."""
+    path = driver.downloads / name
+    path.unlink(missing_ok=True)
+    driver.execute_script("document.getElementById('save-view').click()")
+    until(path.exists, f"{name} is saved")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def table(driver: Driver, identity: str) -> dict[str, list[float | None]]:

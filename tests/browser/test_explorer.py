@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.browser.conftest import Driver, Opener, after, choice, ready, seeded, table, until, value
+from tests.browser.conftest import Driver, Opener, after, choice, numbers, ready, seeded, table, until, value
 
 import dpgram as dg
 from dpgram.demo import insurance
@@ -59,8 +59,8 @@ def same_numbers(told: list[float | None], wanted: list[float | None]) -> None:
     if wanted[-1] is not None and wanted[-1] < 1e-300:  # a p-value that is nothing in floats
         told, wanted = told[:-1], wanted[:-1]
     assert [number is None for number in told] == [number is None for number in wanted]
-    numbers = [number for number in wanted if number is not None]
-    assert [number for number in told if number is not None] == pytest.approx(numbers, rel=1e-5)
+    known = [number for number in wanted if number is not None]
+    assert [number for number in told if number is not None] == pytest.approx(known, rel=1e-5)
 
 
 def test_the_regression(release: Release, page: Path, opened: Opener) -> None:
@@ -75,6 +75,11 @@ def test_the_regression(release: Release, page: Path, opened: Opener) -> None:
     tests = table(driver, "tests")
     assert tests["all of them"][1] == pytest.approx(fit.fvalue, rel=DIGITS)
     assert tests["region"][1] == pytest.approx(fit.f_test("region").statistic, rel=DIGITS)
+    saved = numbers(driver, "Insured-people-2025-regression.json")
+    assert [row["estimate"] for row in saved["coefficients"]] == pytest.approx(
+        list(fit.params.values()), rel=DIGITS
+    )
+    assert saved["tests"][0]["statistic"] == pytest.approx(fit.fvalue, rel=DIGITS)
     for box in ("age", "region=north"):
         driver.execute_script(
             "[...document.querySelectorAll('#tested label')]"
@@ -131,6 +136,9 @@ def test_one_person(release: Release, page: Path, opened: Opener) -> None:
     asked = "&".join(f"person={json.dumps([name, got[0]])}" for name, got in person.items())
     driver = ready(opened(page, f"view=person&y=charges&x=age&x=smoker&x=region&level=0.9&{asked}"))
     found = fit.get_prediction(person)
+    saved = numbers(driver, "Insured-people-2025-person.json")
+    assert saved["person"] == {name: got[0] for name, got in person.items()}
+    assert saved["prediction"]["low"] == pytest.approx(found.conf_int(0.9)[0, 0], rel=DIGITS)
     assert value(driver, "predicted") == pytest.approx(fit.predict(person)[0], rel=DIGITS)
     assert value(driver, "expected") == pytest.approx(found.predicted_mean[0], rel=DIGITS)
     for card, ends in (("expected", found.conf_int(0.9)), ("observed", found.conf_int(0.9, obs=True))):
@@ -163,6 +171,10 @@ def test_instruments(release: Release, page: Path, opened: Opener) -> None:
     for row in found.as_rows():
         fields = ("estimate", "std_error", "low", "high", "p_value")
         same_numbers(shown[row["name"]], [row[field] for field in fields])
+    saved = numbers(driver, "Insured-people-2025-instruments.json")
+    assert [row["estimate"] for row in saved["coefficients"]] == pytest.approx(
+        list(found.params.values()), rel=DIGITS
+    )
     stage = driver.execute_script("return Number(document.querySelector('.stage').dataset.value)")
     assert stage == pytest.approx(found.first_stage[0].f_statistic, rel=1e-5)
     pieces = json.loads(driver.execute_script("return document.getElementById('rubin').dataset.pieces"))
@@ -177,6 +189,10 @@ def test_declared_models(release: Release, page: Path, opened: Opener) -> None:
     shown, ends = table(driver, "model-coefficients"), fit.conf_int(0.99)
     for name in fit.names:
         same_numbers(shown[name], [fit.params[name], fit.bse[name], *ends[name], fit.pvalues[name]])
+    saved = numbers(driver, "Insured-people-2025-models.json")
+    assert [row["estimate"] for row in saved["coefficients"]] == pytest.approx(
+        list(fit.params.values()), rel=DIGITS
+    )
     meaning = table(driver, "model-meaning")
     ratios, effects = fit.odds_ratios(0.99), fit.marginal_effects(0.99)
     assert meaning == {
@@ -204,14 +220,16 @@ def test_columns(release: Release, page: Path, opened: Opener) -> None:
         assert lost == pytest.approx(dict(histogram.lost), rel=DIGITS)
         bars = driver.execute_script("return document.querySelectorAll('#column-chart rect').length")
         assert bars == len(drawn)
+    saved = numbers(driver, "Insured-people-2025-columns.json")
+    assert saved["histogram"]["counts"] == pytest.approx(histogram.counts.tolist(), rel=DIGITS)
     described = release.describe(kind="table")
     shown = table(driver, "description")
     assert list(shown) == [column.name for column in described.columns]
     for column in described.columns:
         wanted = [column.mean, column.deviation, *([column.count] if column.count else [])]
-        numbers = [end for told in wanted for end in (told.estimate, told.low, told.high)]
+        ends = [end for told in wanted for end in (told.estimate, told.low, told.high)]
         assert [number for number in shown[column.name] if number is not None] == pytest.approx(
-            numbers, rel=DIGITS
+            ends, rel=DIGITS
         )
 
 
@@ -241,8 +259,8 @@ def test_correlations_and_components(release: Release, page: Path, opened: Opene
                 told[i][j].replace("\u2068", "").replace("\u2069", "").replace("−", "-").split("\n")
             )
             assert two == [left, right]
-            numbers = [float(text) for text in (number, *ends.split(" to "))]
-            assert numbers == pytest.approx([matrix[i, j], low[i, j], high[i, j]], rel=5e-3)
+            shown = [float(text) for text in (number, *ends.split(" to "))]
+            assert shown == pytest.approx([matrix[i, j], low[i, j], high[i, j]], rel=5e-3)
     pair = json.loads(driver.execute_script("return document.getElementById('pair-told').dataset.value"))
     i, j = names.index("bmi"), names.index("charges")
     assert pair == pytest.approx([matrix[i, j], low[i, j], high[i, j]], rel=DIGITS)
@@ -252,7 +270,12 @@ def test_correlations_and_components(release: Release, page: Path, opened: Opene
     )
     # Two levels are equally strong, but for the last digit.
     assert sorted(listed) == sorted(sorted([pair.left, pair.right]) for pair in correlations.strongest())
+    saved = numbers(driver, "Insured-people-2025-correlations.json")
+    np.testing.assert_allclose(saved["low"], low, rtol=DIGITS)
     after(driver, "document.getElementById('tab-components').click()")
+    saved = numbers(driver, "Insured-people-2025-components.json")
+    wanted = release.pca().variances.tolist()
+    assert [component["variance"] for component in saved["list"]] == pytest.approx(wanted, rel=DIGITS)
     shown = driver.execute_script(
         "return [...document.querySelectorAll('#component-table tbody tr')]"
         ".map((line) => Number(line.cells[1].dataset.value))"

@@ -30,7 +30,7 @@ from dpgram.publishing.measurements.minimiser import (
     Minimiser,
     RidgeProblem,
 )
-from dpgram.publishing.measurements.models import Products, Step
+from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.measurements.moments import JointGaussian, MomentNoise, Moments, VectorNoise
 from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.publishing.measurements.target import Target, TargetedGaussian
@@ -39,7 +39,7 @@ from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, categorical, numeric
 from dpgram.sums.column_moments import ColumnMomentsStatistic
 from dpgram.sums.histograms import HistogramColumn
-from dpgram.sums.models import ProductsStatistic, StepStatistic, nearest_direction
+from dpgram.sums.models import StepStatistic, nearest_direction
 from dpgram.sums.moments import MomentsStatistic, Reweighting
 from dpgram.sums.target import TargetBounds
 
@@ -298,38 +298,6 @@ class StreamCase(GramCase):
         return triangle(full_matrix(published, BOUNDED.width), self.sigma), self.cells(measurement, exact)
 
 
-class ProductsCase(GramCase):
-    """Rows as long as the radius, half along the residual and half along the features, reach the price."""
-
-    tight = 0.9  # the directions of the tests' rows are few
-    tight_replaced = 0.5  # and products that are orthogonal are fewer still
-
-    def measurement(self, relation: Adjacency) -> Measurement:
-        facts = PublicFacts(width=2, adjacency=relation)
-        basis = np.linalg.qr(np.array([[0.3, 1.0], [1.0, -0.2], [0.4, 0.9]]))[0]
-        residual = np.cross(basis[:, 0], basis[:, 1])
-        return Products(
-            sums=ProductsStatistic(
-                encoder=TURNED,
-                basis=tuple(nearest_direction(each) for each in basis.T),
-                residual=nearest_direction(residual),
-                bound=0.5,
-            ),
-            mechanism=CalibratedGaussian(sigma=self.sigma),
-            facts=facts,
-            target="y",
-            on=("a", "b"),
-            share=0.1,
-        )
-
-    def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
-        return triangle(exact[0].matrix, self.sigma)
-
-    def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
-        matrix = full_matrix(published.cells, 2)
-        return triangle(matrix, self.sigma), self.cells(measurement, exact)
-
-
 FLAGGED = Schema(numeric("a", -1, 1), numeric("b", -1, 1), categorical("g", ["u", "v"]))
 
 
@@ -339,46 +307,87 @@ class StepCase(Case):
     tight = 0.85  # p' is small where y − p is large: no row reaches both prices
     tight_replaced = 0.85
     curve: ClassVar[Any] = "logistic"
+    size: ClassVar[float] = 200.0
     sigma: ClassVar[float] = 40.0 * 2**30
     score_sigma: ClassVar[float] = 4.0 * 2**30
 
-    def measurement(self, relation: Adjacency) -> Measurement:
+    def sums(self) -> StepStatistic:
         features = FLAGGED.with_columns(FLAGGED.columns[:2])
         turned = np.array([[0.05, 0.0, 0.0], [0.1, 1.5, 0.0], [-0.2, 0.7, 1.8]])
         slopes = np.array([1.0, 0.02, -0.01])
+        return StepStatistic(
+            whole=Encoder(FLAGGED),
+            features=Encoder(features, clip=2.8, coordinates=Coordinates.nearest(turned)),
+            target="g",
+            one=1.0,
+            curve=self.curve,
+            slopes=nearest_direction(slopes / np.linalg.norm(slopes)),
+            size=self.size,
+        )
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        sums = self.sums()
         return Step(
-            sums=StepStatistic(
-                whole=Encoder(FLAGGED),
-                features=Encoder(features, clip=2.8, coordinates=Coordinates.nearest(turned)),
-                target="g",
-                one=1.0,
-                curve=self.curve,
-                slopes=nearest_direction(slopes / np.linalg.norm(slopes)),
-                size=200.0,
-            ),
+            sums=sums,
             mechanism=CalibratedGaussian(sigma=self.sigma),
             score_sigma=self.score_sigma,
+            spread=None if sums.bound is None else CalibratedGaussian(sigma=self.sigma),
             units_changed=steps(relation),
-            label="g=v",
-            on=("a", "b"),
+            label="g=v" if sums.one is not None else "b",
+            on=("a", "b") if sums.one is not None else ("a",),
             share=0.1,
         )
 
     def cells(self, measurement: Any, exact: Any) -> Sequence[float]:
-        return [*triangle(exact[0].matrix, self.sigma), *(exact[0].score / self.score_sigma)]
+        spread = triangle(exact[0].spread, self.sigma) if measurement.spread is not None else []
+        return [*triangle(exact[0].matrix, self.sigma), *spread, *(exact[0].score / self.score_sigma)]
 
     def seen(self, measurement: Any, published: Any, exact: Any) -> tuple[Sequence[float], Sequence[float]]:
-        noisy = triangle(full_matrix(published.cells, 3), self.sigma)
+        width = len(published.score)
+        noisy = list(triangle(full_matrix(published.cells, width), self.sigma))
+        if published.spread is not None:
+            noisy += triangle(full_matrix(published.spread.cells, width), self.sigma)
         noisy += [int(cell) / self.score_sigma for cell in published.score]
         return noisy, self.cells(measurement, exact)
 
     def price(self, measurement: Any, relation: Adjacency) -> float:
         moved = steps(relation)
-        return math.hypot(math.sqrt(moved) * 2**30 / self.sigma, moved * 2**30 / self.score_sigma)
+        matrices = 1 if measurement.spread is None else 2
+        return math.hypot(math.sqrt(matrices * moved) * 2**30 / self.sigma, moved * 2**30 / self.score_sigma)
 
 
 class ProbitStepCase(StepCase):
     curve = "probit"
+
+
+class LinearStepCase(StepCase):
+    """Residuals far beyond their limit, and scores clipped for their spread at a third of the longest."""
+
+    curve = "linear"
+    size = 0.0
+
+    def sums(self) -> StepStatistic:
+        features = FLAGGED.with_columns(FLAGGED.columns[:1])
+        turned = np.array([[0.05, 0.0], [0.1, 1.5]])
+        return StepStatistic(
+            whole=Encoder(FLAGGED),
+            features=Encoder(features, clip=1.2, coordinates=Coordinates.nearest(turned)),
+            target="b",
+            one=None,
+            curve=self.curve,
+            slopes=(0, 0),
+            size=self.size,
+            limit=0.1,
+            cap=0.5,
+            bound=0.3,
+        )
+
+
+class CountStepCase(LinearStepCase):
+    """Expected counts far above the cap, and rows without any."""
+
+    curve = "poisson"
+    tight = tight_replaced = 0.7  # an eighth is kept for the expectation, and what is counted is limited
 
 
 class TargetCase(Case):
@@ -551,9 +560,10 @@ CASES: dict[str, Case] = {
         GramCase,
         FirstGramCase,
         StreamCase,
-        ProductsCase,
         StepCase,
         ProbitStepCase,
+        LinearStepCase,
+        CountStepCase,
         TargetCase,
         MomentsCase,
         ReweightedMomentsCase,

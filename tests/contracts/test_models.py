@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from assurance.adaptive_audit import MODEL_SETTINGS, Setting, audited, told
-from assurance.broken_models import PRODUCTS, SCHEMA, STEP, unexplained
+from assurance.broken_models import LINEAR, SCHEMA, STEP, unexplained
 from scipy.special import expit, ndtr
+from scipy.stats import poisson
 
 import dpgram as dg
-from dpgram.document.fields import MeasuredProducts, MeasuredStep, UnitRule
+from dpgram.document.fields import MeasuredStep, UnitRule
 from dpgram.document.measurements import measured_price
 from dpgram.engines import LocalEngine
 from dpgram.engines.passes import Failed, Pass
@@ -27,11 +28,12 @@ from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._adaptive import calibrate_adaptive
-from dpgram.publishing.measurements.models import Products
+from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.request import requested
 from dpgram.rows.encoder import EncodedChunk, PolicyCounts
 from dpgram.rows.rules import RowRules
-from dpgram.sums.models import LONGEST, ProductsStatistic, check_direction, curved, nearest_direction
+from dpgram.sums._curves import KEPT, curved, limited_expectation, residual_and_root, rising
+from dpgram.sums.models import LONGEST, check_direction
 
 ROWS = 4_000
 
@@ -42,6 +44,7 @@ def schema(**more: Any) -> dg.Schema:
         dg.numeric("y", -50, 50),
         dg.boolean("b"),
         dg.categorical("g", ["r", "s", "t"]),
+        dg.numeric("k", 0, 40),
         **more,
     )
 
@@ -55,6 +58,7 @@ def table(rows: int = ROWS, seed: int = 0) -> pa.Table:
             "y": 0.5 * (x - 30) + generator.normal(0, 2, rows),
             "b": generator.random(rows) < expit(0.2 * (x - 32)),
             "g": generator.choice(["r", "s", "t"], rows, p=[0.5, 0.3, 0.2]),
+            "k": generator.poisson(np.exp(0.5 + 0.05 * (x - 30))),
             "id": generator.integers(0, rows // 3, rows),
             "w": generator.uniform(0.5, 4.0, rows),
         }
@@ -79,8 +83,9 @@ def release(models: Any, *, data: pa.Table | None = None, seed: int = 1, **optio
 
 EVERY = (
     dg.linear("y", share=0.08),
-    dg.logistic("b", ["x", "g"], share=0.2),
+    dg.logistic("b", ["x", "g"], share=0.1),
     dg.probit("g=s", ["x", "y"], share=0.1, steps=2),
+    dg.poisson("k", ["x", "g"], share=0.1),
 )
 
 
@@ -103,34 +108,60 @@ class TestRows:
             assert (found >= 0.0).all()
             assert (found <= 1.0).all()
 
-    def test_products_are_those_of_exact_arithmetic(self) -> None:
-        generator = np.random.default_rng(3)
-        lines = np.trunc(generator.uniform(-16_000, 16_000, (4, 300)))
-        directions = [generator.normal(size=4) for _ in range(3)]
-        units = [nearest_direction(each / np.linalg.norm(each)) for each in directions]
-        statistic = ProductsStatistic(
-            encoder=PRODUCTS.encoder, basis=(units[0], units[1]), residual=units[2], bound=1.0
-        )
-        found = statistic.products(lines)
-        for place in range(lines.shape[1]):
-            row = [int(cell) for cell in lines[:, place]]
-            turned = [sum(f * q for f, q in zip(unit, row, strict=True)) for unit in units]
-            for number in range(2):
-                wanted = Fraction(turned[number] * turned[2]) / 2**67
-                assert abs(found[number, place] - wanted) <= Fraction(1, 2) + abs(wanted) * Fraction(1, 2**50)
+    @pytest.mark.parametrize("limit", [0.3, 4.0, 30.0])
+    def test_residuals_and_weights_stay_within_bounds(self, limit: float) -> None:
+        generator = np.random.default_rng(2)
+        odd = [-1e300, 1e300, np.inf, -np.inf, np.nan, 0.0]
+        index = np.concatenate([generator.normal(0, 30, 4_000), odd])
+        truth = np.concatenate([generator.integers(0, 500, 4_000).astype(float), np.zeros(len(odd))])
+        for curve in ("linear", "poisson"):
+            gap, root = residual_and_root(curve, index, truth, limit, 2.0)  # type: ignore[arg-type]
+            assert (np.abs(gap) <= 1.0).all()
+            assert ((root >= 0.0) & (root <= 1.0)).all()
 
-    def test_no_product_is_longer_than_the_lattice_allows(self) -> None:
+    def test_counts_are_limited_and_their_expectation_taken_off(self) -> None:
+        """E r = 0 under Poisson's law, wherever the limit bites; without it, it would not be."""
+        mean, limit, cap = np.array([0.02, 0.3, 1.0, 4.0, 12.0]), 2.0, 3.0
+        counts = np.arange(400.0)
+        for own in mean:
+            law = poisson.pmf(counts, own)
+            index = np.full(len(counts), np.log(own))
+            gap, root = residual_and_root("poisson", index, counts, limit, cap)
+            assert abs(float(law @ gap)) < 1e-9
+            assert root[0] ** 2 == pytest.approx(min(own, cap) / cap, abs=1e-12)
+            np.testing.assert_allclose(rising(index), own, rtol=1e-12)
+        unit = np.where(mean > cap, cap / mean, 1.0) / limit
+        wanted = [
+            float(poisson.pmf(counts, own) @ np.clip((counts - own) * each, -KEPT, KEPT))
+            for own, each in zip(mean, unit, strict=True)
+        ]
+        np.testing.assert_allclose(limited_expectation(mean, unit), wanted, atol=1e-10)
+        assert min(wanted) < -0.01
+
+    def test_what_is_not_added_up_is_nearly_nothing(self) -> None:
+        """Beyond 48 counts, where the limit is six deviations away."""
+        counts = np.arange(4_000.0)
+        for own in (40.0, 60.0, 400.0):
+            limit = 6.0 * np.sqrt(own)
+            law = poisson.pmf(counts, own)
+            found = float(law @ np.clip((counts - own) / limit, -KEPT, KEPT))
+            assert abs(found) < 1e-7
+
+    def test_no_score_of_a_spread_is_longer_than_the_lattice_allows(self) -> None:
         generator = np.random.default_rng(4)
-        sums = np.rint(generator.normal(size=(2, 5_000)) * 2.0 ** generator.uniform(0, 45, 5_000))
-        a = PRODUCTS.lattice(sums)
+        scores = np.rint(generator.normal(size=(2, 5_000)) * 2.0 ** generator.uniform(0, 29, 5_000))
+        a = LINEAR.spread_rows(scores)
         assert (np.rint(a) == a).all()
         squares = (a.astype(np.int64) ** 2).sum(axis=0)
         assert squares.max() <= ROW_NORM_SQUARED
         assert squares.max() > 0.999 * ROW_NORM_SQUARED
+        short = np.linalg.norm(scores, axis=0) < 0.05 * 2**30
+        np.testing.assert_allclose(a[:, short], scores[:, short] / (2**15 * 0.1), atol=1.0)
 
     @pytest.mark.parametrize("size", [1, 2, 7, 200])
     @pytest.mark.parametrize("kind", ["units", "rows"])
-    def test_scores_and_hessians_of_units_are_bounded(self, size: int, kind: Any) -> None:
+    @pytest.mark.parametrize("step", [STEP, LINEAR], ids=["logistic", "linear"])
+    def test_scores_and_hessians_of_units_are_bounded(self, size: int, kind: Any, step: Any) -> None:
         """All rows of one person, far out and all on the same side; both forms of counting."""
         rules = RowRules(schema=SCHEMA, unit="id", unit_rule=UnitRule(counts=kind, rows_at_most=200))
         largest = 0.0
@@ -139,13 +170,14 @@ class TestRows:
             rows = pa.record_batch(
                 {"x": [x] * size, "y": [y] * size, "b": [truth] * size, "id": ["p"] * size}
             )
-            work = Pass(rules=rules, statistics=(STEP,))
+            work = Pass(rules=rules, statistics=(step,))
             sums = work.join(work.split([(0, rows)], 1))
             assert not isinstance(sums, Failed)
             found: Any = sums[0]
             score = math.sqrt(sum(int(cell) ** 2 for cell in found.score))
             assert score <= ROW_NORM_SQUARED
             assert int(np.trace(found.matrix)) <= ROW_NORM_SQUARED
+            assert int(np.trace(found.spread[:, : len(found.spread)])) <= ROW_NORM_SQUARED
             largest = max(largest, score / ROW_NORM_SQUARED)
         assert kind == "rows" or largest > 0.3
 
@@ -173,25 +205,29 @@ class TestPrices:
 
     def test_a_model_gets_its_share(self) -> None:
         found = release(EVERY)
-        own = [each for each in found.measured if isinstance(each, MeasuredProducts | MeasuredStep)]
+        own = [each for each in found.measured if isinstance(each, MeasuredStep)]
         whole = Fraction(found.guarantee.mu or 0.0) ** 2
         for model in EVERY:
             steps = [each for each in own if each.target == model.target]
-            price = sum(
-                measured_price(msgspec.structs.replace(found, measurements=None), 1)  # nothing
-                + _price(each)
-                for each in steps
-            )
+            price = sum((_price(each) for each in steps), Fraction(0))
             assert float(price / whole) == pytest.approx(model.share, rel=1e-9)
             assert sum(each.share for each in steps) == pytest.approx(model.share)
 
     def test_a_file_that_promises_more_is_refused(self) -> None:
         found = release(EVERY[:2])
-        for kind in (MeasuredProducts, MeasuredStep):
+        place, step = next(
+            (i, each) for i, each in enumerate(found.measured) if isinstance(each, MeasuredStep)
+        )
+        assert step.spread is not None
+        halved = msgspec.structs.replace(step.noise, sigma=step.noise.sigma / 2)
+        quieter = msgspec.structs.replace(step.spread.noise, sigma=step.spread.noise.sigma / 2)
+        for change in (
+            {"noise": halved},
+            {"score_sigma": step.score_sigma / 2},
+            {"spread": msgspec.structs.replace(step.spread, noise=quieter)},
+        ):
             measured = list(found.measured)
-            place = next(i for i, each in enumerate(measured) if isinstance(each, kind))
-            quieter = msgspec.structs.replace(measured[place].noise, sigma=measured[place].noise.sigma / 2)
-            measured[place] = msgspec.structs.replace(measured[place], noise=quieter)
+            measured[place] = msgspec.structs.replace(step, **change)
             with pytest.raises(ReleaseError, match="guarantee"):
                 msgspec.structs.replace(found, measurements=tuple(measured)).__post_init__()
 
@@ -204,10 +240,9 @@ class TestPrices:
 
 
 def _price(each: Any) -> Fraction:
-    matrix = (ROW_NORM_SQUARED / Fraction(each.noise.sigma)) ** 2
-    if isinstance(each, MeasuredProducts):
-        return matrix
-    return matrix + (ROW_NORM_SQUARED / Fraction(each.score_sigma)) ** 2
+    sigmas = [each.noise.sigma, each.score_sigma]
+    sigmas += [] if each.spread is None else [each.spread.noise.sigma]
+    return sum(((ROW_NORM_SQUARED / Fraction(sigma)) ** 2 for sigma in sigmas), Fraction(0))
 
 
 class TestDeclarations:
@@ -224,11 +259,14 @@ class TestDeclarations:
             (lambda: dg.linear("o"), "no bounds"),
             (lambda: dg.logistic("b", ["o"]), "no bounds"),
             (lambda: dg.logistic("b", ["c"]), "no levels"),
+            (lambda: dg.poisson("b"), "no column of counts"),
+            (lambda: dg.poisson("y"), "no column of counts"),
+            (lambda: dg.linear("x*y"), "computed from other columns"),
         ],
     )
     def test_what_makes_no_sense_is_refused_before_anything_is_read(self, model: Any, said: str) -> None:
         open_columns = [dg.numeric("o"), dg.categorical("c")] if said in ("no bounds", "no levels") else []
-        odd = dg.Schema(*schema().columns, *open_columns)
+        odd = dg.Schema(*schema().columns, dg.product("x", "y"), *open_columns)
         with pytest.raises(SchemaError, match=said):
             requested(odd, epsilon=1.0, delta=1e-6, models=[model()])
 
@@ -244,7 +282,7 @@ class TestDeclarations:
 
     def test_shares_that_are_left_out_fit(self) -> None:
         one = requested(schema(), epsilon=1.0, delta=1e-6, models=[dg.linear("y")])
-        assert [model.share for model in one.models] == [0.1]
+        assert [model.share for model in one.models] == [0.2]
         many = [
             dg.linear("y"),
             dg.linear("x"),
@@ -255,7 +293,7 @@ class TestDeclarations:
         shares = [model.share for model in requested(schema(), epsilon=1.0, delta=1e-6, models=many).models]
         assert sum(shares) == pytest.approx(0.4)
         assert shares[4] == 0.1
-        assert shares[2] == pytest.approx(2.5 * (shares[0] or 0.0))
+        assert shares[2] == pytest.approx(0.075)
 
     def test_a_name_for_a_list_is_refused(self) -> None:
         with pytest.raises(SchemaError, match="list of columns"):
@@ -289,7 +327,7 @@ class TestDeclarations:
 
 
 class TestProgram:
-    def test_directions_follow_from_what_is_published_alone(self) -> None:
+    def test_coefficients_follow_from_what_is_published_alone(self) -> None:
         assert unexplained(release(EVERY)) == ()
 
     def test_what_came_before_is_what_it_would_be_without_their_share(self) -> None:
@@ -305,7 +343,7 @@ class TestProgram:
     )
     def test_it_goes_with_every_rule_for_rows(self, rows: dg.Rows) -> None:
         found = release(EVERY, rows=rows)
-        assert len(found.models) == 3
+        assert len(found.models) == 4
         assert dg.Release.from_json(found.to_json()) == found
 
     def test_survey_weights_weigh_scores_and_products(self) -> None:
@@ -378,19 +416,27 @@ class TestAudit:
         setting = MODEL_SETTINGS[name]
         assert audited(setting, runs=120, seed=1).passes(setting.curve)
 
-    def test_products_with_too_little_noise_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        honest = Products.draw
+    def test_steps_with_too_little_noise_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        honest = Step.draw
 
-        def weak(self: Products, exact: Any, entropy: Any) -> MeasuredProducts:
-            quiet = honest(self, exact, entropy)
-            exact_cells = exact[0].matrix[np.tril_indices(len(exact[0].matrix))]
-            cells = [
-                str(int(true) + (int(noisy) - int(true)) // 30)
-                for true, noisy in zip(exact_cells, quiet.cells, strict=True)
-            ]
-            return msgspec.structs.replace(quiet, cells=tuple(cells))
+        def quieter(true: Any, noisy: Any) -> tuple[str, ...]:
+            return tuple(str(int(a) + (int(b) - int(a)) // 300) for a, b in zip(true, noisy, strict=True))
 
-        monkeypatch.setattr(Products, "draw", weak)
+        def weak(self: Step, exact: Any, entropy: Any) -> MeasuredStep:
+            drawn = honest(self, exact, entropy)
+            below = np.tril_indices(len(exact[0].matrix))
+            spread = drawn.spread
+            if spread is not None:
+                cells = quieter(exact[0].spread[below], spread.cells)
+                spread = msgspec.structs.replace(spread, cells=cells)
+            return msgspec.structs.replace(
+                drawn,
+                score=quieter(exact[0].score, drawn.score),
+                cells=quieter(exact[0].matrix[below], drawn.cells),
+                spread=spread,
+            )
+
+        monkeypatch.setattr(Step, "draw", weak)
         setting = replace(MODEL_SETTINGS["a row, add-remove"], epsilon=3.0)
         assert not audited(setting, runs=120, seed=2).passes(setting.curve)
 
@@ -420,15 +466,27 @@ class TestForged:
             with contextlib.suppress(DpgramError):
                 forged.regress("b", family="logistic").summary()
 
-    def test_products(self) -> None:
+    def test_linear_steps(self) -> None:
         found = release([dg.linear("y", ["x"])])
-        place, own = next((i, e) for i, e in enumerate(found.measured) if isinstance(e, MeasuredProducts))
-        for change in ({"cells": ("9" * 40,) * len(own.cells)}, {"on": ("x", "g")}, {"target": "x"}):
+        place, own = next((i, e) for i, e in enumerate(found.measured) if isinstance(e, MeasuredStep))
+        assert own.spread is not None
+        huge = ("9" * 40,) * len(own.cells)
+        for change in (
+            {"cells": huge},
+            {"spread": msgspec.structs.replace(own.spread, cells=huge)},
+            {"limit": 1e49},
+            {"radius": 1e-49},
+            {"on": ("x", "g")},
+            {"target": "x"},
+            {"family": "poisson"},
+        ):
             measured = list(found.measured)
             measured[place] = msgspec.structs.replace(own, **change)
-            text = msgspec.structs.replace(found, measurements=tuple(measured)).to_json()
             with contextlib.suppress(DpgramError):
+                text = msgspec.structs.replace(found, measurements=tuple(measured)).to_json()
                 forged = dg.Release.from_json(text)
                 for target, on in (("y", ["x"]), ("y", ["g"]), ("x", ["y"])):
                     with contextlib.suppress(DpgramError):
                         forged.regress(target, on).summary()
+                with contextlib.suppress(DpgramError):
+                    forged.regress("y", ["x"], family="poisson").summary()

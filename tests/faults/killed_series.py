@@ -108,21 +108,29 @@ def seen(folder: Path) -> dict[str, Any]:
 
 
 def main(folder: Path, periods: int, interruptions: int) -> None:
-    Ledger.create(folder / "some.ledger", name="some", epsilon=8.0, delta=1e-4, unit="id")
+    """Series after series, until so many tries were interrupted; each is brought to its end."""
     points = np.random.default_rng(5)
     # How far a try may come follows from how the ones before it ended, so that the interruptions are spread
     # over all periods: about `wanted` of the tries get a step further.
-    reach, shorter = 3_000.0, 0.9
+    shorter = 0.9
     wanted = 0.7 * periods / interruptions
     longer = shorter ** (-wanted / (1.0 - wanted))
-    for _ in range(interruptions):
-        before = seen(folder)["lines"]
-        at = int(points.integers(1, int(reach * (1 + before))))  # the more periods, the more is read
-        status = forked(folder, periods, at)
-        after = seen(folder)
-        print(json.dumps({"at": at, "status": status, **after}), flush=True)
-        reach *= shorter if after["lines"] > before else longer
-    print(json.dumps({"at": None, "status": forked(folder, periods, None), **seen(folder)}), flush=True)
+    done = number = 0
+    while done < interruptions:
+        number += 1
+        place = folder / str(number)
+        place.mkdir()
+        Ledger.create(place / "some.ledger", name="some", epsilon=8.0, delta=1e-4, unit="id")
+        reach, status = 3_000.0, -1
+        while status != 0:
+            before = seen(place)["lines"]
+            # The more periods, the more is read; the last try of all is left alone.
+            at = int(points.integers(1, int(reach * (1 + before)))) if done < interruptions else None
+            status = forked(place, periods, at)
+            after = seen(place)
+            print(json.dumps({"series": number, "at": at, "status": status, **after}), flush=True)
+            done += int(status != 0)
+            reach *= shorter if after["lines"] > before else longer
 
 
 if __name__ == "__main__":

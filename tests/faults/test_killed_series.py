@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from dpgram.series.stream import Stream
 SCRIPT = Path(__file__).with_name("killed_series.py")
 
 
-def interrupted(folder: Path, periods: int, interruptions: int) -> list[dict[str, Any]]:
+def interrupted(folder: Path, periods: int, interruptions: int) -> dict[int, list[dict[str, Any]]]:
+    """All tries, by series: most of the time there is one."""
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(folder), str(periods), str(interruptions)],
         capture_output=True,
@@ -29,12 +31,16 @@ def interrupted(folder: Path, periods: int, interruptions: int) -> list[dict[str
         check=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    tries: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        tries[found["series"]].append(found)
+    return tries
 
 
 def check(folder: Path, tries: list[dict[str, Any]], periods: int) -> None:
     *killed, last = tries
-    assert {each["status"] for each in killed} == {-signal.SIGKILL}
+    assert {each["status"] for each in killed} <= {-signal.SIGKILL}
     assert last["status"] == 0
     # Charged once, whenever it happened, and never again.
     assert [entry.number for entry in Ledger.open(folder / "some.ledger").history()] == [1]
@@ -80,18 +86,23 @@ def stream_lines(folder: Path) -> list[bytes]:
     return (folder / "some.series").read_bytes().splitlines()
 
 
+def killed(folder: Path, periods: int, interruptions: int) -> int:
+    """Interrupt, check every series, and say how often noise had been drawn and was not yet published."""
+    tries = interrupted(folder, periods, interruptions)
+    for number, found in tries.items():
+        check(folder / str(number), found, periods)
+    every = [each for found in tries.values() for each in found]
+    assert sum(each["status"] != 0 for each in every) == interruptions
+    return sum(bool(each["drawn"]) for each in every)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
 def test_killed_eight_times(tmp_path: Path) -> None:
-    tries = interrupted(tmp_path, 3, 8)
-    assert len(tries) == 9
-    check(tmp_path, tries, 3)
+    killed(tmp_path, 3, 8)
 
 
 @pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
 def test_killed_two_hundred_times(tmp_path: Path) -> None:
-    tries = interrupted(tmp_path, 24, 200)
-    assert len(tries) == 201
-    check(tmp_path, tries, 24)
-    # Some were killed after noise was drawn and before it was published.
-    assert any(each["drawn"] for each in tries)
+    # Some of them after noise was drawn and before it was published.
+    assert killed(tmp_path, 24, 200) > 0

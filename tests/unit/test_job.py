@@ -134,7 +134,7 @@ class TestFile:
             ("[rows]", "[models]\ny = 1\n[rows]", "a table of its own"),
             ("[rows]", "[[models]]\nfamily = 'linear'\n[rows]", "'target' of .* is missing"),
             ("[rows]", "[[models]]\nfamilly = 'linear'\n[rows]", "Did you mean 'family'"),
-            ("[rows]", "[[models]]\nfamily = 'poisson'\ntarget = 'y'\n[rows]", "unknown family"),
+            ("[rows]", "[[models]]\nfamily = 'gamma'\ntarget = 'y'\n[rows]", "unknown family"),
             ("[rows]", "[[models]]\nfamily = 'linear'\ntarget = 'y'\nsteps = 2\n[rows]", "no steps"),
             ("[rows]", "[[models]]\nfamily = 'linear'\ntarget = 'y'\non = 'x'\n[rows]", "a list of columns"),
             ("low = -1", "lwo = -1", "column 'x'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from html.parser import HTMLParser
@@ -10,6 +11,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from assurance.isolated import Outcome
+from assurance.page import FIGURES, PAGE, circumstances, figures, page
+from assurance.part import Finding, Part
 from scipy.stats import norm
 from tests.flat import publish
 
@@ -154,6 +158,21 @@ class TestWhatIsSigned:
         assert str(ledger.left()) in summary
 
 
+def test_figures_of_assurance_are_those_of_its_page(tmp_path: Path) -> None:
+    """`make assurance` writes both; `python -m assurance.page` the figures alone."""
+    told = figures(PAGE.read_text(encoding="utf-8"))
+    assert json.loads(FIGURES.read_text(encoding="utf-8")) == told
+    text = " ".join(Tags(seeded().report(tmp_path / "r.html").read_text(encoding="utf-8")).text.split())
+    assert f"Examined on {told['made']}: version {told['version']}" in text
+    for part in told["parts"]:
+        assert part["part"] in text
+    finding = Finding(what="a", figure="b", holds=False)
+    failing = page(
+        [Outcome(part=Part(title="Soak", how="", findings=(finding,)), seconds=1.0)], circumstances()
+    )
+    assert figures(failing)["parts"] == [{"part": "Soak", "findings": 1, "holds": False}]
+
+
 class TestTheLedger:
     def test_history_and_what_is_left(self, tmp_path: Path) -> None:
         ledger = Ledger.create(tmp_path / "x.ledger", name="insurance", epsilon=3, delta=1e-5)
@@ -187,7 +206,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert not {"script", "img", "b"} & set(content.seen)
     assert names[0] in content.text
     assert "</td>, &amp;" in content.text
-    assert content.seen.count("table") == 4
+    assert content.seen.count("table") == 5
     assert (tmp_path / "r.html").stat().st_size < 200_000
 
 

@@ -63,12 +63,25 @@ def meaning_of(moments: Moments, kind: Kind, *, moved: bool) -> str:
     return "the un-shrunken regression of this table (privacy noise only)"
 
 
-def assumptions_of(moments: Moments, kind: Kind, *, equal_variance: bool = True) -> tuple[str, ...]:
+def meaning_of_step(moments: Moments, kind: Kind, limit: float | None) -> str:
+    """The same of a declared linear model, whose rows are clipped by their features alone."""
+    clauses = [
+        "rows far from the others in their features counting less, which moves nothing if it is linear"
+    ]
+    if limit is not None:
+        clauses.append(f"residuals beyond ±{limit:.3g} counting as ±{limit:.3g}")
+    clauses += [change.clause for change in _changes(moments, declared=True)]
+    whose = "in the population (sampling and privacy noise)"
+    if kind == "table":
+        whose = "of the table as it was published (privacy noise only)"
+    return f"the declared linear regression {whose}: {'; '.join(clauses)}"
+
+
+def assumptions_of(moments: Moments, kind: Kind) -> tuple[str, ...]:
     """What an interval for the population rests on; the table's only error is noise of known law."""
     if kind == "table":
         return ()
-    found = (EQUAL_VARIANCE,) if equal_variance else ()
-    return (*found, SYMMETRIC_ERRORS) if moments.clipped else found
+    return (EQUAL_VARIANCE, SYMMETRIC_ERRORS) if moments.clipped else (EQUAL_VARIANCE,)
 
 
 def description_cautions(moments: Moments, kind: Kind, *, counted: bool) -> tuple[str, ...]:
@@ -81,14 +94,16 @@ def description_cautions(moments: Moments, kind: Kind, *, counted: bool) -> tupl
     return others if clipped is None else (DEVIATIONS_CAUTION, *others)
 
 
-def difference_cautions(moments: Moments, kind: Kind, *, refused: bool = False) -> tuple[str, ...]:
+def difference_cautions(
+    moments: Moments, kind: Kind, *, refused: bool = False, declared: bool = False
+) -> tuple[str, ...]:
     """How that differs from the regression of the rows that came in, whatever the columns are.
 
-    Where intervals are `refused`, nothing is said of them.
+    Where intervals are `refused`, nothing is said of them. `declared` models have a clip of their own.
     """
     found = [
         f"{change.caution}, and no interval here includes the difference"
-        for change in _changes(moments)
+        for change in _changes(moments, declared=declared)
         if change.caution is not None
     ]
     if refused:
@@ -127,9 +142,11 @@ def _bounded_influence(moments: Moments) -> _Change:
     )
 
 
-def _changes(moments: Moments) -> Iterator[_Change]:
+def _changes(moments: Moments, *, declared: bool = False) -> Iterator[_Change]:
     radius, rule, unit = moments.radius, moments.unit_rule, moments.unit
-    if moments.lift is not None and moments.clipped:
+    if declared:
+        pass
+    elif moments.lift is not None and moments.clipped:
         yield _bounded_influence(moments)
     elif moments.clipped:
         longest = moments.schema.max_norm_squared**0.5

@@ -1,14 +1,15 @@
-"""Logit and probit of a declared model: Newton steps that were measured beside the matrix.
+"""Declared models: Newton steps that were measured beside the matrix.
 
-At published coefficients θ₀ a step has s̃ = Σ w x̃(y − p) + n and H̃ = Σ p'x̃x̃ᵀ + N, with x the features in
-coordinates of their own, x̃ the same clipped at R, w = |x̃|/|x|. Then θ̂ = θ₀ + Δ with Δ = H̃⁻¹s̃. Since p is
-taken at the index of the row as it came, E(y − p | x) = 0 at the true coefficients whatever the clip is: it
-weighs rows, w² each, and moves nothing. The covariance is
+At published coefficients θ₀ a step has s̃ = Σ w x̃ r + n and H̃ = Σ k·x̃x̃ᵀ + N, with x the features in
+coordinates of their own, x̃ the same clipped at R, w = |x̃|/|x|, r the residual and k its slope (y − p and p'
+for a logit). Then θ̂ = θ₀ + Δ with Δ = H̃⁻¹s̃. Since r is taken at the index of the row as it came, E(r | x) = 0
+at the true coefficients whatever the clip is: it weighs rows, w² each, and moves nothing. The covariance is
 
-    H⁻¹[J + σ_s²I + v(|Δ|²I + ΔΔᵀ)]H⁻¹,   v = Var N_ij,   J = c·H,
+    H⁻¹[J + σ_s²I + v(|Δ|²I + ΔΔᵀ)]H⁻¹,   v = Var N_ij,
 
-in which c = 1 for the logit: E ss ᵀ = Σ w²p(1 − p)x̃x̃ᵀ is at most H, and so it is for the m rows of a person
-that count 1/m each, however they depend on each other. For the probit p(1 − p) ≤ c·p' with c = √(π/8).
+in which J is the measured spread Σ ssᵀ of the scores of units (linear models and counts), or J = c·H: for the
+logit c = 1, as E ssᵀ = Σ w²p(1 − p)x̃x̃ᵀ is at most H, and so it is for the m rows of a person that count 1/m
+each, however they depend on each other. For the probit p(1 − p) ≤ c·p' with c = √(π/8).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import chdtr, expit, ndtr
 
 from dpgram.analysis.design import Design
 from dpgram.analysis.moments import Moments
@@ -29,25 +30,25 @@ from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import MeasuredStep
 from dpgram.document.measurements import feature_schema
 from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT, WIDEST_CURVE
+from dpgram.document.model_units import Curve as AnyCurve
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM
 from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
-Curve: TypeAlias = Literal["logistic", "probit"]
+Curve: TypeAlias = Literal["logistic", "probit", "poisson"]
 
-CURVES: Final[tuple[Curve, ...]] = ("logistic", "probit")
-SAMPLING: Final[Mapping[Curve, float]] = {"logistic": 1.0, "probit": math.sqrt(math.pi / 8.0)}
+CURVES: Final[tuple[Curve, ...]] = ("logistic", "probit", "poisson")
+"""Those that are asked for by their family."""
+SAMPLING: Final[Mapping[AnyCurve, float]] = {"logistic": 1.0, "probit": math.sqrt(math.pi / 8.0)}
 """c: the largest p(1 − p)/p'."""
+LONGEST_STEP: Final[Mapping[AnyCurve, float]] = {"poisson": 1.0}
+"""How far a step moves where the next one begins, in deviations: Newton's steps of counts overshoot."""
+FLATTEST: Final = 0.02
+"""The least variance that a direction of features is given, in those of the matrix."""
 CLEAR: Final = 4.0
 """Deviations of the noise along one direction that the least eigenvalue of a Hessian matrix must have."""
-LEAST_SHARE: Final = 0.02
-"""Of both values of the target: the first coefficients begin no nearer to 0 and 1."""
-LEAST_ERROR: Final = 0.15
-"""Of the target's variance: first coefficients are those of features that tell no more than this leaves."""
-STEEPEST: Final = 12.0
-"""Largest size of first coefficients, in deviations of the index."""
 
 
 @final
@@ -106,12 +107,21 @@ class FeatureSpace:
 
 
 def _own_coordinates(moments: Moments, places: Sequence[int]) -> Coordinates:
-    """T with T v_S = Qᵀu: L_Sᵀ = QR, so that T = R⁻ᵀ, lower triangular, and |x| ≤ |u|."""
-    if moments.lift is None:
+    """T in which the features vary alike in every direction, as far as the noise of the matrix tells.
+
+    L_Sᵀ = QR, so that T₀ = R⁻ᵀ is lower triangular and T₀ v_S = Qᵀu: there noise is the same everywhere. Then
+    T = chol(S)⁻¹T₀, S = (QᵀG̃Q/n̂)₊ + f·I, f the edge of that noise or `FLATTEST`, whichever is larger.
+    """
+    if moments.lift is None or not moments.rows or moments.rows <= 0.0:
         raise AnalysisError("this release has no coordinates of its own")
-    triangle: Matrix = np.asarray(np.linalg.qr(moments.lift[:, list(places)], mode="r"))
-    triangle *= np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)[:, None]
-    return Coordinates.nearest(np.tril(np.linalg.inv(triangle.T)))
+    turn, triangle = np.linalg.qr(moments.lift[:, list(places)])
+    signs = np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)
+    turn, triangle = turn * signs, triangle * signs[:, None]
+    values, vectors = np.linalg.eigh(turn.T @ moments.consistent_gram @ turn / moments.rows)
+    edge = 2.0 * moments.noise.diagonal_sd * math.sqrt(len(places)) / moments.rows
+    held = np.maximum(values, 0.0) + max(edge, FLATTEST)
+    lower = np.linalg.cholesky((vectors * held) @ vectors.T)
+    return Coordinates.nearest(np.tril(np.linalg.solve(lower, np.linalg.inv(triangle.T))))
 
 
 def _null_space(moments: Moments, schema: Schema, back: Matrix) -> Matrix:
@@ -127,80 +137,56 @@ def _null_space(moments: Moments, schema: Schema, back: Matrix) -> Matrix:
     return np.asarray(np.linalg.qr(back @ ones)[0])
 
 
-def first_coefficients(moments: Moments, space: FeatureSpace, curve: Curve) -> Vector:
-    """θ₀: by discriminant analysis from the matrix, of a fit that is shrunken as far as its noise demands.
-
-    Wherever noise hides something the next best is taken: it is only where Newton steps begin.
-    """
-    from dpgram.analysis.regress import regress
-
-    design = space.design
-    constant = moments.constant_vector()
-    rows = moments.rows
-    if constant is None or rows is None or rows <= 0.0:
-        raise AnalysisError("the noisy number of rows does not stand clear of its noise")
-    y = design.target_scale * design.target_vector + design.offset[0] * constant
-    share = float(moments.form(constant[:, None], y[:, None])[0, 0]) / rows
-    share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
-    spread = share * (1.0 - share)
-    names = list(dict.fromkeys(term.source for term in design.terms[1:]))
-    fit = regress(moments, design.target, names, reference=dict(design.references))
-    inside = np.linalg.solve(design.to_original, fit.values - design.offset)
-    slopes: Vector = np.asarray(inside * design.target_scale, dtype=np.float64)
-    """(a, b) of the 0/1 target on the design's terms, the intercept first."""
-    slopes[0] += design.offset[0]
-    error = y - design.vectors @ slopes
-    left = float(moments.form(error[:, None], error[:, None])[0, 0]) / rows
-    # Noise could make features tell too much, and coefficients too steep: two deviations of it are allowed.
-    held = moments.project(error[:, None])
-    left += 2.0 * moments.noise.diagonal_sd * float(np.sum(held**2)) / rows
-    left = min(max(left, LEAST_ERROR * spread), spread)
-    if curve == "logistic":
-        factor = 1.0 / left
-        shift = math.log(share / (1.0 - share)) - share * factor - (0.5 - share) * (factor - 1.0 / spread)
-    else:
-        place = float(ndtri(share))
-        density = math.exp(-0.5 * place**2) / math.sqrt(2.0 * math.pi)
-        tells = max(1.0 - (spread - left) / density**2, LEAST_ERROR)
-        factor = 1.0 / (density * math.sqrt(tells))
-        shift = place / math.sqrt(tells) - share * factor
-    coefficients = factor * slopes
-    coefficients[0] += shift
-    theta = space.from_terms(coefficients)
-    size = float(np.linalg.norm(theta))
-    return np.asarray(theta * min(1.0, STEEPEST / size) if size else theta)
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewtonStep:
     """One measured step in the coordinates B: where it began, what was seen there, where it leads."""
 
+    curve: AnyCurve
     start: Vector
     score: Vector
     hessian: Matrix
     score_sd: float
     hessian_sd: float
     """√v: the deviation of N_ij."""
+    spread: Matrix | None
+    """M̃, noisy Σ ssᵀ, where it was measured,"""
+    spread_sd: float
+    """and the deviation of its noise off the diagonal."""
 
     @classmethod
     def of(cls, measured: MeasuredStep, space: FeatureSpace) -> NewtonStep:
         unit = measured.radius / ROW_NORM
-        width = space.schema.width
-        cells = np.zeros((width, width))
-        cells[np.tril_indices(width)] = [float(int(cell)) for cell in measured.cells]
-        cells = cells + np.tril(cells, -1).T
-        bent = unit**2 * WIDEST_CURVE[measured.family]
-        score = np.array([float(int(cell)) for cell in measured.score]) * (unit / SCORE_UNIT)
+        bent = unit**2 * WIDEST_CURVE[measured.family] * measured.cap
+        scored = unit * measured.limit / SCORE_UNIT
+        score = np.array([float(int(cell)) for cell in measured.score]) * scored
         slopes = np.ldexp(np.array(measured.slopes, dtype=np.float64), -DIRECTION_BITS) * measured.size
-        basis = space.basis
+        basis, own = space.basis, measured.spread
+        spread: Matrix | None = None
+        spread_sd = 0.0
+        if own is not None:
+            held = (ROW_NORM * own.bound * scored) ** 2
+            spread = basis.T @ _symmetric(own.cells, space.schema.width) @ basis * held
+            spread_sd = own.noise.sigma / math.sqrt(2.0) * held
         return cls(
+            curve=measured.family,
             start=basis.T @ slopes,
             score=basis.T @ score,
-            hessian=basis.T @ cells @ basis * bent,
-            score_sd=measured.score_sigma * unit / SCORE_UNIT,
+            hessian=basis.T @ _symmetric(measured.cells, space.schema.width) @ basis * bent,
+            score_sd=measured.score_sigma * scored,
             hessian_sd=measured.noise.sigma / math.sqrt(2.0) * bent,
+            spread=spread,
+            spread_sd=spread_sd,
         )
+
+    @property
+    def finite(self) -> bool:
+        """Whether these are numbers to compute with: a forged file may say anything."""
+        sizes = np.array([self.score_sd, self.hessian_sd, self.spread_sd**2])
+        every = [self.start, self.score, self.hessian.ravel(), sizes]
+        if self.spread is not None:
+            every.append(self.spread.ravel())
+        return bool(np.isfinite(np.concatenate(every)).all())
 
     @property
     def edge(self) -> float:
@@ -228,19 +214,48 @@ class NewtonStep:
         noise = (self.score_sd / held) ** 2
         size = max(float(np.mean(along**2 - noise)), 0.0)
         kept = size / (size + noise) if size > 0.0 else np.zeros(len(along))
-        return np.asarray(self.start + vectors @ (kept * along))
+        moved = vectors @ (kept * along)
+        length, longest = float(np.linalg.norm(moved)), LONGEST_STEP.get(self.curve, math.inf)
+        return np.asarray(self.start + moved * (longest / length if length > longest else 1.0))
 
-    def covariance(self, curve: Curve) -> Matrix:
-        """Of θ̂: sampling and privacy noise. What is proven of it: proofs/models.md#models-errors."""
+    def covariance(self, sampling: Matrix | None = None) -> Matrix:
+        """Of θ̂: sampling, with J for the spread of scores (none: c·H), and privacy noise.
+
+        What is proven of it: proofs/models.md#models-errors.
+        """
         inverse = np.linalg.inv(self.hessian)
         step = self.step()
         size = len(step)
-        noise = self.score_sd**2 * np.eye(size)
-        noise += self.hessian_sd**2 * (float(step @ step) * np.eye(size) + np.outer(step, step))
-        found = SAMPLING[curve] * inverse + inverse @ noise @ inverse
+        middle = SAMPLING[self.curve] * self.hessian if sampling is None else sampling
+        middle = middle + self.score_sd**2 * np.eye(size)
+        middle += self.hessian_sd**2 * (float(step @ step) * np.eye(size) + np.outer(step, step))
+        found = inverse @ middle @ inverse
         return np.asarray((found + found.T) / 2.0)
 
 
-def chances(curve: Curve, index: Any) -> Vector:
-    """p."""
+def _symmetric(cells: Sequence[str], width: int) -> Matrix:
+    """The matrix whose lower triangle these are, by rows."""
+    found = np.zeros((width, width))
+    found[np.tril_indices(width)] = [float(int(cell)) for cell in cells]
+    return np.asarray(found + np.tril(found, -1).T)
+
+
+def weight_left(radius: float, width: int) -> float:
+    """E w⁴x²/E w²x² of a feature x where `width` − 1 of them are normal: how far a clip evens scores out."""
+    # ∫ over the law of |x|² = 1 + χ², in 200 equal parts of it.
+    degrees = max(width - 1, 1)
+    ends = np.linspace(0.0, degrees + 12.0 * math.sqrt(2.0 * degrees), 201)
+    chances, squares = np.diff(chdtr(degrees, ends)), 0.5 * (ends[1:] + ends[:-1])
+    weights = np.minimum(radius**2 / (1.0 + squares), 1.0)
+    return float((weights**2 * squares) @ chances / ((weights * squares) @ chances))
+
+
+def expected(curve: Curve, index: Any) -> Vector:
+    """E y at an index: p, or the expected count."""
+    if curve == "poisson":
+        return np.exp(np.minimum(np.asarray(index, dtype=np.float64), LARGEST_INDEX))
     return np.asarray(expit(index) if curve == "logistic" else ndtr(index))
+
+
+LARGEST_INDEX: Final = 700.0
+"""Of a count's logarithm: e^700 is a float still."""

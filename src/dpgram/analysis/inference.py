@@ -22,6 +22,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 from dpgram.analysis._fieller import fieller_interval
 from dpgram.analysis.design import Design, build_design
 from dpgram.analysis.estimand import (
+    EQUAL_VARIANCE,
     KINDS,
     MOVED_CAUTION,
     MOVED_REFUSAL,
@@ -29,10 +30,12 @@ from dpgram.analysis.estimand import (
     assumptions_of,
     difference_cautions,
     meaning_of,
+    meaning_of_step,
     moved_columns,
 )
+from dpgram.analysis.linear_step import LinearStep, declared_step, linear_step
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.robust import Robust, UnequalVariance, robust
+from dpgram.analysis.robust import UnequalVariance
 from dpgram.analysis.trust import LOST, noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
 from dpgram.errors import AnalysisError
@@ -45,6 +48,10 @@ FOLLOWING: Final = 0.5
 """Where simulated pivots keep their quantiles to 5% for 5 to 24 features; with two they can be 10% wide."""
 
 NO_DEGREES: Final = "the number of rows is unknown or not larger than the number of coefficients"
+STEP_HIDDEN: Final = (
+    "noise hides what was measured for this declared model, so that the fit is that of the matrix, with "
+    "errors that take variances for equal"
+)
 NOISE_REMEDY: Final = "Ask for fewer features, or for a release with more rows or a larger epsilon."
 
 
@@ -276,31 +283,30 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
     check_kind(kind)
     solution = unshrunken(moments, design)
     jacobian = design.to_original @ np.linalg.inv(solution.basis.T @ moments.project(design.vectors))
-    covariance = solution.privacy_covariance
+    unscaled = partial(_unscaled, solution.resolvent, jacobian / design.target_scale)
     moved = bool(moved_columns(moments, design))
-    degrees, refusal = None, refusal_of(solution, moments, design)
-    found: Robust | None = None
+    degrees = residual_degrees(moments, design) if kind == "population" else None
+    step = linear_step(moments, design)
+    if step is not None and not moved and (kind == "table" or (degrees is not None and degrees >= 1.0)):
+        return _by_step(moments, design, kind, step, degrees, unscaled)
+    covariance, refusal = solution.privacy_covariance, refusal_of(solution, moments, design)
     if kind == "population":
         refusal = refusal or (MOVED_REFUSAL if moved else None)
-        degrees = residual_degrees(moments, design)
         if degrees is None or degrees < 1.0:
             refusal = refusal or NO_DEGREES
             degrees = None
         else:
             sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees
-            found = robust(moments, solution, sampling)
-            if found is None:
-                covariance = covariance + sampling * solution.resolvent
-            else:
-                small = (degrees + len(design.terms)) / degrees
-                covariance = covariance + small * solution.resolvent @ found.middle @ solution.resolvent
+            covariance = covariance + sampling * solution.resolvent
     combine = partial(_combined, moments, solution, jacobian, covariance)
     own = _combined_by(moments, solution, covariance, jacobian)
     cautions = [*noise_cautions(moments, solution, refused=refusal is not None)]
     cautions += difference_cautions(moments, kind, refused=refusal is not None)
     if moved and kind == "table":
         cautions.append(MOVED_CAUTION)
-    if kind == "population" and refusal is None and found is None:
+    if step is None and declared_step(moments, design) is not None:
+        cautions.append(STEP_HIDDEN)
+    if kind == "population" and refusal is None:
         cautions += _variance_cautions(moments, design)
     if refusal is None and not own.trusted.all():
         cautions.append(
@@ -320,36 +326,71 @@ def infer(moments: Moments, design: Design, kind: Kind = "population") -> Infere
         refusal=refusal,
         trusted=own.trusted,
         combine=combine,
-        unscaled=partial(_unscaled, solution.resolvent, jacobian / design.target_scale),
+        unscaled=unscaled,
         cautions=tuple(cautions),
-        assumptions=assumptions_of(moments, kind, equal_variance=found is None),
-        unequal_variance=None if found is None else found.test,
+        assumptions=assumptions_of(moments, kind),
+    )
+
+
+def _by_step(
+    moments: Moments,
+    design: Design,
+    kind: Kind,
+    step: LinearStep,
+    degrees: float | None,
+    unscaled: Callable[[Matrix], Vector],
+) -> Inference:
+    """Of a declared model whose step stands clear of its noise."""
+    covariance = step.covariance if kind == "population" else step.privacy_covariance
+    combine = partial(_combined_linearly, covariance)
+    own = combine(np.eye(len(design.names)))
+    return Inference(
+        kind=kind,
+        meaning=meaning_of_step(moments, kind, step.limit),
+        names=design.names,
+        estimate=step.estimate,
+        covariance=covariance,
+        level=own.level,
+        slope=own.slope,
+        curvature=own.curvature,
+        degrees=degrees,
+        inflation=1.0,
+        refusal=None,
+        trusted=own.trusted,
+        combine=combine,
+        unscaled=unscaled,
+        cautions=difference_cautions(moments, kind, declared=True),
+        assumptions=() if kind == "table" or step.unequal_variance is not None else (EQUAL_VARIANCE,),
+        unequal_variance=step.unequal_variance if kind == "population" else None,
     )
 
 
 @lru_cache(maxsize=8)
 def _variance_cautions(moments: Moments, design: Design) -> tuple[str, ...]:
     """Where a declared model of the same target shows unequal variances, errors without it may be wrong."""
-    for each in moments.products:
+    for each in moments.linear_steps:
         if each.target != design.target:
             continue
         try:
-            declared = build_design(moments, each.target, each.on)
-            solution, degrees = unshrunken(moments, declared), residual_degrees(moments, declared)
+            step = linear_step(moments, build_design(moments, each.target, each.on))
         except AnalysisError:
             continue
-        if degrees is None or degrees < 1.0:
-            continue
-        sampling = moments.sampling_factor * max(solution.residual_sum, 0.0) / degrees
-        found = robust(moments, solution, sampling)
-        if found is not None and found.test.rejected:
+        test = None if step is None else step.unequal_variance
+        if test is not None and test.rejected:
             caution = (
-                f"the declared model of {each.target} shows errors of unequal variance ({found.test}): those "
-                "of other models, which take them for equal, may be too small by a factor of "
-                f"{found.test.ratio:.2g} or more"
+                f"the declared model of {each.target} shows errors of unequal variance ({test}): those of "
+                "other models, which take them for equal, may be too small by a factor of "
+                f"{test.ratio:.2g} or more"
             )
             return (caution,)
     return ()
+
+
+def _combined_linearly(covariance: Matrix, matrix: Matrix) -> Combined:
+    """Of an estimate whose covariance is the same whatever the coefficients are."""
+    level = np.maximum(np.einsum("ij,ij->i", matrix @ covariance, matrix), 0.0)
+    nothing = np.zeros(len(level))
+    return Combined(level=level, slope=nothing, curvature=nothing, trusted=np.ones(len(level), np.bool_))
 
 
 def _combined(

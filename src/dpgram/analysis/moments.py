@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dpgram.analysis.clip import ClipCounts, clip_counts
 from dpgram.analysis.histograms import empty_levels
-from dpgram.document.fields import MeasuredProducts
+from dpgram.document.fields import MeasuredStep
 from dpgram.document.measurements import learnt_bounds, unresolved
 from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.errors import AnalysisError
@@ -187,8 +187,8 @@ class Moments:
     """What a weight of 1 in the matrix stands for: the rows a unit may have, times the largest weight."""
     learnt_bounds: frozenset[str] = frozenset()
     """Numeric columns whose bounds were learnt, so that some values of the table lay outside."""
-    products: tuple[MeasuredProducts, ...] = ()
-    """What was measured for the errors of declared linear models."""
+    linear_steps: tuple[MeasuredStep, ...] = ()
+    """What was measured for declared linear models."""
     wide_bounds: frozenset[str] = frozenset()
     """Those of them whose learnt bounds are far wider than the values."""
 
@@ -226,7 +226,9 @@ class Moments:
             unit_rule=source.unit_rule,
             survey_weight=None if source.survey_weight is None else source.survey_weight.column,
             count_scale=source.count_scale,
-            products=tuple(each for each in source.measured if isinstance(each, MeasuredProducts)),
+            linear_steps=tuple(
+                each for each in source.measured if isinstance(each, MeasuredStep) and each.family == "linear"
+            ),
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(learnt_bounds(source)),
         )

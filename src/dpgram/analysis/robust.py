@@ -1,8 +1,8 @@
-"""Errors of a declared linear model that allow for unequal variances, and for persons with several rows.
+"""The spread of a declared model's scores, for errors that allow for unequal variances and dependent rows.
 
-With A = Σ xxᵀ and e the residual, Cov θ̂ = A⁻¹ M A⁻¹ with M = Σ a aᵀ, a = e·x summed over the rows of a unit:
-the sandwich of Eicker, Huber and White, clustered by what is protected. The classical errors take s²A for M.
-A declared model has M in the release, with noise of known law N. Where C = s²A is the classical M,
+With H the Hessian matrix, Cov θ̂ = H⁻¹ M H⁻¹ with M = Σ s sᵀ, s the scores of units: the sandwich of Eicker,
+Huber and White, clustered by what is protected. The classical errors take a multiple C of H for M. A declared
+linear model or model of counts has M in the release, with noise of known law N. Then
 
     W = C^−½ M̃ C^−½ = m·I + D,   M̂ = C^½(m·I + λD)C^½,   λ = max(0, 1 − E|C^−½NC^−½|²/|D|²),
 
@@ -15,25 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
-from dpgram.analysis.unshrunken import Unshrunken
-from dpgram.document.model_units import DIRECTION_BITS
-from dpgram.lattice import ROW_NORM
-
-if TYPE_CHECKING:
-    from dpgram.analysis.moments import Moments
-    from dpgram.document.fields import MeasuredProducts
-
 Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
 
-AGREES: Final = 1e-5
-"""How far the fit of a release may be from the directions that were written into it, by rounding."""
 SURE: Final = 3.0
 """Deviations of its noise that the mean of all variances must have."""
 WIDENED: Final = 1.21
@@ -76,68 +65,20 @@ class Robust:
     test: UnequalVariance
 
 
-def residual_direction(solution: Unshrunken) -> Vector:
-    """r/|r|."""
-    length = float(np.linalg.norm(solution.residual))
-    return np.asarray(solution.residual / length if length > 0.0 else solution.residual)
+def repaired(
+    noisy: Matrix, variance: float, classical: Matrix, *, rows: float, clipped: float
+) -> Robust | None:
+    """M̂ from M̃ with noise of this variance off the diagonal; nothing where noise hides M altogether.
 
-
-def largest_product(solution: Unshrunken) -> float:
-    """The largest |r·u||Vᵀu| of unit vectors r and u: (1 + |Vᵀr|)/2."""
-    inside = float(np.linalg.norm(solution.basis.T @ residual_direction(solution)))
-    return min(0.5 * (1.0 + inside) * (1.0 + 1e-6), 1.0)
-
-
-def usual_product(solution: Unshrunken, rows: float) -> float:
-    """√(E|a|²) of rows whose errors do not go with their features, in the units of u²; noisy."""
-    spread = float(np.trace(np.linalg.inv(solution.resolvent))) / rows
-    size = float(solution.residual @ solution.residual)
-    error = max(solution.residual_sum, 0.0) / rows / size if size > 0.0 else 0.0
-    return math.sqrt(max(spread, 0.0) * error)
-
-
-def products_of(moments: Moments, solution: Unshrunken) -> MeasuredProducts | None:
-    """What was measured for the model with this solution; nothing where it was not declared."""
-    unit = residual_direction(solution)
-    for each in moments.products:
-        basis = np.ldexp(np.array(each.basis, dtype=np.float64).T, -DIRECTION_BITS)
-        residual = np.ldexp(np.array(each.residual, dtype=np.float64), -DIRECTION_BITS)
-        if basis.shape != solution.basis.shape:
-            continue
-        outside = basis - solution.basis @ (solution.basis.T @ basis)
-        if np.abs(outside).max() < AGREES and np.abs(residual - unit).max() < AGREES:
-            return each
-    return None
-
-
-def robust(moments: Moments, solution: Unshrunken, classical: float) -> Robust | None:
-    """M̂; nothing where the model was not declared, or noise hides M altogether.
-
-    `classical` is s² with everything that multiplies A for the classical M. An approximation, and of what:
-    proofs/models.md#models-errors.
+    `classical` is C, positive definite. `clipped` is the part of a direction's M that a clip may have taken
+    while leaving that of others: so far apart they may be without a word on variances. An approximation, and
+    of what: proofs/models.md#models-errors.
     """
-    measured = products_of(moments, solution)
-    rows = moments.rows
-    if measured is None or rows is None or classical <= 0.0 or not len(solution.theta):
+    sizes, vectors = np.linalg.eigh(classical)
+    if not len(sizes) or sizes[0] <= 0.0 or not np.isfinite(noisy).all() or not math.isfinite(variance):
         return None
-    values, vectors = np.linalg.eigh(solution.resolvent)
-    if values[0] <= 0.0:
-        return None
-    unit = (measured.bound * moments.radius**2 / ROW_NORM) ** 2 * float(solution.residual @ solution.residual)
-    turn = solution.basis.T @ np.ldexp(np.array(measured.basis, dtype=np.float64).T, -DIRECTION_BITS)
-    width = len(measured.basis)
-    cells = np.zeros((width, width))
-    cells[np.tril_indices(width)] = [float(int(cell)) for cell in measured.cells]
-    cells = cells + np.tril(cells, -1).T
-    with np.errstate(all="ignore"):  # numbers of a forged file may be beyond floats
-        noisy = turn @ (cells * unit) @ turn.T
-    if not np.isfinite(noisy).all() or not math.isfinite(measured.noise.sigma * unit):
-        return None
-    sizes = classical / values
-    """Eigenvalues of C."""
-    halves = np.sqrt(sizes)
+    width, halves = len(sizes), np.sqrt(sizes)
     standard = (vectors.T @ noisy @ vectors) / np.outer(halves, halves)
-    variance = 0.5 * (measured.noise.sigma * unit) ** 2
     inverse = 1.0 / sizes
     mean = float(np.trace(standard)) / width
     mean_sd = math.sqrt(2.0 * variance * float(inverse @ inverse)) / width
@@ -154,6 +95,7 @@ def robust(moments: Moments, solution: Unshrunken, classical: float) -> Robust |
     typical = mean * float(np.mean(sizes))
     middle += WIDENED * 2.0 * variance * left / typical * np.eye(width)
     chance = mean**2 * (DIAGONAL_CHANCE * width + OFF_CHANCE * width * (width - 1.0)) / max(rows, 1.0)
+    chance += width * (clipped * mean) ** 2
     degrees = width * (width + 1) // 2 - 1
     statistic = degrees * energy / (hidden + chance) if degrees else 0.0
     test = UnequalVariance(

@@ -94,8 +94,8 @@ def regress(
         ),
     ] = None,
     family: Annotated[
-        Literal["linear", "logistic", "probit"],
-        typer.Option(help="A logit or probit must have been declared by the curator."),
+        Literal["linear", "logistic", "probit", "poisson"],
+        typer.Option(help="All but linear ones must have been declared by the curator."),
     ] = "linear",
     method: Annotated[
         Literal["auto", "ols", "ridge", "lasso", "elastic-net"], typer.Option(help="How to fit.")
@@ -146,12 +146,12 @@ def _declared(
     target: str,
     on: list[str] | None,
     reference: list[str] | None,
-    family: Literal["logistic", "probit"],
+    family: Literal["logistic", "probit", "poisson"],
     level: float,
     *,
     as_json: bool,
 ) -> None:
-    """A logit or probit that the curator declared."""
+    """A logit, probit or model of counts that the curator declared."""
     from dpgram.analysis import declared_model
 
     fit = declared_model(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias, final
 from msgspec import Meta, Struct
 
 from dpgram.document.coordinates import Coordinates
+from dpgram.document.model_units import Curve
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.noise.factor import MOST_PERIODS, noise_factor, window_weights
 
@@ -361,20 +362,13 @@ Direction: TypeAlias = Annotated[tuple[Whole, ...], Meta(max_length=1400)]
 
 
 @final
-class MeasuredProducts(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="products"):
-    """Noisy Σ a aᵀ of a declared linear model, a = (r·u)(B u) of a row clipped at R, or of all of a unit's.
+class Spread(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Noisy Σ a aᵀ, a the score of a row, or of all rows of a unit, clipped at |a| ≤ bound·R·limit.
 
-    2^15 lattice units of a are bound·R².
+    2^15 lattice units of a are bound·R·limit·(1 − 2^−10).
     """
 
-    target: Annotated[str, Meta(min_length=1, max_length=4000)]
-    on: Annotated[tuple[Annotated[str, Meta(max_length=4000)], ...], Meta(min_length=1, max_length=1400)]
-    basis: Annotated[tuple[Direction, ...], Meta(min_length=1, max_length=1400)]
-    """B: an orthonormal basis of the features, as functions of u."""
-    residual: Direction
-    """r/|r|: the residual of the model's fit, as a function of u."""
     bound: Annotated[float, Meta(ge=2.0**-10, le=1.0)]
-    """Products are clipped at |a| ≤ bound·R²."""
     noise: SymmetricGaussian
     cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
     """Lower triangle by rows, in lattice units."""
@@ -382,12 +376,13 @@ class MeasuredProducts(Measured, frozen=True, kw_only=True, forbid_unknown_field
 
 @final
 class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="step"):
-    """Noisy score and Hessian matrix of a declared logit or probit at published coefficients.
+    """Noisy score and Hessian matrix of a declared model at published coefficients.
 
-    x = T v of the features v alone, x̃ the same clipped at R, w = |x̃|/|x|: s = Σ w x̃(y − p), H = Σ p'x̃x̃ᵀ.
+    x = T v of the features v alone, x̃ the same clipped at R, w = |x̃|/|x|: s = Σ w x̃ r and H = Σ k·x̃x̃ᵀ with
+    r the limited residual and k its slope: proofs/models.md.
     """
 
-    family: Literal["logistic", "probit"]
+    family: Curve
     target: Annotated[str, Meta(min_length=1, max_length=4000)]
     on: Annotated[tuple[Annotated[str, Meta(max_length=4000)], ...], Meta(min_length=1, max_length=1400)]
     coordinates: Coordinates
@@ -397,6 +392,10 @@ class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     slopes: Direction
     size: Annotated[float, Meta(ge=0, lt=1e50)]
     """The coefficients at which it was measured are size·slopes, as a function of x."""
+    limit: Annotated[float, Meta(gt=1e-50, lt=1e50)] = 1.0
+    """Residuals are limited to ±limit, in units of the target."""
+    cap: Annotated[float, Meta(gt=1e-50, lt=1e50)] = 1.0
+    """Of counts: rows that are expected to have more weigh less, as cap to what is expected."""
     score_sigma: Positive
     """The scale of the noise on every cell of the score, in lattice units."""
     score: Annotated[tuple[Cell, ...], Meta(max_length=1400)]
@@ -404,6 +403,8 @@ class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of the Hessian matrix."""
     cells: Annotated[tuple[Cell, ...], Meta(max_length=1_000_000)]
     """Of the Hessian matrix: lower triangle by rows, in lattice units."""
+    spread: Spread | None = None
+    """Of the scores, where errors follow from it: in linear models, and the last step of those of counts."""
 
 
 Measurements: TypeAlias = tuple[
@@ -416,7 +417,6 @@ Measurements: TypeAlias = tuple[
     | MeasuredMatrix
     | MeasuredReach
     | MeasuredClip
-    | MeasuredProducts
     | MeasuredStep,
     ...,
 ]

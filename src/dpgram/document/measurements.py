@@ -27,7 +27,6 @@ from dpgram.document.fields import (
     MeasuredLevels,
     MeasuredMatrix,
     MeasuredOctaves,
-    MeasuredProducts,
     MeasuredReach,
     MeasuredRows,
     MeasuredStep,
@@ -88,10 +87,9 @@ def _price(measured: Measured, units_changed: int) -> Fraction:
             return units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
         case MeasuredMatrix(noise=MatrixLaplace(theta=theta)):
             return units_changed * ROW_NORM_SQUARED * Fraction(theta)
-        case MeasuredProducts(noise=SymmetricGaussian(sigma=sigma)):
-            return units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
-        case MeasuredStep(noise=SymmetricGaussian(sigma=sigma), score_sigma=score_sigma):
-            return step_price(units_changed, sigma, score_sigma)
+        case MeasuredStep():
+            spread = None if measured.spread is None else measured.spread.noise.sigma
+            return step_price(units_changed, measured.noise.sigma, measured.score_sigma, spread)
         case MeasuredCounts():
             return price_of_counts(
                 measured.law,
@@ -103,13 +101,14 @@ def _price(measured: Measured, units_changed: int) -> Fraction:
             raise TypeError(type(measured).__name__)
 
 
-def step_price(units_changed: int, sigma: float, score_sigma: float) -> Fraction:
-    """μ² of a Hessian matrix and a score. A unit's score is at most 2^30 long and may point anywhere.
+def step_price(units_changed: int, sigma: float, score_sigma: float, spread_sigma: float | None) -> Fraction:
+    """μ² of a Hessian matrix, a score and its spread. A score is at most 2^30 long and may point anywhere.
 
     Proof: proofs/models.md#models-step.
     """
-    matrix = units_changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
-    return matrix + (units_changed * ROW_NORM_SQUARED / Fraction(score_sigma)) ** 2
+    matrices = [sigma] if spread_sigma is None else [sigma, spread_sigma]
+    paid = sum(units_changed * (ROW_NORM_SQUARED / Fraction(each)) ** 2 for each in matrices)
+    return paid + (units_changed * ROW_NORM_SQUARED / Fraction(score_sigma)) ** 2
 
 
 def measured_delta(release: Document) -> float:
@@ -195,7 +194,7 @@ def consistent(release: Document) -> bool:
     """Whether the measurements are of known kinds in their order, and say what the schema says."""
     measured = release.measured
     order = [_ORDER.index(type(each)) for each in measured]
-    repeated = [place for place, each in zip(order, measured, strict=True) if isinstance(each, _OF_MODELS)]
+    repeated = [place for place, each in zip(order, measured, strict=True) if isinstance(each, MeasuredStep)]
     if order != sorted([*(set(order) - set(repeated)), *repeated]):
         return False
     in_mu = {_gaussian(each) for each in measured}
@@ -222,7 +221,7 @@ def _in_mu(release: Document) -> bool:
 
 
 def _gaussian(measured: Measured) -> bool:
-    if isinstance(measured, _OF_MODELS):
+    if isinstance(measured, MeasuredStep):
         return True
     if isinstance(measured, MeasuredMatrix):
         return isinstance(measured.noise, SymmetricGaussian)
@@ -231,7 +230,7 @@ def _gaussian(measured: Measured) -> bool:
 
 def _in_coordinates(release: Document) -> bool:
     """Whether something was measured that only makes sense for a matrix in coordinates of its own."""
-    needing = (MeasuredMatrix, MeasuredReach, MeasuredClip, *_OF_MODELS)
+    needing = (MeasuredMatrix, MeasuredReach, MeasuredClip, MeasuredStep)
     return any(isinstance(each, needing) for each in release.measured)
 
 
@@ -245,11 +244,8 @@ _ORDER: Final = (
     MeasuredMatrix,
     MeasuredReach,
     MeasuredClip,
-    MeasuredProducts,
     MeasuredStep,
 )
-_OF_MODELS: Final = (MeasuredProducts, MeasuredStep)
-"""What there may be several of: one for each declared model, or for each step of one."""
 
 
 def _agrees(measured: Measured, release: Document) -> bool:
@@ -271,31 +267,20 @@ def _agrees(measured: Measured, release: Document) -> bool:
             width = release.schema.width
             sized = len(cells) == width * (width + 1) // 2 and coordinates.width == width
             return sized and getattr(noise, "width", width) == width
-        case MeasuredProducts():
-            return _products_agree(measured, release)
         case MeasuredStep():
             return _step_agrees(measured, release)
         case _:
             return True
 
 
-def _products_agree(measured: MeasuredProducts, release: Document) -> bool:
-    width, terms = release.schema.width, len(measured.basis)
-    sized = all(len(each) == width for each in (*measured.basis, measured.residual))
-    return sized and len(measured.cells) == terms * (terms + 1) // 2 and _known(measured, release)
-
-
 def _step_agrees(measured: MeasuredStep, release: Document) -> bool:
-    if not _known(measured, release):
+    names = {column.name for column in release.schema.columns}
+    if not set(measured.on) <= names or measured.target not in {*names, *release.schema.names}:
         return False
     width = feature_schema(release.schema, measured.on).width
     sized = measured.coordinates.width == width == len(measured.slopes) == len(measured.score)
-    return sized and len(measured.cells) == width * (width + 1) // 2
-
-
-def _known(measured: MeasuredProducts | MeasuredStep, release: Document) -> bool:
-    names = {column.name for column in release.schema.columns}
-    return set(measured.on) <= names and measured.target in {*names, *release.schema.names}
+    triangles = [measured.cells] if measured.spread is None else [measured.cells, measured.spread.cells]
+    return sized and all(len(each) == width * (width + 1) // 2 for each in triangles)
 
 
 def feature_schema(schema: Schema, on: Sequence[str]) -> Schema:

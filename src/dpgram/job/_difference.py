@@ -39,9 +39,9 @@ def differences(one: Job, other: Job) -> tuple[str, ...]:
 
 
 def _models(job: Job) -> dict[str, object]:
-    """Each by its family and target, with its features, share and steps."""
+    """Each by its family and target, with its features, share, steps and limit."""
     return {
-        f"{each.family} {each.target} ({number})": [each.on, each.share, each.steps]
+        f"{each.family} {each.target} ({number})": [each.on, each.share, each.steps, each.limit]
         for number, each in enumerate(job.models, start=1)
     }
 

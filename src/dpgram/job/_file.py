@@ -131,6 +131,7 @@ MODEL_KEYS: Final[Mapping[str, Check]] = {
     "on": _names,
     "share": _number,
     "steps": _whole,
+    "limit": _number,
 }
 """Of each of [[models]]."""
 EXAMPLES: Final[Mapping[str, str]] = {

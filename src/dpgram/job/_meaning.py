@@ -13,7 +13,7 @@ from dpgram.job._outputs import Outputs
 from dpgram.job._series import Growing
 from dpgram.job.databases import ENVIRONMENT, address_of
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, as_mechanism
-from dpgram.models import Model, linear, logistic, probit
+from dpgram.models import Model, linear, logistic, poisson, probit
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
 from dpgram.schema import Schema
@@ -22,6 +22,7 @@ DECLARED: Final[Mapping[str, Callable[..., Model]]] = {
     "linear": linear,
     "logistic": logistic,
     "probit": probit,
+    "poisson": poisson,
 }
 LAYOUT: Final = ("encoding", "separator", "sheet")
 """Keys of [data] that are facts about the files, and belong to the schema."""
@@ -106,6 +107,8 @@ def _model(asked: Mapping[str, Any]) -> Model:
         )
     if family == "linear" and "steps" in facts:
         raise JobError("a linear model has no steps", remedy="Leave steps out")
+    if family in ("logistic", "probit") and "limit" in facts:
+        raise JobError(f"a {family} model has no limit", remedy="Leave limit out")
     return DECLARED[family](facts.pop("target"), facts.pop("on", None), **facts)
 
 

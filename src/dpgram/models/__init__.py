@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dpgram.models.declared import Family, Model, linear, logistic, probit
+from dpgram.models.declared import Family, Model, linear, logistic, poisson, probit
 
-__all__ = ["Family", "Model", "linear", "logistic", "probit"]
+__all__ = ["Family", "Model", "linear", "logistic", "poisson", "probit"]

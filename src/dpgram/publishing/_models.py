@@ -1,34 +1,33 @@
-"""Declared models, after the matrix: products of residuals, then Newton steps, each from what was published.
+"""Declared models, after the matrix: Newton steps, each from what was published before it.
 
-A linear model has one measurement, a logit or probit one for each step. All models are measured in the same
-passes. Every price is a fixed share of the event's, except that a model with fewer steps than it might have
-had puts all of its share into those. Proof: proofs/models.md#models-composition.
+A linear model has one step, another one to four. All models are measured in the same passes. Every price is a
+fixed share of the event's, except that a model with fewer steps than it might have had puts all of its share
+into those. Proof: proofs/models.md#models-composition.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dpgram.analysis.design import build_design
-from dpgram.analysis.glm import Curve, FeatureSpace, NewtonStep, first_coefficients
+from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.robust import largest_product, residual_direction, usual_product
-from dpgram.analysis.unshrunken import unshrunken
+from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.engines.passes import Pass
 from dpgram.errors import AnalysisError, MechanismError, OptionsError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, PublicFacts
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST
 from dpgram.publishing._coordinates import rank, signal
-from dpgram.publishing.measurements.models import Products, Step
+from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.publication import Answer, Stage, tell
 from dpgram.publishing.split import SLACK
-from dpgram.sums.models import LEAST_BOUND, ProductsStatistic, StepStatistic, nearest_direction
+from dpgram.sums.models import LEAST_BOUND, StepStatistic, nearest_direction
 
 if TYPE_CHECKING:
     from dpgram.document.fields import MeasuredStep
@@ -44,13 +43,30 @@ if TYPE_CHECKING:
 
 _NUDGE: Final = 1.0 + 2.0**-40
 """By which a scale is enlarged, so that rounding can only make it cheaper than its price."""
-PRODUCTS_REACH: Final = 2.0
-"""Usual lengths of a product, times (n̂μ/k^1.5)^¼, at which they are clipped."""
-SCORE_PART: Final = 0.6
-"""Of a step's price: its Hessian matrix, which multiplies a small step, may be noisier than its score."""
+SPREAD_REACH: Final = 3.0
+"""Usual lengths of a score, times (n̂μ/k^1.5)^⅛, at which they are clipped for their spread."""
+PARTS: Final = (0.6, 0.4, 0.0)
+"""Of a step's price, for score, Hessian matrix and spread: a Hessian matrix, which multiplies a small step,
+may be noisier than a score."""
+LAST_PARTS: Final[Mapping[str, tuple[float, float, float]]] = {
+    "linear": (0.8, 0.05, 0.15),
+    "poisson": (0.6, 0.25, 0.15),
+}
+"""Of the last step of families whose errors follow from the spread of their scores. The matrix tells much of
+the Hessian matrix of a linear model."""
+RADII: Final = (0.95, 1.3)
+"""In √k, k features: rows clipped at less would tell less for the same noise, at more little more."""
+LEAST_LIMIT: Final[Mapping[str, float]] = {"linear": 2.5, "poisson": 6.0}
+"""Deviations that a residual may have at least before it is limited: of normal errors that takes few, and so
+it does of counts, which are skewed, with variances that grow with their mean or its square."""
+LIMIT_NOISE: Final = 0.27
+"""Of the sampling deviation of a score: where its noise is smaller, rows and residuals may be longer."""
+CAP: Final = 1.5
+"""Times the mean count: rows that are expected to have more weigh less, as is best where the variance grows
+with the square of the mean."""
 FASTER: Final = 4.0
 MORE_STEPS: Final = (5.0, 500.0)
-"""n̂μ/d^1.5 of a model from which on it has two steps, and three."""
+"""n̂μ/d^1.5 of a model from which on it has two steps, and three; models of counts have one more."""
 
 OneModel = Generator["Measurement", Any, None]
 """Measurement after measurement of one model, each from what those before it published."""
@@ -71,18 +87,17 @@ def measured_models(
     """All models of the request. Proof: proofs/models.md#models-composition."""
     running = [_program(calibration, terms, release, model) for model in calibration.request.models]
     waiting = [(one, first) for one in running for first in _next(one, None)]
-    products: list[Any] = []
     steps: list[Any] = []
     while waiting:
         measurements = tuple(measurement for _, measurement in waiting)
         work = Pass(rules=rules, statistics=tuple(one.statistic for one in measurements))
         answer = yield Stage(work=work, measurements=measurements)
+        steps += answer.published
         going = []
-        for (one, measurement), published in zip(waiting, answer.published, strict=True):
-            (products if isinstance(measurement, Products) else steps).append(published)
+        for (one, _), published in zip(waiting, answer.published, strict=True):
             going += [(one, following) for following in _next(one, published)]
         waiting = going
-    return (*products, *steps)
+    return tuple(steps)
 
 
 def _next(program: OneModel, published: Any) -> Iterator[Measurement]:
@@ -95,92 +110,84 @@ def _next(program: OneModel, published: Any) -> Iterator[Measurement]:
 def _program(
     calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Release, model: Model
 ) -> OneModel:
-    price = (model.share or 0.0) * calibration.whole * SLACK
-    kind = _linear if model.family == "linear" else _curved
     try:
-        yield from kind(calibration, terms, release, model, price)
+        yield from _steps(calibration, terms, release, model)
     except (AnalysisError, MechanismError, ArithmeticError, ValueError, np.linalg.LinAlgError) as problem:
         # What is published decides it, and it costs nothing: the model stays without its measurement.
         tell(f"{model.words} was not measured, since noise hides what it begins with: {problem}")
 
 
-def _linear(
-    calibration: AdaptiveCalibration,
-    terms: ReleaseTerms,
-    release: Release,
-    model: Model,
-    price: float,
-) -> OneModel:
-    """The products of the residual of the fit that the release gives."""
-    moments = Moments.of(release)
-    solution = unshrunken(moments, build_design(moments, model.target, model.on))
-    rows, terms_count = max(moments.rows or 1.0, 1.0), solution.basis.shape[1]
-    usual = usual_product(solution, rows)
-    mu = math.sqrt(price / calibration.units_changed)
-    reach = PRODUCTS_REACH * math.pow(max(signal(rows, mu, terms_count), 1.0), 0.25) * usual
-    bound = largest_product(solution)
-    if usual > 0.0:
-        bound = min(bound, max(reach / moments.radius**2, LEAST_BOUND))
-    facts = PublicFacts(width=solution.basis.shape[1], adjacency=calibration.request.adjacency)
-    yield Products(
-        sums=ProductsStatistic(
-            encoder=terms.encoder,
-            basis=tuple(nearest_direction(np.asarray(each)) for each in solution.basis.T),
-            residual=nearest_direction(residual_direction(solution)),
-            bound=bound,
-        ),
-        mechanism=Gaussian().of_mu_squared(price, facts),
-        facts=facts,
-        target=model.target,
-        on=model.on or (),
-        share=model.share or 0.0,
-    )
-
-
-def _curved(
-    calibration: AdaptiveCalibration,
-    terms: ReleaseTerms,
-    release: Release,
-    model: Model,
-    price: float,
-) -> OneModel:
+def _steps(calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Release, model: Model) -> OneModel:
     """Newton steps, each from where the one before it led; the later, the larger its part of the price."""
-    request, moments = calibration.request, Moments.of(release)
-    curve: Curve = "logistic" if model.family == "logistic" else "probit"
-    on = model.on or ()
+    request, moments, on = calibration.request, Moments.of(release), model.on or ()
     space = FeatureSpace.of(moments, build_design(moments, model.target, on), on, None)
-    features = replace(
-        terms.encoder,
-        schema=space.schema,
-        coordinates=space.coordinates,
-        clip=terms.radius * math.sqrt(rank(space.schema) / rank(terms.schema)),
-    )
     column, one = _meaning_of_one(terms.schema, model.target)
     facts = PublicFacts(width=space.schema.width, adjacency=request.adjacency)
-    theta = first_coefficients(moments, space, curve)
-    for part in step_shares(model.steps or usual_steps(calibration, terms, model, moments.rows or 0.0)):
+    begun = pilot(moments, space, model.family)
+    usual = terms.radius / math.sqrt(rank(terms.schema))
+    theta = begun.theta
+    shares = step_shares(_number_of_steps(calibration, terms, model, moments.rows or 0.0))
+    for place, part in enumerate(shares):
+        price = part * (model.share or 0.0) * calibration.whole * SLACK
+        parts = LAST_PARTS.get(model.family, PARTS) if place == len(shares) - 1 else PARTS
+        score_price, matrix_price, spread_price = (own * price for own in parts)
+        spread = spread_price > 0.0
         slopes = space.basis @ theta
         size = float(np.linalg.norm(slopes))
-        score_price = SCORE_PART * part * price
-        scale = request.adjacency.units_changed * ROW_NORM_SQUARED / math.sqrt(score_price) * _NUDGE
+        changed = request.adjacency.units_changed
+        told = math.sqrt(max(moments.rows or 1.0, 1.0) * score_price) / changed
+        radius, limit, cap = _bounds(begun, model, rank(space.schema), usual, told)
+        features = replace(terms.encoder, schema=space.schema, coordinates=space.coordinates, clip=radius)
         published: MeasuredStep = yield Step(
             sums=StepStatistic(
                 whole=terms.encoder,
                 features=features,
                 target=column,
                 one=one,
-                curve=curve,
+                curve=model.family,
                 slopes=nearest_direction(slopes / size if size > 0.0 else slopes),
                 size=size,
+                limit=limit,
+                cap=cap,
+                bound=_bound(begun, moments, space, radius * limit, price) if spread else None,
             ),
-            mechanism=Gaussian().of_mu_squared((1.0 - SCORE_PART) * part * price, facts),
-            score_sigma=max(scale, DISCRETE_SIGMA_AT_LEAST),
-            units_changed=request.adjacency.units_changed,
+            mechanism=Gaussian().of_mu_squared(matrix_price, facts),
+            score_sigma=max(
+                changed * ROW_NORM_SQUARED / math.sqrt(score_price) * _NUDGE, DISCRETE_SIGMA_AT_LEAST
+            ),
+            spread=Gaussian().of_mu_squared(spread_price, facts) if spread else None,
+            units_changed=changed,
             label=model.target,
             on=on,
             share=(model.share or 0.0) * part,
         )
         theta = NewtonStep.of(published, space).careful_end()
+
+
+def _bounds(begun: Pilot, model: Model, width: int, usual: float, told: float) -> tuple[float, float, float]:
+    """(R, E, c): how long rows and residuals may be, and from which expected count on rows weigh less.
+
+    `usual` is the radius of the matrix, in roots of its width: that of a logit or probit. Where residuals are
+    limited, R and E begin at `RADII` and `LEAST_LIMIT`. The noise of a score goes with R·E; where that is
+    small beside sampling, which √n̂·μ tells (`told`), both grow with its root, so that what they take and what
+    noise adds both vanish as there are more rows: R as far as `usual`, E to public bounds; c as R·E.
+    """
+    if begun.deviation is None:
+        return usual * math.sqrt(width), 1.0, 1.0
+    least, most = RADII
+    first, limit = min(max(usual, least), most) * math.sqrt(width), model.limit or LEAST_LIMIT[model.family]
+    clear = math.sqrt(max(LIMIT_NOISE * told / (first * limit), 1.0))
+    radius = min(first * math.sqrt(clear), max(first, usual * math.sqrt(width)))
+    limit = min(limit * clear * first / radius * begun.deviation, begun.range)
+    return radius, limit, CAP * clear * begun.mean if model.family == "poisson" else 1.0
+
+
+def _bound(begun: Pilot, moments: Moments, space: FeatureSpace, longest: float, price: float) -> float:
+    """Of the scores of a spread, as a part of the longest: some usual ones, more where noise is small."""
+    width = space.basis.shape[1]
+    usual = math.sqrt(width) * (begun.deviation or 1.0)
+    clear = math.pow(max(signal(max(moments.rows or 1.0, 1.0), math.sqrt(price), width), 1.0), 0.125)
+    return min(max(SPREAD_REACH * clear * usual / longest, LEAST_BOUND), 1.0)
 
 
 def step_shares(steps: int) -> list[float]:
@@ -189,17 +196,23 @@ def step_shares(steps: int) -> list[float]:
     return [size / sum(sizes) for size in sizes]
 
 
-def usual_steps(calibration: AdaptiveCalibration, terms: ReleaseTerms, model: Model, rows: float) -> int:
+def _number_of_steps(calibration: AdaptiveCalibration, terms: ReleaseTerms, model: Model, rows: float) -> int:
     """By n̂μ/d^1.5 of the model's own share: more steps only where noise is small beside what they correct."""
+    if model.family == "linear":
+        return 1
+    if model.steps is not None:
+        return model.steps
     mu = math.sqrt((model.share or 0.0) * calibration.whole) / calibration.units_changed
     told = signal(rows, mu, rank(terms.schema))
-    return 1 + sum(told >= limit for limit in MORE_STEPS)
+    return 1 + (model.family == "poisson") + sum(told >= limit for limit in MORE_STEPS)
 
 
-def _meaning_of_one(schema: Schema, target: str) -> tuple[str, float]:
-    """The column behind a target of two values, and the number in it for which the target is one."""
+def _meaning_of_one(schema: Schema, target: str) -> tuple[str, float | None]:
+    """The column behind a target, and the number in it for which one of two values is one."""
     (place,) = schema.indices(target)
     encoded = schema.encoded[place]
+    if encoded.kind == "numeric":
+        return encoded.source, None
     if encoded.kind == "boolean":
         return encoded.source, 1.0
     return encoded.source, float(place - schema.indices(encoded.source)[0])

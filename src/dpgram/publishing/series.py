@@ -31,9 +31,9 @@ from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.guarantee import GaussianDP
 from dpgram.publishing._coordinates import (
     PLAIN_BELOW,
+    last_radius,
     radius,
     rank,
-    reached,
     signal,
     standardising,
     whitening,
@@ -357,12 +357,13 @@ class PeriodWork:
         """Coordinates and radius from the rows of the first period, and what they cost."""
         terms, plain = self.terms, self.terms.plain_encoder()
         rows, width = max(histogram_rows(histograms), 1.0), rank(plain.schema)
-        if signal(rows, terms.mu, width) < PLAIN_BELOW:
+        told = signal(rows, terms.mu, width)
+        if told < PLAIN_BELOW:
             return plain, (), Fraction(0)
         encoder = replace(
             plain,
             clip=radius(rows, terms.middle, width),
-            coordinates=standardising(plain.schema, histograms),
+            coordinates=standardising(plain.schema, histograms, told),
         )
         first, reach = terms.first(encoder), terms.reach(encoder)
         taken: list[Measurement] = [one for one in (first, reach) if first is not None and one is not None]
@@ -370,9 +371,8 @@ class PeriodWork:
             return encoder, (), Fraction(0)
         answer = yield self._early(tuple(taken), None)
         rough, *counts = answer.published
-        longest = encoder.radius
-        if counts:
-            longest = reached(counts[0], longest, rows=rows, mu=terms.middle, width=width)
+        reach_seen = counts[0] if counts else None
+        longest = last_radius(rough, reach_seen, rows=rows, mu=terms.middle, width=width)
         encoder = replace(encoder, coordinates=whitening(rough, rows), clip=longest)
         return encoder, tuple(answer.published), sum(map(_price, taken), Fraction(0))
 

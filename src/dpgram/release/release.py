@@ -174,8 +174,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         A categorical column is compared with its most frequent level, by the noisy counts, or with the one
         in `reference`. Errors and intervals are for the population, or with `kind="table"` for the rows of
         this very table. With the extra `formula`, `target` may be a whole formula. Errors of a linear model
-        that the curator declared allow for unequal variances; `family="logistic"` and `"probit"` are for
-        models that were declared.
+        that the curator declared allow for unequal variances; `family="logistic"`, `"probit"` and
+        `"poisson"` are for models that were declared.
 
         >>> release.regress("charges ~ age + C(smoker, Treatment('yes'))").names
         ('(intercept)', 'age', 'smoker=no')
@@ -215,15 +215,10 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         >>> release.models
         ()
         """
-        from dpgram.document.fields import MeasuredProducts, MeasuredStep
+        from dpgram.document.fields import MeasuredStep
 
-        found = []
-        for each in self.measured:
-            if isinstance(each, MeasuredProducts):
-                found.append(f"linear: {each.target} on {', '.join(each.on)}")
-            if isinstance(each, MeasuredStep):
-                found.append(f"{each.family}: {each.target} on {', '.join(each.on)}")
-        return tuple(dict.fromkeys(found))
+        steps = [each for each in self.measured if isinstance(each, MeasuredStep)]
+        return tuple(dict.fromkeys(f"{each.family}: {each.target} on {', '.join(each.on)}" for each in steps))
 
     def lasso_path(
         self,

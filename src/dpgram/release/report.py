@@ -13,6 +13,7 @@ at rate α finds a person who is there with probability at most
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -40,9 +41,9 @@ REGRESSIONS: Final = (
     "allow for the noise, or a refusal where the noise leaves none"
 )
 CHECKED: Final = (
-    "What the library itself was put through (audits that try to refute its guarantees, variants broken on "
-    "purpose that these audits must catch, fuzzing, faults) is on the page “Assurance” of its documentation, "
-    "with all figures"
+    "The library itself is examined by audits that try to refute its guarantees, by variants broken on "
+    "purpose that these audits must catch, by fuzzing and by faults. What came out, with every figure, is on "
+    "the page “Assurance” of its documentation"
 )
 
 _STYLE: Final = """
@@ -357,10 +358,26 @@ def _checked(release: Release) -> str:
         "<section><h2>How it was made and checked</h2>\n"
         "<p>When this report was written, the file was checked as a whole: its form, the arithmetic of its "
         f"numbers, and that the noise it states is large enough for the guarantee it states{price}. "
-        f"{CHECKED}; this file was made by version {escape(release.library)}.</p>\n"
+        f"{CHECKED}; in short:</p>\n"
+        + _assurance(release)
         + _table(("fact", "value"), rows, "Everything the file says about itself")
         + "</section>"
     )
+
+
+def _assurance(release: Release) -> str:
+    """The figures of the last whole run of the library's examinations, and of which version they are."""
+    found = json.loads(pages.source("dpgram.release", "assurance.json"))
+    same = "the version that made this file" if found["version"] == release.library else "another version"
+    caption = (
+        f"Examined on {found['made']}: version {found['version']} ({same}; this file: {release.library}), "
+        f"commit {found['commit']}"
+    )
+    rows = [
+        [part["part"], str(part["findings"]), "all hold" if part["holds"] else "NOT all hold"]
+        for part in found["parts"]
+    ]
+    return _table(("part", "findings", "outcome"), rows, caption)
 
 
 def _signatures() -> str:

@@ -1,30 +1,32 @@
-"""What a declared model needs beyond the matrix, summed exactly: products of residuals, scores, Hessians.
+"""What a declared model needs beyond the matrix, summed exactly: scores, Hessian matrices, spreads of scores.
 
 Rows come as the encoder gives them: integers q with |q|² ≤ 2^30, or ⌊2^30/m⌋ for one of the m rows of a unit.
 
-    products     a = Σ (r·q)(B q) over the rows of a unit, clipped to |a|² ≤ 2^30:  Σ a aᵀ over units
-    a step       s = Σ g q/√m with |g| ≤ 1, at most 2^30 long, and h = trunc(√k·q), 0 ≤ k ≤ 1:  Σ s, Σ h hᵀ
+    score        s = Σ g q/√m over the rows of a unit, |g| ≤ 1: at most 2^30 long
+    Hessian      h = rint(√k·q), 0 ≤ k ≤ 1:  Σ h hᵀ
+    spread       a = s·2^−15/bound, clipped to |a|² ≤ 2^30:  Σ a aᵀ over units
 
-The directions r, B and the coefficients behind g and k are integers of length at most 2^37, so that r·q is an
-integer below 2^53 in whatever order it is added up: a product of matrices of whole numbers, in which a row's
-bits are its own. Everything after it is elementwise, by operations that every machine rounds alike.
-proofs/models.md
+The coefficients β behind g and k are integers of length at most 2^37, so that β·q is an integer below 2^53 in
+whatever order it is added up: a product of matrices of whole numbers, in which a row's bits are its own.
+Everything after it is elementwise, by operations that every machine rounds alike. proofs/models.md
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT, WIDEST_CURVE
+from dpgram.document.model_units import DIRECTION_BITS, SCORE_UNIT, Curve
 from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import EncodedChunk, Encoder, PolicyCounts
+from dpgram.schema.encodings import NumberEncoding
+from dpgram.sums._curves import residual_and_root
 from dpgram.sums._exact_cells import ExactCells
 from dpgram.sums.base import Statistic
 from dpgram.sums.grams import rows_and_sizes
@@ -40,36 +42,36 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Direction: TypeAlias = tuple[int, ...]
-Curve: TypeAlias = Literal["logistic", "probit"]
 
 LONGEST: Final = 1 << (DIRECTION_BITS + 1)
 """Of a direction in integers: times 2^15, the length of a row, every partial sum is at most 2^52."""
-FINER_BITS: Final = 20
-"""Products are added up over a unit in units of 2^−20 of the lattice's."""
 ROUNDED_AT_MOST: Final = 1 << 20
 """m·√d for m rows of a unit and d columns: so many halves of a unit fit into what is left, twice."""
 LEAST_BOUND: Final = 2.0**-10
-"""Of what products are clipped at. |r·q||B q| of unit vectors is at most |q|²: 1 clips nothing."""
-TEMPERED: Final = 38.0
-"""Beyond this an index decides; so it is taken for it."""
+"""Of what the scores of a spread are clipped at, in parts of the longest: 1 clips nothing."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExactModelSums(ExactCells):
-    """A symmetric matrix and, below it, a vector: the score, or zeros. **Not private.**"""
+    """The Hessian matrix, below it the spread where there is one, and last the score. **Not private.**"""
 
     MAGIC: ClassVar[bytes] = b"dpgram exact model sums, not private, 1\n"
 
     @classmethod
-    def zero(cls, width: int) -> ExactModelSums:
+    def zero(cls, width: int, *, spread: bool) -> ExactModelSums:
         """The sums of no rows."""
-        return cls(np.zeros((width + 1, width), np.int64), PolicyCounts())
+        return cls(np.zeros(((2 if spread else 1) * width + 1, width), np.int64), PolicyCounts())
 
     @property
     def matrix(self) -> Integers:
-        """Σ a aᵀ, or Σ h hᵀ."""
-        return self.cells[:-1]
+        """Σ h hᵀ."""
+        return self.cells[: self.cells.shape[1]]
+
+    @property
+    def spread(self) -> Integers:
+        """Σ a aᵀ; no rows where it was not asked for."""
+        return self.cells[self.cells.shape[1] : -1]
 
     @property
     def score(self) -> Integers:
@@ -90,101 +92,10 @@ def nearest_direction(vector: Floats) -> Direction:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductsStatistic(Statistic):
-    """Σ a aᵀ over rows, or units, with a the products of residual and features, |a|² ≤ 2^30.
-
-    Proof: proofs/models.md#models-products.
-    """
-
-    encoder: Encoder
-    basis: tuple[Direction, ...]
-    """B, one direction for each feature."""
-    residual: Direction
-    """r."""
-    bound: float
-    """|a|/2^30 of what is not clipped, a = (r·q)(B q): of order one where nothing is to be clipped."""
-
-    def __post_init__(self) -> None:
-        for direction in (*self.basis, self.residual):
-            check_direction(direction, self.encoder.schema.width)
-        if not LEAST_BOUND <= self.bound <= 1.0:
-            raise DpgramError(
-                "the bound of products is out of range", remedy="This is a bug: please report it"
-            )
-
-    def accumulator(self, rules: RowRules) -> ProductsAccumulator:
-        """Working memory of one thread."""
-        return ProductsAccumulator(self, rules)
-
-    def zero(self, rules: RowRules) -> tuple[ExactModelSums, ...]:
-        del rules
-        return (ExactModelSums.zero(len(self.basis)),)
-
-    def products(self, lines: Floats) -> Floats:
-        """(r·q)(B q) of each row, in units of 2^−20 of the lattice's, rounded.
-
-        Proof: proofs/models.md#models-rows.
-        """
-        width = self.encoder.schema.width
-        turned = np.array([*self.basis, self.residual], dtype=np.float64) @ lines[:width]
-        unit = 2.0 ** (FINER_BITS - 2 * DIRECTION_BITS - 15) / self.bound
-        return np.asarray(np.rint(turned[:-1] * (turned[-1] * unit)))
-
-    def lattice(self, sums: Floats) -> Floats:
-        """The products of whole units as lattice rows, |a|² ≤ 2^30.
-
-        Proof: proofs/models.md#models-products.
-        """
-        held = np.ldexp(sums, -FINER_BITS)
-        squares = np.zeros(held.shape[1])
-        for line in held:
-            squares += line * line
-        factor = np.ones(len(squares))
-        np.divide(float(ROW_NORM), np.sqrt(squares), out=factor, where=squares > float(ROW_NORM_SQUARED))
-        kernel.round_lines(held, factor, ROW_NORM_SQUARED)
-        return held
-
-
-@final
-class ProductsAccumulator:
-    """Encodes rows, multiplies residual and features, adds them up by unit.
-
-    Proof: proofs/models.md#models-products.
-    """
-
-    def __init__(self, statistic: ProductsStatistic, rules: RowRules) -> None:
-        self._statistic = statistic
-        self._rows = _RowsThatCount(statistic.encoder, rules)
-        self._cells = np.zeros((len(statistic.basis) + 1, len(statistic.basis)), np.int64)
-        self._counts = PolicyCounts()
-
-    def add(self, rows: CountedRows) -> None:
-        """Where there are units, all rows of every unit in it must be here."""
-        statistic, taken = self._statistic, self._rows.taken(rows)
-        found = [
-            statistic.products(chunk.lines) for chunk in self._rows.encoded(rows, taken, statistic.encoder)
-        ]
-        lines = np.concatenate([np.zeros((len(statistic.basis), 0)), *found], axis=1)
-        if rows.rows.ids is not None:
-            _, owners = np.unique(rows.units[taken.rows], return_inverse=True)
-            count = int(owners.max(initial=-1)) + 1
-            # Whole numbers below 2^53: in whatever order.
-            sums = [np.bincount(owners, line, minlength=count) for line in lines]
-            lines = np.array(sums).reshape(len(statistic.basis), count)
-        self._cells[:-1] += products(statistic.lattice(lines))
-        self._counts += taken.counts
-
-    def result(self) -> tuple[ExactModelSums, ...]:
-        """The sums so far."""
-        return (ExactModelSums(self._cells.copy(), self._counts),)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepStatistic(Statistic):
-    """The score and the Hessian matrix of a logit or probit at given coefficients.
+    """The score and the Hessian matrix of a model at given coefficients, and the spread of its scores.
 
-    A row of length |x| > R counts with w² = R²/|x|²: s = w x̃(y − p) and H = Σ p'·x̃x̃ᵀ with x̃ = w x, and p
+    A row of length |x| > R counts with w² = R²/|x|²: s = w x̃ r and H = Σ k·x̃x̃ᵀ with x̃ = w x, and r and k
     at the index β·x of the row as it is. Proof: proofs/models.md#models-step.
     """
 
@@ -194,17 +105,25 @@ class StepStatistic(Statistic):
     """Of the features alone, in coordinates of their own."""
     target: str
     """The column that has it."""
-    one: float
-    """The number in that column for which y is 1."""
+    one: float | None
+    """The number in that column for which y is 1; none: y is the number itself, within its public bounds."""
     curve: Curve
     slopes: Direction
     """β as a function of x, in units of 2^−36·size."""
     size: float
+    limit: float = 1.0
+    """E: what residuals are limited to."""
+    cap: float = 1.0
+    """c: rows with a larger expected count weigh less."""
+    bound: float | None = None
+    """Scores are clipped at this part of the longest for the spread; none: there is no spread."""
 
     def __post_init__(self) -> None:
         check_direction(self.slopes, self.features.schema.width)
-        if self.features.coordinates is None or not (math.isfinite(self.size) and self.size >= 0.0):
-            raise DpgramError("a step needs coordinates", remedy="This is a bug: please report it")
+        usable = self.features.coordinates is not None and math.isfinite(self.size) and self.size >= 0.0
+        positive = all(math.isfinite(each) and each > 0.0 for each in (self.limit, self.cap))
+        if not usable or not positive or not LEAST_BOUND <= (self.bound or 1.0) <= 1.0:
+            raise DpgramError("a step is measured at odd numbers", remedy="This is a bug: please report it")
 
     def accumulator(self, rules: RowRules) -> StepAccumulator:
         """Working memory of one thread."""
@@ -216,12 +135,12 @@ class StepStatistic(Statistic):
 
     def zero(self, rules: RowRules) -> tuple[ExactModelSums, ...]:
         del rules
-        return (ExactModelSums.zero(self.features.schema.width),)
+        return (ExactModelSums.zero(self.features.schema.width, spread=self.bound is not None),)
 
     def lattice_rows(
         self, chunk: EncodedChunk, truth: Floats, sizes: Floats, weights: Floats
     ) -> tuple[Floats, Floats]:
-        """(s, h) of encoded rows: `truth` is 0 or 1, or NaN for a row that tells nothing.
+        """(s, h) of encoded rows: `truth` is y, or NaN for a row that tells nothing.
 
         `sizes` are the rows m of a row's unit, `weights` the roots of survey weights.
         Proof: proofs/models.md#models-step.
@@ -235,53 +154,31 @@ class StepStatistic(Statistic):
             unit = math.ldexp(self.size * self.features.radius, -DIRECTION_BITS - 15)
             turned = np.array([self.slopes], dtype=np.float64) @ lines
             index = turned[0] * (unit * (np.sqrt(far) * (np.sqrt(sizes) / np.where(known, weights, 1.0))))
-            chance, curve = curved(self.curve, index)
-            gap = np.where(known, truth - chance, 0.0)
-            pull = np.clip(gap, -1.0, 1.0) * (shrunk * weights / np.sqrt(sizes))
+            seen = np.where(known, truth, 0.0)
+            gap, root = residual_and_root(self.curve, index, seen, self.limit, self.cap)
+            pull = np.where(known, gap, 0.0) * (shrunk * weights / np.sqrt(sizes))
             scores = np.rint(lines * (pull * SCORE_UNIT))
-            bent = np.trunc(lines * np.where(known, curve, 0.0))
+            bent = np.rint(lines * np.where(known, root, 0.0))
         return scores, bent
 
+    def spread_rows(self, scores: Floats) -> Floats:
+        """a of the scores of whole units, in integers with |a|² ≤ 2^30.
 
-def curved(curve: Curve, index: Floats) -> tuple[Floats, Floats]:
-    """p in [0, 1] and √(p'/max p') in [0, 1], by operations that every machine rounds alike.
-
-    Proof: proofs/models.md#models-rows.
-    """
-    tame = np.where(index > -TEMPERED, index, -TEMPERED)
-    tame = np.where(tame < TEMPERED, tame, TEMPERED)
-    size = np.abs(tame)
-    if curve == "logistic":
-        small = falling(size)
-        over = 1.0 / (1.0 + small)
-        chance = np.where(tame >= 0.0, over, small * over)
-        root = 2.0 * np.sqrt(small) * over
-    else:
-        # Abramowitz & Stegun 26.2.17, of error below 10⁻⁷.
-        bell = falling(0.5 * (size * size))
-        t = 1.0 / (1.0 + 0.2316419 * size)
-        tail: Floats = np.full(len(size), 1.330274429)
-        for term in (-1.821255978, 1.781477937, -0.356563782, 0.319381530):
-            tail = tail * t + term
-        beyond = WIDEST_CURVE["probit"] * bell * tail * t
-        chance = np.where(tame >= 0.0, 1.0 - beyond, beyond)
-        root = np.sqrt(bell)
-    return np.clip(chance, 0.0, 1.0), np.clip(root, 0.0, 1.0)
-
-
-def falling(x: Floats) -> Floats:
-    """e^−x for 0 ≤ x ≤ 800, to 10⁻¹³: powers of two and a polynomial, as libraries may differ."""
-    halves = np.rint(x * 1.4426950408889634)
-    rest = (x - halves * 0.693147180369123816490) - halves * 1.90821492927058770002e-10
-    total = np.ones_like(rest)
-    for term in range(13, 0, -1):
-        total = 1.0 - rest * (total / term)
-    return np.ldexp(total, -halves.astype(np.int64))
+        Proof: proofs/models.md#models-spread.
+        """
+        held = scores * (1.0 / (float(ROW_NORM) * (self.bound or 1.0)))
+        squares = np.zeros(held.shape[1])
+        for line in held:
+            squares += line * line
+        factor = np.ones(len(squares))
+        np.divide(float(ROW_NORM), np.sqrt(squares), out=factor, where=squares > float(ROW_NORM_SQUARED))
+        kernel.round_lines(held, factor, ROW_NORM_SQUARED)
+        return held
 
 
 @final
 class StepAccumulator:
-    """Encodes the features of rows, and adds up their scores and Hessian matrices.
+    """Encodes the features of rows, and adds up their scores, their spread and their Hessian matrices.
 
     Proof: proofs/models.md#models-step.
     """
@@ -290,27 +187,50 @@ class StepAccumulator:
         self._statistic = statistic
         self._rows = _RowsThatCount(statistic.whole, rules)
         self._target = rules.schema.source_columns.index(statistic.target)
-        width = statistic.features.schema.width
-        self._cells = np.zeros((width + 1, width), np.int64)
+        self._width = statistic.features.schema.width
+        self._cells = statistic.zero(rules)[0].cells.copy()
         self._counts = PolicyCounts()
 
     def add(self, rows: CountedRows) -> None:
-        """Row by row; of a unit's rows each counts 1/m."""
+        """Row by row; of a unit's rows each counts 1/m. All rows of every unit in it must be here."""
         statistic, taken = self._statistic, self._rows.taken(rows)
-        line = rows.rows.numbers[taken.rows, self._target]
-        declared = self._rows.encoding(statistic.target)
-        truth = np.where(np.isfinite(line) & ~declared.unknown(line), (line == statistic.one) * 1.0, np.nan)
-        sizes = np.ones(len(line)) if taken.sizes is None else taken.sizes.astype(np.float64)
-        weights = np.ones(len(line)) if taken.weights is None else taken.weights
+        truth = self._truth(rows.rows.numbers[taken.rows, self._target])
+        sizes = np.ones(len(truth)) if taken.sizes is None else taken.sizes.astype(np.float64)
+        weights = np.ones(len(truth)) if taken.weights is None else taken.weights
+        every = [np.zeros((self._width, 0))]
         start = 0
         for chunk in self._rows.encoded(rows, taken, statistic.features):
             stop = start + chunk.lines.shape[1]
             part = slice(start, stop)
             scores, bent = statistic.lattice_rows(chunk, truth[part], sizes[part], weights[part])
             self._cells[-1] += scores.sum(axis=1).astype(np.int64)  # whole numbers below 2^53
-            self._cells[:-1] += products(bent)
+            self._cells[: self._width] += products(bent)
+            if statistic.bound is not None:
+                every.append(scores)
             start = stop
+        if statistic.bound is not None:
+            owned = self._by_unit(np.concatenate(every, axis=1), rows, taken)
+            self._cells[self._width : -1] += products(statistic.spread_rows(owned))
         self._counts += taken.counts
+
+    def _truth(self, line: Floats) -> Floats:
+        """y of every row, NaN where it is unknown."""
+        encoding = self._rows.encoding(self._statistic.target)
+        known = np.isfinite(line) & ~encoding.unknown(line)
+        if self._statistic.one is not None:
+            return np.where(known, (line == self._statistic.one) * 1.0, np.nan)
+        if not isinstance(encoding, NumberEncoding):
+            raise DpgramError("this target is no number", remedy="This is a bug: please report it")
+        return np.where(known, np.clip(line, encoding.low, encoding.high), np.nan)
+
+    def _by_unit(self, scores: Floats, rows: CountedRows, taken: _Taken) -> Floats:
+        """The scores of units: of their rows, added up. Whole numbers below 2^53, in whatever order."""
+        if rows.rows.ids is None:
+            return scores
+        _, owners = np.unique(rows.units[taken.rows], return_inverse=True)
+        count = int(owners.max(initial=-1)) + 1
+        sums = [np.bincount(owners, line, minlength=count) for line in scores]
+        return np.array(sums, dtype=np.float64).reshape(self._width, count)
 
     def result(self) -> tuple[ExactModelSums, ...]:
         """The sums so far."""

@@ -33,7 +33,7 @@ PAGE_POLICY: Final = (
     "sandbox allow-scripts allow-downloads allow-popups allow-modals; default-src 'none'; "
     "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'none'"
 )
-"""For the explorer, the report and the evaluation: pages of their own that may not touch the wizard."""
+"""For pages that are made of a release: pages of their own, which may not touch those of the wizard."""
 
 
 @final

@@ -89,7 +89,8 @@ def test_the_bundled_table_as_a_file_of_ones_own(tmp_path: Path) -> None:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     folder = write_visits(tmp_path_factory.mktemp("visits"))
     browser = started(folder)
-    to_review(browser, sign="new", title="Visits", evaluation="nist.html", registry="visits.yaml")
+    papers = {"evaluation": "visits-nist.html", "registry": "visits.yaml"}
+    to_review(browser, sign="new", title="Visits", **papers)
     assert not (folder / "visits.ledger").exists()
     assert not (folder / "curator.key").exists()
     assert "1,987 of 1,987 rows" in browser.text
@@ -116,6 +117,7 @@ class TestPublishing:
         assert served.content == (root / "visits.dpgram.json").read_bytes()
         assert served.headers["content-disposition"].startswith("attachment")
         assert published.ask("GET", "file-registry").content == (root / "visits.yaml").read_bytes()
+        assert "Visits" in published.ask("GET", "file-registry").text
         assert published.ask("GET", "file-key").status == 404
 
     def test_exact_counts_are_not_in_the_job_file(self, published: Browser) -> None:

@@ -241,7 +241,7 @@ class TestPaths:
         browser.send("budget", {"path": f"{outside}/new.ledger"})
         assert list(browser.errors) == ["path"]
         browser.open("outputs")
-        names = ("release", "explorer", "report", "key")
+        names = ("release", "explorer", "report", "evaluation", "registry", "key")
         browser.send("outputs", {name: f"../{outside.name}/{name}.html" for name in names} | {"sign": "new"})
         assert list(browser.errors) == list(names)
         assert sorted(path.name for path in outside.iterdir()) == ["secret.csv"]

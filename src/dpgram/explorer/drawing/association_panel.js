@@ -26,7 +26,7 @@ function showCorrelations(session) {
     fillTable("strongest", [], []);
     at("correlation-reading").textContent = "";
     at("pair-told").textContent = "–";
-    return;
+    return null;
   }
   notices("correlation-notices", []);
   const shown = positions(session);
@@ -43,6 +43,7 @@ function showCorrelations(session) {
   }
   showPair(session, whole);
   showStrongest(session, columns, values, low, high);
+  return { names: columns.map((column) => column.name), level: Number(state.level), kind: state.kind, estimate: values, low, high };
 }
 
 // Any two columns, with their interval.
@@ -92,6 +93,7 @@ function showComponents(session) {
     const found = session.once(`components ${JSON.stringify([shown, state.standardise])}`, () => components(moments, shown, state.standardise));
     notices("pca-notices", []);
     drawComponents(found);
+    return { standardise: state.standardise, ...found };
   } catch (problem) {
     if (!(problem instanceof Refusal)) throw problem;
     const remedies = state.standardise ? [["Leave variances as they are", () => session.change({ standardise: false })]] : [];
@@ -99,6 +101,7 @@ function showComponents(session) {
     charts.clear("scree-chart");
     charts.clear("biplot-chart");
     fillTable("component-table", [], []);
+    return null;
   }
 }
 

@@ -22,6 +22,7 @@ function showColumns(session) {
   if (histogram !== null) showHistogram(session, column, histogram);
   else showWithoutHistogram(session, column);
   showDescription(session);
+  return { column: name, histogram, description: facts.description };
 }
 
 const asDate = (days) => new Date(Math.round(days) * 86_400_000).toISOString().slice(0, 10);

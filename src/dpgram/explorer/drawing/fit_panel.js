@@ -3,6 +3,7 @@ import { Refusal } from "../arithmetic/moments.js";
 import { INTERCEPT, placesByColumn, span } from "../arithmetic/design.js";
 import { jointTest, varianceTestInWords } from "../arithmetic/inference.js";
 import { marginalEffects } from "../arithmetic/contrasts.js";
+import { modelOf } from "../arithmetic/downloads.js";
 import * as charts from "./charts.js";
 import { usualFeatures } from "./address.js";
 import { labelOf } from "./session.js";
@@ -22,13 +23,14 @@ function showFit(session) {
     showNothing(session, problem.message);
   }
   for (const id of ["save-json", "save-csv", "save-python"]) at(id).disabled = answer === null;
-  if (answer === null) return;
+  if (answer === null) return null;
   notices("notices", said(session, answer));
   showQuality(session, answer);
   showChart(session, answer);
   showCoefficients(session, answer);
-  showInteractions(session, answer);
-  showTests(session, answer);
+  const effects = showInteractions(session, answer);
+  const tests = showTests(session, answer);
+  return { ...modelOf(moments, answer), effects, tests };
 }
 
 function showNothing(session, text) {
@@ -183,6 +185,7 @@ function showInteractions({ moments }, { design, inference }) {
       return [name, where, numberCell(c.estimate), numberCell(c.error, 3), numberCell(c.low), numberCell(c.high), pValue(c.p)];
     }));
   at("margins-reading").textContent = "Columns of other interactions are at their noisy means.";
+  return lines.map(([, place, other, found]) => ({ ...found, where: { [other]: place } }));
 }
 
 function placesOf(moments, column) {
@@ -201,19 +204,18 @@ function showTests(session, { design, inference }) {
   const { moments } = session;
   const columns = placesByColumn(moments, design);
   at("joint").hidden = inference.refusal !== null || columns.size === 0;
-  if (at("joint").hidden) return;
+  if (at("joint").hidden) return [];
   const asked = [...columns].filter(([, places]) => places.length > 1);
   const every = [...columns.values()].flat();
-  const rows = [
-    [element("strong", "all of them"), every],
-    ...asked.map(([name, places]) => [nameElement(name), places]),
-  ].map(([name, places]) => {
-    const found = jointTest(inference, design.names, places);
+  const tests = [["all of them", every], ...asked].map(([name, places]) => ({ name, places, found: jointTest(inference, design.names, places) }));
+  const rows = tests.map(({ name: text, places, found }) => {
+    const name = places === every ? element("strong", text) : nameElement(text);
     if (found.refused) return [name, element("td", String(places.length)), element("td", "not available", { title: found.refused }), pValue(null)];
     return [name, element("td", String(places.length)), element("td", testText(found), { "data-value": String(found.statistic) }), pValue(found.p)];
   });
   fillTable("tests", ["column", "coefficients", "test", "p-value"], rows);
   showOwnTest(session, design, inference);
+  return tests.map(({ name, found }) => ({ column: name, ...found }));
 }
 
 function showOwnTest(session, design, inference) {

@@ -52,7 +52,7 @@ function showInstruments(session) {
         ? "Choose the column whose effect is wanted, then its instruments. The other columns ticked at the side are held fixed."
         : `Tick at least one instrument for ${shortened(endogenous)}: a column that moves it, and acts on ${shortened(session.targetName())} in no other way.`,
     ], "");
-    return;
+    return null;
   }
   const used = new Set([endogenous, ...instruments]);
   // What is computed from the endogenous column is endogenous as well.
@@ -61,10 +61,13 @@ function showInstruments(session) {
   const controls = ticked.filter((name) => !computed.has(name));
   try {
     const question = { target: state.target, endogenous: [endogenous], instruments, controls, method: state.ivMethod, kind: state.kind, level: Number(state.level), references: state.references };
-    showEstimates(session, instrumental(moments, question), controls, ticked.filter((name) => computed.has(name)));
+    const { design, ...found } = instrumental(moments, question);
+    showEstimates(session, { ...found, design }, controls, ticked.filter((name) => computed.has(name)));
+    return { target: session.targetName(), instruments, controls, ...found };
   } catch (problem) {
     if (!(problem instanceof Refusal)) throw problem;
     empty([problem.message]);
+    return null;
   }
 }
 

@@ -25,7 +25,7 @@ function showModels(session) {
     fillTable("model-coefficients", [], []);
     fillTable("model-meaning", [], []);
     charts.clear("model-chart");
-    return;
+    return null;
   }
   const level = Number(state.level);
   const rows = modelTable(model, level);
@@ -45,6 +45,8 @@ function showModels(session) {
   );
   at("model-reading").textContent = "Intervals are for the population and hold sampling error and privacy noise. "
     + "The mean effect is the change of what is predicted with one unit more, on average over all rows.";
+  const { family, target, on, steps, cautions } = model;
+  return { family, target, on, steps, cautions, level, coefficients: rows, person: { ...person }, prediction: found };
 }
 
 function showCoefficients(model, rows, level) {

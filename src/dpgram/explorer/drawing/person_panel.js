@@ -96,7 +96,7 @@ function showPerson(session) {
     at("prediction").replaceChildren();
     at("person-form").replaceChildren();
     delete at("person-form").dataset.columns;
-    return;
+    return null;
   }
   const columns = neededColumns(moments, answer.design);
   const person = personOf(session, columns);
@@ -119,6 +119,7 @@ function showPerson(session) {
   );
   at("person-reading").textContent = "What is typed here stays in this page, and in its address if you copy it. "
     + "The release says as much about a person who was not in the table as about one who was.";
+  return { target: session.targetName(), person: { ...person }, level: answer.inference.level, kind: answer.inference.kind, prediction: found };
 }
 
 function listenToPerson(session) {

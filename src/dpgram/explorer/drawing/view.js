@@ -46,7 +46,8 @@ function show() {
     at(view).hidden = view !== state.view;
   }
   fillQuestion(session);
-  SHOW[state.view](session);
+  session.told = SHOW[state.view](session) ?? null;
+  at("save-view").disabled = session.told === null;
   keepAddress();
   document.title = `${titleOf(state)} – ${shortened(facts.title || "a private release", 60)}`;
   root.dataset.milliseconds = String(performance.now() - started);
@@ -105,6 +106,15 @@ function saveFit(ending, kind, form) {
   }
 }
 
+// All numbers of the view, with the question they answer. JSON has no word for what is not finite.
+function saveView() {
+  const { view } = session.state;
+  const content = { release: facts.digest, view, question: session.address(), ...session.told };
+  const plain = (_, value) => (ArrayBuffer.isView(value) ? Array.from(value)
+    : typeof value === "number" && !Number.isFinite(value) ? (Number.isNaN(value) ? null : String(value)) : value);
+  save(`${fileName(facts.title || "release", view)}.json`, "application/json", `${JSON.stringify(content, plain, 2)}\n`);
+}
+
 function setTheme(theme) {
   if (theme === "auto") delete root.dataset.theme;
   else root.dataset.theme = theme;
@@ -151,6 +161,7 @@ function listen() {
   at("save-csv").addEventListener("click", () => saveFit("csv", "text/csv", asCsv));
   at("save-python").addEventListener("click", () => saveFit("py", "text/x-python", asPython));
   at("save-release").addEventListener("click", () => save(`${fileName(facts.title || "release")}.dpgram.json`, "application/json", facts.release));
+  at("save-view").addEventListener("click", saveView);
   at("copy-address").addEventListener("click", copyAddress);
   at("theme").addEventListener("change", () => setTheme(at("theme").value));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => SHOW[session.state.view](session));

@@ -1,14 +1,14 @@
-"""What a declared model needs beyond the matrix: products of its residual, or score and Hessian matrix."""
+"""What a declared model needs beyond the matrix: its score, its Hessian matrix, the spread of its scores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from dpgram.document.fields import MeasuredProducts, MeasuredStep
+from dpgram.document.fields import MeasuredStep, Spread
 from dpgram.document.measurements import step_price
 from dpgram.errors import MechanismError
-from dpgram.mechanisms import CalibratedGaussian, PublicFacts
+from dpgram.mechanisms import CalibratedGaussian
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST
 from dpgram.privacy.events import Event, GaussianEvent
@@ -16,7 +16,7 @@ from dpgram.privacy.exact_sums import root_up
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.publishing.measurements.gram import lower_triangle
-from dpgram.sums.models import ProductsStatistic, StepStatistic
+from dpgram.sums.models import StepStatistic
 
 if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
@@ -25,51 +25,11 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Products(Measurement):
-    """Σ a aᵀ with symmetric Gaussian noise: a unit has |a|² ≤ 2^30, so μ is that of one matrix.
-
-    Proof: proofs/models.md#models-products.
-    """
-
-    kind: ClassVar[str] = "products"
-    result: ClassVar[Any] = MeasuredProducts
-    sums: ProductsStatistic
-    mechanism: CalibratedGaussian
-    facts: PublicFacts
-    target: str
-    on: tuple[str, ...]
-    share: float
-
-    @property
-    def statistic(self) -> ProductsStatistic:
-        """One product of residual and features for each row, or unit."""
-        return self.sums
-
-    @property
-    def event(self) -> Event:
-        return self.mechanism.event(self.facts)
-
-    def draw(self, exact: tuple[ExactModelSums], entropy: Entropy) -> MeasuredProducts:
-        drawn = self.mechanism.draw(exact[0].matrix, entropy)
-        return MeasuredProducts(
-            share=self.share,
-            target=self.target,
-            on=self.on,
-            basis=self.sums.basis,
-            residual=self.sums.residual,
-            bound=self.sums.bound,
-            noise=_symmetric(drawn.noise),
-            cells=lower_triangle(drawn.cells),
-        )
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Measurement):
-    """Σ h hᵀ with symmetric Gaussian noise, and Σ s with independent Gaussian noise on every cell.
+    """Σ h hᵀ and Σ a aᵀ with symmetric Gaussian noise, Σ s with independent Gaussian noise on every cell.
 
-    μ² = c·2^60/σ² + c²·2^60/σ_s², c = 1 under add/remove and 2 under replace-one: two scores may point in
-    opposite directions. Proof: proofs/models.md#models-step.
+    μ² = c·2^60/σ² + c·2^60/σ_a² + c²·2^60/σ_s², c = 1 under add/remove and 2 under replace-one: two scores
+    may point in opposite directions. Proof: proofs/models.md#models-step.
     """
 
     kind: ClassVar[str] = "step"
@@ -77,6 +37,8 @@ class Step(Measurement):
     sums: StepStatistic
     mechanism: CalibratedGaussian
     score_sigma: float
+    spread: CalibratedGaussian | None
+    """The noise of Σ a aᵀ, where that is measured."""
     units_changed: int
     label: str
     """The target as it was declared."""
@@ -86,6 +48,8 @@ class Step(Measurement):
     def __post_init__(self) -> None:
         if self.score_sigma < DISCRETE_SIGMA_AT_LEAST:
             raise MechanismError("this noise is smaller than the proof of its privacy covers")
+        if (self.spread is None) != (self.sums.bound is None):
+            raise MechanismError("a spread is measured with noise", remedy="This is a bug: please report it")
 
     @property
     def statistic(self) -> StepStatistic:
@@ -94,8 +58,9 @@ class Step(Measurement):
 
     @property
     def event(self) -> Event:
+        spread = None if self.spread is None else self.spread.sigma
         return GaussianEvent(
-            mu=root_up(step_price(self.units_changed, self.mechanism.sigma, self.score_sigma))
+            mu=root_up(step_price(self.units_changed, self.mechanism.sigma, self.score_sigma, spread))
         )
 
     def draw(self, exact: tuple[ExactModelSums], entropy: Entropy) -> MeasuredStep:
@@ -114,11 +79,20 @@ class Step(Measurement):
             radius=self.sums.features.radius,
             slopes=self.sums.slopes,
             size=self.sums.size,
+            limit=self.sums.limit,
+            cap=self.sums.cap,
             score_sigma=self.score_sigma,
             score=decimal_cells(noisy),
             noise=_symmetric(drawn.noise),
             cells=lower_triangle(drawn.cells),
+            spread=self._spread(exact[0], entropy),
         )
+
+    def _spread(self, exact: ExactModelSums, entropy: Entropy) -> Spread | None:
+        if self.spread is None or self.sums.bound is None:
+            return None
+        drawn = self.spread.draw(exact.spread, entropy)
+        return Spread(bound=self.sums.bound, noise=_symmetric(drawn.noise), cells=lower_triangle(drawn.cells))
 
 
 def _symmetric(noise: object) -> SymmetricGaussian:
