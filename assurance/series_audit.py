@@ -306,4 +306,4 @@ SETTINGS: Final = {
     "late": StreamSetting(comes=(3,)),
     "plain columns": StreamSetting(participations=2, adaptive=False),
 }
-PLAIN: Final = StreamSetting(periods=3, comes=(1,), adaptive=False, epsilon=0.5, delta=1e-3)
+PLAIN: Final = StreamSetting(periods=3, comes=(1,), adaptive=False, epsilon=0.5, delta=1e-4)

@@ -39,6 +39,12 @@ def interrupted_before(ledger: Path, request: Mapping[str, object]) -> bool:
     return any(_waits(path, key) for path in ledger.parent.glob(f"{ledger.name}.unfinished-{key[:16]}*"))
 
 
+def forget(beside: Path, request: Mapping[str, object]) -> None:
+    """What this request has drawn is safe elsewhere: nothing is to be taken up again."""
+    for path in beside.parent.glob(f"{beside.name}.unfinished-{_key(request)[:16]}*"):
+        path.unlink(missing_ok=True)
+
+
 def _waits(path: Path, key: str) -> bool:
     try:
         handle = os.open(path, os.O_RDONLY)

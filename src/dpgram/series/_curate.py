@@ -37,6 +37,7 @@ from dpgram.publishing.series import (
     charged_series,
     drawn_period,
     exact_period,
+    forget_period,
     period_interrupted,
     series_terms,
 )
@@ -171,6 +172,8 @@ def publish(
     if not isinstance(period, str) or not 1 <= len(period) <= 64 or not period.isprintable():
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
     stream = Stream.read(path)
+    if stream.periods:
+        forget_period(path, {"series": stream.head.series, "period": len(stream.periods)})
     if period in stream.labels:
         return stream
     terms, noise = terms_of(stream.head), SystemEntropy() if entropy is None else entropy

@@ -351,6 +351,21 @@ class TestRepeats:
         series.publish(people(0, 600), "m2", engine=ENGINE, progress=False, report=counted.append)
         assert counted[0].rows_left_out == 500
 
+    def test_what_a_killed_run_left_beside_a_published_period_goes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from dpgram.publishing._journal import Journal
+
+        series = Series.create(tmp_path / "a.series", SCHEMA, epsilon=4.0, delta=1e-5, periods=8)
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "finish", lambda self: None)
+            series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
+        assert len(names(tmp_path)) == 3
+        before = series.path.read_bytes()
+        series.publish(people(0, 200), "m1", engine=ENGINE, progress=False)
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+        assert series.path.read_bytes() == before
+
     def test_a_creation_that_was_interrupted_is_charged_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
