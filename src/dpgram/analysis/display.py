@@ -12,6 +12,7 @@ import msgspec
 from dpgram.analysis import descriptive
 from dpgram.analysis.clip import clip_counts
 from dpgram.analysis.histograms import of_the_same_rows
+from dpgram.document.fields import MeasuredStep
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.document.statement import in_words, rounded_up
 from dpgram.document.terminal import printable
@@ -96,12 +97,8 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
 
 def declared_models(release: Document) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Family, target and features of every model that was declared and measured."""
-    found: dict[tuple[str, str, tuple[str, ...]], None] = {}
-    for each in release.measured:
-        target, on = getattr(each, "target", None), getattr(each, "on", None)
-        if target is not None and on is not None:
-            found[getattr(each, "family", "linear"), target, tuple(on)] = None
-    return tuple(found)
+    steps = [each for each in release.measured if isinstance(each, MeasuredStep)]
+    return tuple(dict.fromkeys((each.family, each.target, each.on) for each in steps))
 
 
 def _learnt(release: Document) -> list[tuple[str, str]]:

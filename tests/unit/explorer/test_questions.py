@@ -241,17 +241,20 @@ def declared() -> Release:
     sex = rng.choice(["f", "m"], n)
     cost = 100 + 3 * age + 50 * (sex == "m") + rng.standard_normal(n) * (5 + 1.5 * (age - 20))
     ill = rng.uniform(size=n) < 1 / (1 + np.exp(-(0.06 * (age - 50) - 0.5 * (sex == "m"))))
-    table = {"age": age, "sex": sex, "cost": cost, "ill": ill}
+    visits = np.minimum(rng.poisson(np.exp(0.3 + 0.01 * (age - 50) + 0.3 * (sex == "m"))), 20).astype(float)
+    table = {"age": age, "sex": sex, "cost": cost, "ill": ill, "visits": visits}
     schema = dg.Schema(
         dg.numeric("age", 20, 80),
         dg.categorical("sex", ["f", "m"]),
         dg.numeric("cost", -300, 900),
         dg.boolean("ill"),
+        dg.numeric("visits", 0, 20),
     )
     models = [
         dg.linear("cost", on=["age", "sex"]),
         dg.logistic("ill", on=["age", "sex"]),
         dg.probit("ill", on=["age"]),
+        dg.poisson("visits", on=["age", "sex"]),
     ]
     return seeded(table, schema, epsilon=8.0, delta=1e-6, adaptive=True, models=models)
 
@@ -259,9 +262,14 @@ def declared() -> Release:
 def test_declared_models_agree(declared: Release) -> None:
     person = {"age": 61.0, "sex": "m"}
     (told,) = ask(declared, {"ask": "models", "level": 0.9, "person": person})
-    assert [(each["family"], each["target"]) for each in told] == [("logistic", "ill"), ("probit", "ill")]
-    for each, on in zip(told, (["age", "sex"], ["age"]), strict=True):
-        fit = declared.regress("ill", on, family=each["family"])
+    asked = [
+        ("logistic", "ill", ["age", "sex"]),
+        ("probit", "ill", ["age"]),
+        ("poisson", "visits", ["age", "sex"]),
+    ]
+    assert [(each["family"], each["target"]) for each in told] == [asked[0][:2], asked[1][:2], asked[2][:2]]
+    for each, (family, target, on) in zip(told, asked, strict=True):
+        fit = declared.regress(target, on, family=family)
         assert [row["name"] for row in each["rows"]] == list(fit.names)
         close([row["estimate"] for row in each["rows"]], list(fit.params.values()))
         close([row["error"] for row in each["rows"]], list(fit.bse.values()))
@@ -269,8 +277,9 @@ def test_declared_models_agree(declared: Release) -> None:
         np.testing.assert_allclose([row["p"] for row in each["rows"]], list(fit.pvalues.values()), rtol=1e-5)
         effects = fit.marginal_effects(0.9)
         close([row["effect"] for row in each["rows"][1:]], list(effects.values()))
-        if each["family"] == "logistic":
-            close([row["ratio"] for row in each["rows"][1:]], list(fit.odds_ratios(0.9).values()))
+        if family in ("logistic", "poisson"):
+            ratios = fit.odds_ratios(0.9) if family == "logistic" else fit.rate_ratios(0.9)
+            close([row["ratio"] for row in each["rows"][1:]], list(ratios.values()))
         else:
             assert {row["ratio"] for row in each["rows"]} == {None}
         rows = {key: [value] for key, value in person.items()}
