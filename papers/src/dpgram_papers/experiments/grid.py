@@ -117,6 +117,15 @@ def run(
     return GridResults(keys=grid.keys, columns=grid.columns, cells=tuple(wanted.values()), table=table)
 
 
+def measured(grid: Grid, path: Path, *, seed: int) -> tuple[GridResults, int]:
+    """What the file holds of the grid, nothing being run; and how many cells it lacks."""
+    lines = _read(path, ("seed", *grid.keys, *grid.columns), 1 + len(grid.keys))
+    found = {cell: lines[_text(seed, cell)] for cell in grid.cells if _text(seed, cell) in lines}
+    table = np.array([[float(cell) for cell in line] for line in found.values()], dtype=np.float64)
+    results = GridResults(keys=grid.keys, columns=grid.columns, cells=tuple(found), table=table)
+    return results, len(grid.cells) - len(found)
+
+
 def generator_of(seed: int, *parts: Value) -> np.random.Generator:
     """Randomness of its own for every combination of the parts."""
     return np.random.default_rng([seed, *"/".join(map(str, parts)).encode()])
