@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.estimand import Kind
+from dpgram.analysis.linear_step import declared_step
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.results import Regression
 from dpgram.errors import AnalysisError, DpgramWarning, ReleaseError
@@ -161,6 +162,7 @@ def _fit(release: Release, question: Question, on: Sequence[str]) -> Regression:
 def _fitted(fit: Regression) -> dict[str, object]:
     rows = _new_rows(fit)
     return {
+        "declared": declared_step(fit.moments, fit.design) is not None,
         "names": list(fit.names),
         "fitted": fit.values.tolist(),
         "effective_parameters": fit.effective_parameters,

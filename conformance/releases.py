@@ -5,9 +5,11 @@ A further kind is a function and a line in `KINDS`.
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -162,6 +164,17 @@ def models() -> Release:
     return _published(*MIXED, models=declared, epsilon=4.0)
 
 
+def series() -> Release:
+    """The total of three periods of a table that grows. Its noise is the system's: series take no seed."""
+    with tempfile.TemporaryDirectory() as folder:
+        growing = dg.Series.create(
+            Path(folder) / "people.series", dg.Schema(*MIXED), epsilon=4.0, delta=1e-6, periods=4, ledger=None
+        )
+        third = PEOPLE // 3
+        found = [growing.publish(table().slice(k * third, third), f"2026-{k + 1:02}") for k in range(3)]
+    return found[-1]
+
+
 def rare() -> Release:
     """Levels of few rows, which noise hides: their coefficients have no interval, the others do."""
     children = dg.categorical("children", [str(number) for number in range(9)])
@@ -192,6 +205,7 @@ KINDS: Final[Mapping[str, Callable[[], Release]]] = {
     "group": group,
     "block": block,
     "models": models,
+    "series": series,
     "rare": rare,
     "drowned": drowned,
 }

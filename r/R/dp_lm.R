@@ -236,7 +236,7 @@ print.summary.dp_lm <- function(x, digits = max(3, getOption("digits") - 3), ...
     meant <- if (fit$kind == "table") "of this table (privacy noise only)" else "in the population (sampling and privacy noise)"
     told <- paste0("Estimates, errors and intervals belong to the un-shrunken regression ", meant, "; predict() uses the fitted column.")
     cat("\n", strwrap(told, 80), sep = "\n")
-    if (fit$kind == "population" && !fit$inference$robust) cat("Assumed: the error variance is the same for all rows.\n")
+    if (fit$kind == "population") cat("Assumed: the error variance is the same for all rows.\n")
   }
   for (caution in c(fit$cautions, fit$inference$cautions)) cat(strwrap(paste("Note:", caution), 80, exdent = 2), sep = "\n")
   invisible(x)

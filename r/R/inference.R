@@ -18,6 +18,21 @@ MOVED_REFUSAL <- paste(
   "with public bounds"
 )
 
+DECLARED <- paste(
+  "this very model was declared by the curator, and what was measured for it is read by the Python library alone:",
+  "ask there, or for other columns"
+)
+
+# Whether more than the matrix was measured for a linear model of this target on these columns.
+is_declared <- function(moments, design) {
+  columns <- setdiff(design$sources, INTERCEPT)
+  for (each in moments$measured[names(moments$measured) == "step"]) {
+    same <- each$family == "linear" && each$target == design$target && setequal(unlist(each$on), columns)
+    if (same && design$intercept) return(TRUE)
+  }
+  FALSE
+}
+
 # R = (A + zI)^-1 with z = v (1 - 1/p) tr R undoes what noise does to an inverse.
 solve_unshrunken <- function(gram, basis, target, noise) {
   size <- ncol(basis)
@@ -85,10 +100,9 @@ infer <- function(moments, design, kind) {
   to_terms <- solve(crossprod(basis, held))
   jacobian <- design$to_original %*% to_terms
   moved <- moved_columns(moments, design)
-  refusal <- refusal_of(moments, design, solution, to_terms)
+  refusal <- if (is_declared(moments, design)) DECLARED else refusal_of(moments, design, solution, to_terms)
   covariance <- solution$privacy
   degrees <- NULL
-  robust <- FALSE
   if (kind == "population") {
     if (is.null(refusal) && length(moved)) refusal <- MOVED_REFUSAL
     degrees <- if (is.null(moments$rows)) NULL else moments$rows - length(design$names)
@@ -97,17 +111,11 @@ infer <- function(moments, design, kind) {
       degrees <- NULL
     } else {
       sampling <- moments$sampling_factor * max(solution$residual_sum, 0) / degrees
-      middle <- robust_middle(moments, solution, sampling)
-      robust <- !is.null(middle)
-      covariance <- covariance + if (robust) {
-        (degrees + length(design$names)) / degrees * solution$resolvent %*% middle %*% solution$resolvent
-      } else {
-        sampling * solution$resolvent
-      }
+      covariance <- covariance + sampling * solution$resolvent
     }
   }
   found <- list(
-    kind = kind, refusal = refusal, degrees = degrees, robust = robust, solution = solution,
+    kind = kind, refusal = refusal, degrees = degrees, solution = solution,
     jacobian = jacobian, covariance_of_solution = covariance, off = moments$noise$offdiagonal_sd,
     estimate = drop(jacobian %*% solution$theta) + design$offset,
     covariance = jacobian %*% covariance %*% t(jacobian)

@@ -72,9 +72,7 @@ measured_of <- function(release) {
       call. = FALSE)
   }
   kinds <- vapply(found, `[[`, "", "kind")
-  products <- found[kinds == "products"]
   names(found) <- kinds
-  found$products <- products
   found
 }
 
