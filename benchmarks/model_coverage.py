@@ -241,6 +241,8 @@ def pooled(told: list[tuple[Setting, list[bool]]]) -> str:
     lines = []
     for kind, families in (("linear", ("linear",)), ("logit and counts", ("logistic", "poisson"))):
         cells = [given for setting, given in told if setting.model.family in families and given]
+        if not cells:
+            continue
         every = [one for given in cells for one in given]
         low = min(cells, key=np.mean)
         below = binom.cdf(sum(low), len(low), 0.93)

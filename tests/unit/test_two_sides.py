@@ -193,6 +193,9 @@ FREE: dict[str, tuple[str, ...]] = {
     "pca": (RELEASE, "--components", "2"),
     "explore": (RELEASE, "-o", "page.html"),
     "report": (RELEASE, "-o", "report.html"),
+    "export": (RELEASE, "-o", "moments.csv"),
+    "registry": (RELEASE, "-o", "registry.yaml"),
+    "evaluation": (RELEASE, "-o", "evaluation.html"),
     "plan": (
         "--schema", "people.toml", "--rows", "50000", "--epsilon", "1", "--delta", "1e-6", "--quick",
         "--mechanism", "gaussian",
@@ -231,6 +234,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str, str]] = {
         "publish",
     ),
     "series publish": (("months.series", "people.csv", "--period", "m3"), "pyarrow", "publish"),
+    "wizard": (("--no-browser",), "pyarrow", "publish"),
     "audit": (("--mechanism", "gaussian", "--epsilon", "1", "--delta", "1e-6"), "pyarrow", "publish"),
     "demo": (("-o", "demo"), "pyarrow", "publish"),
     "ledger plot": (("new.ledger", "-o", "x.png"), "matplotlib", "plot"),

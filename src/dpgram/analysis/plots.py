@@ -173,8 +173,8 @@ def trend_plot(
             linewidth=1.4,
             label=f"straight line: {line.estimate:.3g} in one period, p = {line.pvalue:.2g}",
         )
-    shown = np.linspace(0, len(places) - 1, min(len(places), MOST_LABELS // 2)).round().astype(int)
-    axis.set_xticks(places[shown], [_shortened(trend.labels[place], LONGEST // 2) for place in shown])
+    shown = range(0, len(places), -(-len(places) // (MOST_LABELS // 2)))
+    axis.set_xticks(places[list(shown)], [_shortened(trend.labels[place], LONGEST // 2) for place in shown])
     axis.set_ylabel(_shortened(name, LONGEST))
     axis.set_title(f"{_shortened(name, LONGEST)} in the regression of {trend.target} over time", loc="left")
     figure.legend(loc="outside lower left", frameon=False, ncols=2)

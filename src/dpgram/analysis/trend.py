@@ -174,7 +174,7 @@ class Trend:
         charges over time
         """
         lines = [f"{self.target} over time", ""]
-        width = max(6, *(len(label) for label in self.labels))
+        width = max(6, *(len(label) for label in (*self.labels, *self.names)))
         for name in self.names:
             lines.append(f"{name:<{width}}  {'estimate':>12}  {'std. error':>10}  {100 * level:g}% from … to")
             rows = zip(

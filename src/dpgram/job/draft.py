@@ -17,7 +17,10 @@ from dpgram.job import _file
 from dpgram.job.job import Job
 from dpgram.schema.schema import toml_value
 
-ORDER: Final = ("about", "data", "rows", "privacy", "outputs")
+TOP: Final = ("constant", "blocks")
+"""Keys that stand in no section."""
+ORDER: Final = ("about", "data", "columns", "rows", "privacy", "models", "outputs")
+"""How people read a job; whatever else there is comes after it."""
 
 
 def read_draft(path: Path) -> dict[str, Any]:
@@ -73,21 +76,15 @@ def draft_text(form: Mapping[str, Any]) -> str:
 
 
 def _parts(form: Mapping[str, Any]) -> Iterator[str]:
-    top = {name: form[name] for name in ("constant", "blocks") if name in form}
+    top = {name: form[name] for name in TOP if name in form}
     if top:
         yield _lines(top)
-    for name in ORDER[:2]:
-        yield from _section(name, form)
-    yield from (f"[[columns]]\n{_lines(column)}" for column in form.get("columns", ()))
-    for name in ORDER[2:4]:
-        yield from _section(name, form)
-    yield from (f"[[models]]\n{_lines(model)}" for model in form.get("models", ()))
-    yield from _section(ORDER[4], form)
-
-
-def _section(name: str, form: Mapping[str, Any]) -> Iterator[str]:
-    if form.get(name):
-        yield f"[{name}]\n{_lines(form[name])}"
+    for name in (*ORDER, *(name for name in form if name not in (*ORDER, *TOP))):
+        found = form.get(name)
+        if isinstance(found, Mapping) and found:
+            yield f"[{name}]\n{_lines(found)}"
+        elif isinstance(found, list):
+            yield from (f"[[{name}]]\n{_lines(one)}" for one in found)
 
 
 def _lines(entries: Mapping[str, Any]) -> str:

@@ -111,10 +111,11 @@ class Session:
         """The table that a job reads, as it is shown; refused where the pages could not show the job."""
         data = form.get("data", {})
         file = data.get("file", "")
-        if data.get("query") or data.get("schema") or not isinstance(file, str) or file.startswith("env:"):
+        elsewhere = data.get("query") or data.get("schema") or not isinstance(file, str)
+        if elsewhere or file.startswith("env:") or "series" in form:
             raise JobError(
-                f"{self.job_path.name} reads a database, several files or a schema file, "
-                "which the pages do not show",
+                f"{self.job_path.name} reads a database, several files or a schema file, or belongs to a "
+                "series, which the pages do not show",
                 remedy=f"Use dpgram run {self.job_path.name}",
             )
         return self.folder.shown(self.folder.place(str(self.job_path.parent / file))) if file else ""

@@ -116,6 +116,7 @@ class TestPublishing:
         served = published.ask("GET", "file-release")
         assert served.content == (root / "visits.dpgram.json").read_bytes()
         assert served.headers["content-disposition"].startswith("attachment")
+        assert published.ask("GET", "file-registry").content == (root / "visits.yaml").read_bytes()
         assert "Visits" in published.ask("GET", "file-registry").text
         assert published.ask("GET", "file-key").status == 404
 
@@ -347,6 +348,7 @@ class TestComingBack:
         [
             ('file = "visits.csv"', 'file = ["visits.csv", "more.csv"]'),
             ('file = "visits.csv"', 'file = "env:DB"\nquery = "SELECT 1"'),
+            ("[rows]", '[series]\nfile = "visits.series"\nperiod = "2025"\n\n[rows]'),
         ],
     )
     def test_a_job_that_the_pages_cannot_show(self, visits: Path, line: str, other: str) -> None:

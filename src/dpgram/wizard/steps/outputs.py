@@ -14,7 +14,6 @@ from dpgram.wizard.session import Form, Session
 from dpgram.wizard.words import beside, told
 
 ABOUT: Final = ("title", "description", "contact", "licence")
-FILES: Final = ("release", "explorer", "report", "evaluation", "registry")
 ENDINGS: Final = {
     "release": ".dpgram.json",
     "explorer": ".html",
@@ -22,6 +21,7 @@ ENDINGS: Final = {
     "evaluation": ".html",
     "registry": ".yaml",
 }
+"""The files that a job may write, and how their names end."""
 FAMILIES: Final = {
     "linear": "how a number changes (linear)",
     "logistic": "how likely a yes is (logistic)",
@@ -34,7 +34,7 @@ def values(session: Session) -> dict[str, Any]:
     key = session.shown(outputs.get("key"))
     there = bool(key) and (session.folder.root / key).exists()
     return {
-        **{name: session.shown(outputs.get(name)) for name in FILES},
+        **{name: session.shown(outputs.get(name)) for name in ENDINGS},
         **{name: about.get(name, "") for name in ABOUT},
         "sign": "existing" if there else "new" if key else "none",
         "key": key or "curator.key",
@@ -125,7 +125,7 @@ def _outputs(session: Session, posted: Posted) -> tuple[dict[str, Any], dict[str
     outputs: dict[str, Any] = {}
     errors: dict[str, str] = {}
     places: list[Path] = []
-    for name in FILES:
+    for name in ENDINGS:
         if not posted.text(name):
             if name == "release":
                 errors[name] = "the release has no name. Type one, such as visits.dpgram.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from dpgram.document.statement import in_words
 from dpgram.errors import DpgramError
@@ -17,9 +17,6 @@ from dpgram.wizard.posted import Posted
 from dpgram.wizard.session import Session
 from dpgram.wizard.words import told
 from dpgram.wizard.work import Work
-
-SERVED: Final = ("release", "explorer", "report", "evaluation", "registry", "job")
-"""What the last page hands out."""
 
 
 def values(session: Session) -> dict[str, Any]:
@@ -41,7 +38,10 @@ def view(session: Session) -> dict[str, Any]:
         return found | {"incomplete": told(problem)}
     return found | {
         "asked": job,
-        "terms": terms(job, ledger=_pending(session, job)),
+        "terms": {
+            name: text.replace(f"{session.folder.root}/", "")
+            for name, text in terms(job, ledger=_pending(session, job)).items()
+        },
         "promise": in_words(
             epsilon=job.epsilon, delta=job.delta, adjacency=job.adjacency, unit=job.rows.unit
         ),

@@ -1,0 +1,110 @@
+"""A series from the command line and from job files, and what an analyst's process loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow import csv
+from tests.unit.series.streams import SCHEMA, names, people
+
+import dpgram as dg
+from dpgram import cli
+from dpgram.errors import JobError
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+
+JOB = """
+[data]
+file = "{month}.csv"
+schema = "visits.toml"
+[rows]
+unit = "id"
+[privacy]
+epsilon = 2
+delta = 1e-6
+ledger = "visits.ledger"
+[series]
+file = "visits.series"
+period = "{month}"
+periods = {periods}
+[outputs]
+release = "until-{month}.dpgram.json"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.to_file("visits.toml")
+    for number, month in enumerate(["september", "october"]):
+        csv.write_csv(people(900 * number, 1_000), f"{month}.csv")
+        (tmp_path / f"{month}-job.toml").write_text(JOB.format(month=month, periods=12))
+    dg.Ledger.create("visits.ledger", name="visits", epsilon=4, delta=1e-5, unit="id")
+    return tmp_path
+
+
+def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    create = "series create visits.series --schema visits.toml --periods 12 --epsilon 2 --delta 1e-6"
+    assert cli.run([*create.split(), "--unit", "id", "--ledger", "visits.ledger"]) == 0
+    for month in ("september", "october"):
+        call = f"series publish visits.series {month}.csv --period {month} -o {month}.json"
+        assert cli.run(call.split()) == 0
+    said = capsys.readouterr().out
+    assert "rows left out" in said
+    assert "2 of 12 periods" in said
+    assert cli.run(["series", "window", "visits.series", "september", "october", "-o", "both.json"]) == 0
+    assert dg.load("both.json") == dg.load("october.json")
+    capsys.readouterr()
+    assert cli.run(["series", "show", "visits.series", "--trend", "y", "--on", "x", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["published"] == ["september", "october"]
+    assert len(shown["trend"]["x"]["estimate"]) == 2
+    assert cli.run(["series", "publish", "visits.series", "--period", "november"]) == 2
+    assert "a table, or it is said that it has no rows" in capsys.readouterr().err
+    assert len(dg.Ledger.open(folder / "visits.ledger").history()) == 1
+
+
+def test_jobs_add_periods_to_one_series(folder: Path) -> None:
+    for month in ("september", "october"):
+        job = dg.Job.from_file(folder / f"{month}-job.toml")
+        assert job.run(progress=False).state == "published"
+        assert job.run(progress=False).state == "finished"
+    ledger = dg.Ledger.open("visits.ledger")
+    assert len(ledger.history()) == 1
+    series = dg.Series.open("visits.series")
+    assert series.labels == ("september", "october")
+    until = dg.load("until-october.dpgram.json")
+    assert until == series.total()
+    assert not [name for name in names(folder) if "unfinished" in name]
+
+
+def test_a_job_of_another_series_is_refused(folder: Path) -> None:
+    dg.Job.from_file(folder / "september-job.toml").run(progress=False)
+    (folder / "october-job.toml").write_text(JOB.format(month="october", periods=24))
+    with pytest.raises(JobError, match="periods is 12 there, 24 here"):
+        dg.Job.from_file(folder / "october-job.toml").run(progress=False)
+    text = JOB.format(month="october", periods=12).replace('period = "october"\n', "")
+    (folder / "october-job.toml").write_text(text)
+    with pytest.raises(JobError, match=r"'period' of .series. is missing"):
+        dg.Job.from_file(folder / "october-job.toml")
+
+
+def test_an_analyst_loads_nothing_that_reads_rows(folder: Path) -> None:
+    series = dg.Series.create("a.series", SCHEMA, epsilon=4, delta=1e-5, periods=3)
+    for number in (1, 2):
+        series.publish(people(1_000 * number, 1_000), f"m{number}", progress=False)
+    code = (
+        "import warnings; warnings.simplefilter('ignore'); import sys, dpgram\n"
+        "found = dpgram.Series.open('a.series'); found.window(1, 2).regress('y', ['x']).conf_int()\n"
+        "print(found); found.trend('y', ['x']).change('x')\n"
+        "print([name for name in ('pyarrow', 'dpgram.publishing', 'dpgram.rows', 'dpgram.sums', "
+        "'dpgram.engines') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
