@@ -143,7 +143,7 @@ def counts(made: list[Paper]) -> list[str]:
     outcomes = ("pass", "pass, fitted", "fail", "false as printed", "not measured")
     rows, total = [], Counter[str]()
     for one in made:
-        found = Counter(verdict.outcome for verdict in one.verdicts)
+        found = Counter[str](verdict.outcome for verdict in one.verdicts)
         total += found
         cells = (str(found.get(outcome, 0)) for outcome in outcomes)
         rows.append((PAPERS[one.name], one.grid, str(len(one.verdicts)), *cells))

@@ -53,8 +53,9 @@ def test_nothing_of_the_list_is_forgotten() -> None:
         "histograms that nobody paid for",
         "BLAS in the row function",
         "pilot from exact data",
-        "residual unclipped",
+        "residual not limited",
         "score of a row unbounded",
+        "spread of scores not clipped",
         *(
             f"{kind}: {fault}"
             for kind in (
@@ -66,7 +67,7 @@ def test_nothing_of_the_list_is_forgotten() -> None:
                 "reach",
                 "clip",
                 "first-gram",
-                "products",
+                "step",
                 "gram",
             )
             for fault in (
