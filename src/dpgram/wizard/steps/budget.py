@@ -34,9 +34,9 @@ class Choice:
 
 OTHERS: Final = (
     Choice(
-        who="Community mobility reports (Google, 2020), for each day",
-        epsilon="2.64",
-        source="Aktay and others 2020, arXiv 2004.04145",
+        who="Searches for symptoms (Google, 2020), for each person and day",
+        epsilon="1.68",
+        source="Bavadekar and others 2020, arXiv 2009.01265",
     ),
     Choice(
         who="Assistive AI (Microsoft, 2020)",
