@@ -446,6 +446,6 @@ def _number(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    if value >= 0.9999:
-        return f"{math.ceil(value * 1e6) / 1e4:.4g}%"
+    if value >= 0.999:  # an upper end is rounded up, but 99.97% is not 100%
+        return f"{math.ceil(value * 1e4) / 1e2:.4g}%"
     return f"{100 * value:.3g}%"
