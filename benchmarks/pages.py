@@ -23,11 +23,12 @@ from selenium import webdriver
 PROJECT = Path(__file__).resolve().parents[1]
 RESULTS = PROJECT / "benchmarks" / "results" / "pages.md"
 WIDTH = 101
-LOADS, CLICKS = 7, 15
+LOADS = 7
+ROUNDS, CLICKS = 6, 5
 NOW = "this page"
 INTRODUCTION = (
     f"Made by `benchmarks/pages.py`: one release of {WIDTH - 1} columns, all pages opened in turn in one "
-    f"Chromium. Medians of {LOADS} loads and {2 * CLICKS} clicks on a feature with all chosen, each until "
+    f"Chromium. Medians of {LOADS} loads and {ROUNDS * CLICKS} clicks on a feature with all chosen, in {ROUNDS} rounds, each until "
     "the answer is drawn. Milliseconds are those of the machine and of what else ran on it; ratios are to "
     "this page. 51154ef is the last page that was drawn by plotly, d40a4cc the last one without views."
 )
@@ -106,7 +107,7 @@ def measure(pages: dict[str, Path], folder: Path) -> dict[str, tuple[float, floa
             for name, page in pages.items():
                 loads[name].append(opened(driver, page))
         taps: dict[str, list[float]] = {name: [] for name in pages}
-        for _ in range(2):
+        for _ in range(ROUNDS):
             for name, page in pages.items():
                 taps[name] += clicks(driver, page)
     finally:
