@@ -108,6 +108,14 @@ def content_of(handle: int) -> bytes:
         return stream.read()
 
 
+def is_at(handle: int, path: Path) -> bool:
+    """Whether the open file is the one that has this name now: it may have been removed or replaced."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 def sync_folder(path: Path) -> None:
     """The name of a new file too must outlive a power cut."""
     folder = os.open(path.parent, os.O_RDONLY)

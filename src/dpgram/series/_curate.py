@@ -173,7 +173,7 @@ def publish(
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
     stream = Stream.read(path)
     if stream.periods:
-        forget_period(path, {"series": stream.head.series, "period": len(stream.periods)})
+        forget_period(path, _key(stream, len(stream.periods)))
     if period in stream.labels:
         return stream
     terms, noise = terms_of(stream.head), SystemEntropy() if entropy is None else entropy
@@ -185,7 +185,8 @@ def publish(
             return stream
         number = len(stream.periods) + 1
         _refuse_beyond(stream, number)
-        key: dict[str, object] = {"series": stream.head.series, "period": number}
+        key = _key(stream, number)
+        _refuse_changed(stream, secret)
         _refuse_other(path, key, secret, number, period)
         if number == 1:
             secret.settle()
@@ -239,15 +240,44 @@ def _refuse_beyond(stream: Stream, number: int) -> None:
         )
 
 
+def _key(stream: Stream, number: int) -> dict[str, object]:
+    """By which what was drawn of a period is found again."""
+    return {"series": stream.head.series, "period": number}
+
+
+def _refuse_changed(stream: Stream, secret: Secret) -> None:
+    """Both files must tell of the same periods."""
+    for number, label in enumerate(stream.labels, start=1):
+        if secret.begun(number) not in (label, None):
+            raise DpgramError(
+                f"period {number} of the series is not the one in {secret.path.name}",
+                got=repr(label),
+                limit=repr(secret.begun(number)),
+                remedy="Put the file back that belongs to the other one",
+            )
+
+
 def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number: int, period: str) -> None:
-    """A period that was begun must be finished under its own name, or its noise would serve other rows."""
+    """A period that was begun goes on from what was drawn, and under its own name: no second noise."""
     begun = secret.begun(number)
-    if begun is not None and begun != period and period_interrupted(path, key):
+    if begun is None:
+        return
+    if not period_interrupted(path, key):
+        # What was drawn is kept beside the series from before the sums are until its line is out.
+        raise _old_copy(path, begun)
+    if begun != period:
         raise OptionsError(
             f"period {begun!r} was begun and interrupted",
             got=repr(period),
             remedy=f"Publish {begun!r} again first: it goes on from where it was",
         )
+
+
+def _old_copy(path: Path, begun: str) -> DpgramError:
+    return DpgramError(
+        f"period {begun!r} was drawn before, and {path.name} does not have it: it is an old copy",
+        remedy="Put the newest copy back: a second noise for the same rows is not paid for",
+    )
 
 
 def _opening(stream: Stream) -> Opening | None:
