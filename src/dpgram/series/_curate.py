@@ -275,6 +275,7 @@ def _refuse_changed(stream: Stream, secret: Secret) -> None:
 
 
 def refuse_other_head(stream: Stream, digest: str) -> None:
+    """The terms must be those of the creation, whose digest the curator has kept."""
     if digest != stream.head_digest:
         raise DpgramError(
             "the first line of the series is not the one it was created with: its terms were edited",
@@ -299,6 +300,7 @@ def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number:
 
 
 def old_copy(path: Path, begun: str) -> DpgramError:
+    """What to say of a public file that lacks a period which only the curator's file has."""
     return DpgramError(
         f"period {begun!r} was drawn before, and {path.name} does not have it: it is an old copy",
         remedy="Put the newest copy back: a second noise for the same rows is not paid for",
@@ -306,6 +308,7 @@ def old_copy(path: Path, begun: str) -> DpgramError:
 
 
 def opening_of(stream: Stream) -> Opening | None:
+    """What the first period has fixed; None before it."""
     found = stream.opening
     if found is None:
         return None
@@ -315,6 +318,7 @@ def opening_of(stream: Stream) -> Opening | None:
 
 
 def left_out_of(secret: Secret, head: Head, number: int) -> LeftOut | None:
+    """Who may not count in this period; None where a unit is a row."""
     if head.rows.unit is None:
         return None
     gone = secret.left_out(number, participations=head.participations, apart=head.apart)
