@@ -14,10 +14,11 @@ from dpgram.analysis.estimand import Kind
 from dpgram.analysis.linear_step import declared_step
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.results import Regression
+from dpgram.analysis.robust import UnequalVariance
 from dpgram.errors import AnalysisError, DpgramWarning, ReleaseError
 from dpgram.release import Release
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the vectors; a change of a release or of a question makes a new one."""
 
 NEW_ROWS: Final[Mapping[str, Sequence[object]]] = {
@@ -104,7 +105,31 @@ QUESTIONS: Final[Mapping[str, tuple[Question, ...]]] = {
     "models": (
         Question(target="charges", on=("age", "bmi", "smoker"), smaller=("age", "bmi")),
         Question(target="charges", on=("age", "bmi", "smoker"), kind="table"),
+        Question(target="charges", on=("smoker", "bmi", "age"), reference={"smoker": "yes"}, level=0.9),
+        Question(target="charges", on=("age", "bmi", "smoker"), intercept=False),
         Question(target="charges", on=FIVE),
+    ),
+    "models-persons": (
+        Question(
+            target="charges",
+            on=("region", "smoker", "age", "smoker*age"),
+            smaller=("region", "smoker", "age"),
+        ),
+        Question(
+            target="charges",
+            on=("smoker*age", "age", "smoker", "region"),
+            reference={"region": "north"},
+            kind="table",
+        ),
+        Question(target="smoker=yes", on=("age", "bmi", "age*bmi")),
+        Question(target="charges", on=("region", "smoker", "age")),
+    ),
+    "models-faint": (
+        Question(target="charges", on=("age", "bmi", "smoker")),
+        Question(target="bmi", on=("age", "region"), smaller=("age",)),
+        Question(target="bmi", on=("age", "region"), kind="table"),
+        Question(target="exercise", on=("age", "smoker")),
+        Question(target="exercise", on=("age", "smoker"), kind="table"),
     ),
 }
 
@@ -179,7 +204,7 @@ def _inferred(release: Release, question: Question, fit: Regression) -> dict[str
     told = found.bounded(question.level)
     return {
         "refusal": None,
-        "robust": found.robust,
+        "unequal_variance": _test(found.unequal_variance),
         "degrees": found.degrees,
         "estimate": _numbers(np.where(found.bounded(), found.estimate, np.nan)),
         "covariance_of_estimates": _rows(np.asarray(fit.cov_params().values)),
@@ -197,6 +222,10 @@ def _inferred(release: Release, question: Question, fit: Regression) -> dict[str
         },
         "tests": _tests(release, question, fit),
     }
+
+
+def _test(found: UnequalVariance | None) -> list[float] | None:
+    return None if found is None else [found.statistic, found.degrees, found.pvalue, found.ratio]
 
 
 def _new_rows(fit: Regression) -> Mapping[str, Sequence[object]]:

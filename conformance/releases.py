@@ -164,6 +164,26 @@ def models() -> Release:
     return _published(*MIXED, models=declared, epsilon=4.0)
 
 
+def models_persons() -> Release:
+    """Declared linear models of persons with several rows: products with levels, a level as target."""
+    declared = [
+        dg.linear("charges", on=["region", "smoker", "age", "smoker*age"], limit=10),
+        dg.linear("smoker=yes", on=["age", "bmi", "age*bmi"]),
+    ]
+    products = (dg.product("smoker", "age"), dg.product("age", "bmi"))
+    return _published(*MIXED, *products, rows=dg.Rows(unit="person"), models=declared, epsilon=8.0)
+
+
+def models_faint() -> Release:
+    """Declared linear models of which noise hides nothing, the spread of the scores, and the whole step."""
+    declared = [
+        dg.linear("charges", on=["age", "bmi", "smoker"], share=0.2),
+        dg.linear("bmi", on=["age", "region"], share=0.002),
+        dg.linear("exercise", on=["age", "smoker"], share=0.0005),
+    ]
+    return _published(*MIXED, models=declared)
+
+
 def series() -> Release:
     """The total of three periods of a table that grows. Its noise is the system's: series take no seed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -205,6 +225,8 @@ KINDS: Final[Mapping[str, Callable[[], Release]]] = {
     "group": group,
     "block": block,
     "models": models,
+    "models-persons": models_persons,
+    "models-faint": models_faint,
     "series": series,
     "rare": rare,
     "drowned": drowned,

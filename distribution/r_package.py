@@ -13,8 +13,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 VECTORS = PROJECT / "conformance" / "vectors"
-EXAMPLE = "adaptive"
-"""The kind of release that examples and the vignette read."""
+EXAMPLES = {"people": "adaptive", "declared": "models"}
+"""The kinds of releases that examples and the vignette read, by the names they have there."""
 
 
 def assembled(folder: Path) -> Path:
@@ -24,7 +24,8 @@ def assembled(folder: Path) -> Path:
     shutil.copytree(VECTORS, package / "tests" / "vectors")
     data = package / "inst" / "extdata"
     data.mkdir(parents=True)
-    shutil.copy(VECTORS / f"{EXAMPLE}.dpgram.json", data / "people.dpgram.json")
+    for name, kind in EXAMPLES.items():
+        shutil.copy(VECTORS / f"{kind}.dpgram.json", data / f"{name}.dpgram.json")
     return package
 
 

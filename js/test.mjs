@@ -57,7 +57,7 @@ function compareQuestion(place, release, question) {
   const predicted = people.map((person) => fit.predict(person));
   predicted.forEach((one, i) => same(`${place} predicted`, one.fitted, question.fitted_predictions[i]));
   if (question.refusal !== null) return;
-  if (fit.robust !== question.robust) problems.push(`${place}: robust`);
+  if (fit.robust !== (question.unequal_variance !== null)) problems.push(`${place}: robust`);
   fit.coefficients.forEach((one, i) => {
     const error = question.std_errors[i] ?? 0;
     same(`${place} estimate`, one.estimate, question.estimate[i]);

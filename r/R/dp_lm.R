@@ -66,7 +66,7 @@ predict.dp_lm <- function(object, newdata, interval = c("none", "confidence", "p
   if (interval == "none") return(moved_into_bounds(object, drop(x %*% object$fitted_coefficients) + base))
   found <- object$inference
   check_inference(found)
-  combined <- combined_by(found, x %*% found$jacobian)
+  combined <- found$combine(x)
   more <- if (interval == "prediction") plausible_variance(residual_variance(object)) else 0
   mean <- drop(x %*% found$estimate)
   ends <- fieller(mean, combined$level + more, combined$slope, combined$curvature, quantile_of(level, found$degrees))
@@ -143,7 +143,7 @@ source_values <- function(column, given) {
 wald_test <- function(object, matrix) {
   found <- object$inference
   check_inference(found)
-  combined <- combined_by(found, matrix %*% found$jacobian)
+  combined <- found$combine(matrix)
   if (!all(combined$trusted)) stop("no joint test: the table tells too little to stand clear of the noise", call. = FALSE)
   covariance <- matrix %*% found$covariance %*% t(matrix)
   scale <- sqrt(pmax(diag(covariance), TINY))
@@ -234,9 +234,17 @@ print.summary.dp_lm <- function(x, digits = max(3, getOption("digits") - 3), ...
     }
     if (!is.null(x$sigma)) cat(sprintf("\nerror standard deviation: %.4g", x$sigma))
     meant <- if (fit$kind == "table") "of this table (privacy noise only)" else "in the population (sampling and privacy noise)"
-    told <- paste0("Estimates, errors and intervals belong to the un-shrunken regression ", meant, "; predict() uses the fitted column.")
+    found <- fit$inference
+    what <- if (found$declared) "declared linear" else "un-shrunken"
+    told <- paste0("Estimates, errors and intervals belong to the ", what, " regression ", meant, "; predict() uses the fitted column.")
     cat("\n", strwrap(told, 80), sep = "\n")
-    if (fit$kind == "population") cat("Assumed: the error variance is the same for all rows.\n")
+    test <- found$unequal_variance
+    if (!is.null(test)) {
+      told <- paste0("Errors allow for unequal variances. Test for these: ", test_in_words(test), ".")
+      cat(strwrap(told, 80), sep = "\n")
+    } else if (fit$kind == "population") {
+      cat("Assumed: the error variance is the same for all rows.\n")
+    }
   }
   for (caution in c(fit$cautions, fit$inference$cautions)) cat(strwrap(paste("Note:", caution), 80, exdent = 2), sep = "\n")
   invisible(x)

@@ -18,21 +18,6 @@ MOVED_REFUSAL <- paste(
   "with public bounds"
 )
 
-DECLARED <- paste(
-  "this very model was declared by the curator, and what was measured for it is read by the Python library alone:",
-  "ask there, or for other columns"
-)
-
-# Whether more than the matrix was measured for a linear model of this target on these columns.
-is_declared <- function(moments, design) {
-  columns <- setdiff(design$sources, INTERCEPT)
-  for (each in moments$measured[names(moments$measured) == "step"]) {
-    same <- each$family == "linear" && each$target == design$target && setequal(unlist(each$on), columns)
-    if (same && design$intercept) return(TRUE)
-  }
-  FALSE
-}
-
 # R = (A + zI)^-1 with z = v (1 - 1/p) tr R undoes what noise does to an inverse.
 solve_unshrunken <- function(gram, basis, target, noise) {
   size <- ncol(basis)
@@ -89,47 +74,74 @@ shifted <- function(values, variance) {
   above + x
 }
 
-infer <- function(moments, design, kind) {
+# The solution of a design, and the way from its coordinates to the design's terms.
+unshrunken <- function(moments, design) {
   held <- project(moments, design$vectors)
   basis <- orthonormal(held)
   if (ncol(basis) < ncol(held)) {
     stop("the features of this regression are linearly dependent by construction: leave out one of them",
       call. = FALSE)
   }
-  solution <- solve_unshrunken(moments$consistent, basis, drop(project(moments, design$target_vector)), moments$noise)
-  to_terms <- solve(crossprod(basis, held))
-  jacobian <- design$to_original %*% to_terms
+  target <- drop(project(moments, design$target_vector))
+  list(
+    solution = solve_unshrunken(moments$consistent, basis, target, moments$noise),
+    to_terms = solve(crossprod(basis, held))
+  )
+}
+
+infer <- function(moments, design, kind) {
+  known <- unshrunken(moments, design)
   moved <- moved_columns(moments, design)
-  refusal <- if (is_declared(moments, design)) DECLARED else refusal_of(moments, design, solution, to_terms)
+  degrees <- if (kind == "population" && !is.null(moments$rows)) moments$rows - length(design$names)
+  enough <- !is.null(degrees) && degrees >= 1
+  if (!enough) degrees <- NULL
+  step <- linear_step(moments, design, known)
+  if (!is.null(step) && !length(moved) && (kind == "table" || enough)) {
+    return(by_step(moments, kind, degrees, known$solution, step))
+  }
+  solution <- known$solution
+  jacobian <- design$to_original %*% known$to_terms
+  refusal <- refusal_of(moments, design, known)
   covariance <- solution$privacy
-  degrees <- NULL
   if (kind == "population") {
     if (is.null(refusal) && length(moved)) refusal <- MOVED_REFUSAL
-    degrees <- if (is.null(moments$rows)) NULL else moments$rows - length(design$names)
-    if (is.null(degrees) || degrees < 1) {
-      if (is.null(refusal)) refusal <- NO_DEGREES
-      degrees <- NULL
-    } else {
+    if (is.null(refusal) && !enough) refusal <- NO_DEGREES
+    if (enough) {
       sampling <- moments$sampling_factor * max(solution$residual_sum, 0) / degrees
       covariance <- covariance + sampling * solution$resolvent
     }
   }
-  found <- list(
-    kind = kind, refusal = refusal, degrees = degrees, solution = solution,
-    jacobian = jacobian, covariance_of_solution = covariance, off = moments$noise$offdiagonal_sd,
+  combine <- function(matrix) {
+    combined_by(solution, covariance, moments$noise$offdiagonal_sd, matrix %*% jacobian)
+  }
+  found <- c(list(
+    kind = kind, refusal = refusal, degrees = degrees, solution = solution, declared = FALSE, combine = combine,
     estimate = drop(jacobian %*% solution$theta) + design$offset,
     covariance = jacobian %*% covariance %*% t(jacobian)
-  )
-  found <- c(found, combined_by(found, jacobian))
-  found$cautions <- cautions_of(moments, found, moved, design)
+  ), combine(diag(nrow(jacobian))))
+  hidden <- is.null(step) && !is.null(declared_step(moments, design))
+  found$cautions <- c(cautions_of(moments, found, moved, design), if (hidden) STEP_HIDDEN)
   found
 }
 
+# Of a declared model whose step stands clear of its noise: the covariance is the same whatever the coefficients.
+by_step <- function(moments, kind, degrees, solution, step) {
+  covariance <- if (kind == "population") step$covariance else step$privacy
+  combine <- function(matrix) {
+    level <- pmax(rowSums((matrix %*% covariance) * matrix), 0)
+    nothing <- numeric(length(level))
+    list(level = level, slope = nothing, curvature = nothing, trusted = nothing == 0)
+  }
+  c(list(
+    kind = kind, refusal = NULL, degrees = degrees, solution = solution, declared = TRUE, combine = combine,
+    unequal_variance = if (kind == "population") step$unequal_variance,
+    estimate = step$estimate, covariance = covariance, cautions = row_cautions(moments, kind, declared = TRUE)
+  ), combine(diag(length(step$estimate))))
+}
+
 # How the variance of linear combinations moves with the hypothesis: level + slope d + curvature d^2.
-combined_by <- function(found, functionals) {
-  solution <- found$solution
-  covariance <- found$covariance_of_solution
-  v <- found$off^2
+combined_by <- function(solution, covariance, off, functionals) {
+  v <- off^2
   toward <- functionals %*% covariance
   sizes <- rowSums(toward * functionals)
   none_lost <- all(solution$shares <= LOST)
@@ -192,13 +204,14 @@ check_inference <- function(found) {
   }
 }
 
-refusal_of <- function(moments, design, solution, to_terms) {
+refusal_of <- function(moments, design, known) {
+  solution <- known$solution
   shares <- solution$shares
   kept <- shares[shares <= LOST]
   lost <- length(shares) - length(kept)
   limit <- if (lost) REST_LIMIT_BESIDE_LOST else REST_LIMIT
   if (lost <= LOST_PART * length(shares) && 1 + sum(kept) <= limit) return(NULL)
-  sizes <- abs(drop(to_terms %*% solution$weakest)) * sqrt(colSums(design$vectors^2))
+  sizes <- abs(drop(known$to_terms %*% solution$weakest)) * sqrt(colSums(design$vectors^2))
   order <- order(-sizes)
   order <- order[sizes[order] >= MOST_OF_IT * max(sizes)]
   named <- design$names[order[seq_len(min(MOST_NAMED, length(order)))]]
@@ -236,6 +249,7 @@ cautions_of <- function(moments, found, moved, design) {
     told <- c(told, paste("bounds were learnt, and values outside them were moved to them: coefficients are those",
       "of the moved values"))
   }
+  if (!refused && found$kind == "population") told <- c(told, variance_caution(moments, design))
   if (!refused && !all(found$trusted)) {
     told <- c(told, paste0("no interval for ", paste(design$names[!found$trusted], collapse = ", "),
       ": the table tells too little about it to stand clear of the noise"))
@@ -243,12 +257,13 @@ cautions_of <- function(moments, found, moved, design) {
   told
 }
 
-# How rows that were clipped or weighted differ from those that came in.
-row_cautions <- function(moments, kind) {
+# How rows that were clipped or weighted differ from those that came in; declared models have a clip of their own.
+row_cautions <- function(moments, kind, declared = FALSE) {
   told <- character()
-  if (is_clipped(moments) && !moments$lifted) {
+  clipped <- !declared && is_clipped(moments)
+  if (clipped && !moments$lifted) {
     told <- c(told, sprintf("rows were clipped to the radius %g: long rows count less", moments$radius))
-  } else if (is_clipped(moments) && !is_least_squares(moments) &&
+  } else if (clipped && !is_least_squares(moments) &&
     (is.null(moments$clip) || moments$clip$lost > LITTLE_WEIGHT)) {
     told <- c(told, paste("rows far from the others count less, so that the regression is one of bounded influence:",
       "it equals least squares where errors are symmetric given the features"))

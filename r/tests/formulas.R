@@ -44,6 +44,29 @@ if (!there) {
   for (ask in list(coef, vcov, confint, anova)) stopifnot(grepl("noise", refused(ask(drowned))))
   stopifnot(any(grepl("too large", capture.output(print(summary(drowned))))))
 
+  models <- read("models")
+  declared <- dp_lm(charges ~ smoker + age + bmi, models)
+  told <- paste(capture.output(print(summary(declared))), collapse = " ")
+  stopifnot(grepl("declared linear regression", told), grepl("allow for unequal variances", told), !grepl("Assumed", told))
+  other <- dp_lm(charges ~ age, models)
+  stopifnot(any(grepl("Assumed", capture.output(print(summary(other))))), !length(other$inference$unequal_variance))
+  hidden <- dp_lm(exercise ~ age + smoker, read("models-faint"))
+  stopifnot(any(grepl("noise hides what was measured", hidden$inference$cautions)))
+  # Scores that vary far more in one direction than in others; and numbers that nothing can be computed from.
+  altered <- function(change) {
+    release <- models
+    place <- which(names(release$moments$measured) == "step")
+    release$moments$measured[[place]] <- change(release$moments$measured[[place]])
+    release
+  }
+  unequal <- altered(function(step) { step$spread$cells[[3]] <- "900000000000"; step })
+  stopifnot(any(grepl("of unequal variance", dp_lm(charges ~ age, unequal)$inference$cautions)))
+  stopifnot(!any(grepl("of unequal variance", c(other$inference$cautions, dp_lm(bmi ~ age, unequal)$inference$cautions))))
+  for (size in c(1e400, 1e300)) {
+    forged <- dp_lm(charges ~ smoker + age + bmi, altered(function(step) { step$radius <- size; step }))
+    stopifnot(any(grepl("noise hides what was measured", forged$inference$cautions)))
+  }
+
   text <- readLines(file.path(folder, "plain.dpgram.json"), warn = FALSE)
   damaged <- tempfile(fileext = ".json")
   broken <- function(pattern, by) {

@@ -18,6 +18,7 @@ from scipy.stats import norm
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.cli import run
 from dpgram.demo import insurance
 from dpgram.errors import DpgramWarning, LedgerError, ReleaseError
 from dpgram.privacy.ledger import Ledger
@@ -156,6 +157,25 @@ class TestWhatIsSigned:
             assert words in summary
         assert "<title>Report: Insured</title>" in shown
         assert str(ledger.left()) in summary
+
+
+def test_the_papers_beside_it_are_made_by_the_commands_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger.create("LEDGER", name="insurance", epsilon=3, delta=1e-5)
+    release = publish(TABLE, insurance.schema(), ledger=ledger, epsilon=1.0, delta=1e-6, mechanism="gaussian")
+    release.save("RELEASE")
+    page = release.report("r.html", ledger="LEDGER").read_text(encoding="utf-8")
+    section = page.split('<section id="papers">')[1].split("</section>")[0]
+    assert page.index('id="papers"') < page.index("<h2>Signed for</h2>")
+    commands = [line for line in re.findall("<code>(.*?)</code>", section) if line.startswith("dpgram ")]
+    assert len(commands) == 2
+    for command in commands:
+        assert run(command.split()[1:]) == 0
+    assert Path("evaluation.html").read_text(encoding="utf-8").count("To attest") > 5
+    assert release.digest[:8] in Path("entry.yaml").read_text(encoding="utf-8")
+    assert "--ledger" not in release.report("public.html").read_text(encoding="utf-8")
 
 
 def test_figures_of_assurance_are_those_of_its_page(tmp_path: Path) -> None:

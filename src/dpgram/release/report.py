@@ -70,6 +70,7 @@ def page(release: Release, ledger: Path | None = None) -> str:
         _columns(release),
         _budget(release, book),
         _checked(release),
+        _papers(book),
         _signatures(),
     ]
     body = (
@@ -378,6 +379,22 @@ def _assurance(release: Release) -> str:
         for part in found["parts"]
     ]
     return _table(("part", "findings", "outcome"), rows, caption)
+
+
+def _papers(book: _Book | None) -> str:
+    """What a disclosure board may want beside this report, and how it is made."""
+    ledger = "" if book is None else " --ledger LEDGER"
+    return (
+        '<section id="papers"><h2>Before you sign: two more papers</h2>\n'
+        "<p>Both are written from the release file, and mark what only you can know.</p>\n"
+        "<ul><li><strong>An evaluation after NIST SP 800-226</strong>: guarantee, mechanism, hazards, "
+        "trust and security, item by item, each with its evidence or with what you must attest: "
+        f"<code>dpgram evaluation RELEASE -o evaluation.html{ledger}</code></li>\n"
+        "<li><strong>An entry for the public registry of deployments</strong> of differential privacy: "
+        "<code>dpgram registry RELEASE -o entry.yaml</code></li></ul>\n"
+        "<p>In a job file they are the outputs <code>evaluation</code> and <code>registry</code>; in the "
+        "wizard they are among the files to write.</p></section>"
+    )
 
 
 def _signatures() -> str:

@@ -89,12 +89,16 @@ function channels(colour) {
   return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 }
 
-// The colour of a correlation; what is not known has one of its own. The middle is the ground, so dark stays dark.
+const brightness = (tone) => tone.reduce((sum, channel, k) => sum + channel * [0.299, 0.587, 0.114][k], 0);
+
+// The colour of a correlation; what is not known has one of its own. The middle is the ground, and what stands out
+// most from it is at the ends: the deep shade on a light ground, the light one on a dark ground.
 function tones(colours) {
   const style = getComputedStyle(document.documentElement);
   const [ground, empty] = ["panel", "empty"].map((name) => channels(style.getPropertyValue(`--${name}`).trim()));
   const half = (colours.length - 1) / 2;
-  const stops = colours.map((colour, i) => [(i - half) / half, i === half ? ground : channels(colour)]);
+  const shades = brightness(ground) < 140 ? [...colours.slice(0, half).reverse(), null, ...colours.slice(half + 1).reverse()] : colours;
+  const stops = shades.map((colour, i) => [(i - half) / half, i === half ? ground : channels(colour)]);
   return (value) => {
     if (Number.isNaN(value)) return empty;
     const next = stops.findIndex(([place]) => place >= Math.min(value, 1));
@@ -157,7 +161,7 @@ function heatMap(names, estimates, low, high, colours) {
     if (count <= 14 && wide / count >= 34) {
       values.forEach((row, i) => row.forEach((value, j) => {
         if (Number.isNaN(value) || empty(i, j)) return;
-        const dark = tone(value).reduce((sum, channel, k) => sum + channel * [0.299, 0.587, 0.114][k], 0) < 140;
+        const dark = brightness(tone(value)) < 140;
         sheet.append(shape("text", {
           x: x(j), y: y(i), "text-anchor": "middle", "dominant-baseline": "central", class: dark ? "on-dark" : "on-light",
         }, value.toFixed(2).replace("-", "−")));

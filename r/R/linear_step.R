@@ -1,0 +1,174 @@
+# A declared linear model: one Newton step from the fit of the matrix back to weighted least squares, with errors
+# that allow for unequal variances and for dependent rows of a unit.
+
+DIRECTION_UNIT <- 2^-36
+SCORE_UNIT <- 2^15 * (1 - 2^-10)
+AGREES <- 1e-5
+SURE <- 3
+WIDENED <- 1.21
+LEAST_LEVEL <- 0.02
+REJECTED <- 1e-3
+DIAGONAL_CHANCE <- 8
+OFF_CHANCE <- 3
+STEP_HIDDEN <- paste(
+  "noise hides what was measured for this declared model, so that the fit is that of the matrix, with errors that",
+  "take variances for equal"
+)
+
+linear_steps <- function(moments) {
+  Filter(function(each) each$kind == "step" && each$family == "linear", moments$measured)
+}
+
+# What was measured for a linear model of this target on these columns, or NULL.
+declared_step <- function(moments, design) {
+  columns <- setdiff(design$sources, INTERCEPT)
+  for (each in linear_steps(moments)) {
+    if (design$intercept && each$target == design$target && setequal(unlist(each$on), columns)) return(each)
+  }
+  NULL
+}
+
+# Estimate and covariances in original units; NULL where nothing was declared, or noise hides it. Numbers of a
+# forged file may be beyond all that can be solved: then there is no step either.
+linear_step <- function(moments, design, known) {
+  measured <- declared_step(moments, design)
+  if (is.null(measured) || !is.null(refusal_of(moments, design, known))) return(NULL)
+  tryCatch(stepped(moments, design, known, measured), error = function(problem) NULL)
+}
+
+stepped <- function(moments, design, known, measured) {
+  space <- feature_space(moments, design, measured)
+  step <- newton_step(measured, space)
+  if (is.null(step) || measured$size - sqrt(sum(step$start^2)) > AGREES * measured$size) return(NULL)
+  rows <- max(moments$rows, 1)
+  size <- length(step$start)
+  turn <- solve(known$to_terms, space$to_terms)
+  seen <- crossprod(turn, solve(known$solution$resolvent, turn))
+  held <- repaired(step$hessian, step$hessian_variance, seen, rows, 0)
+  if (is.null(held)) return(NULL)
+  residual <- max(known$solution$residual_sum, 0) * design$target_scale^2 / rows
+  classical <- (if (residual > 0) residual else measured$limit^2) * held$middle
+  found <- if (!is.null(step$spread)) {
+    repaired(step$spread, step$spread_variance, classical, rows, 1 - weight_left(measured$radius, size))
+  }
+  sampling <- rows / max(rows - size, 1) * (if (is.null(found)) classical else found$middle)
+  inverse <- solve(held$middle)
+  moved <- drop(inverse %*% step$score)
+  privacy <- step$score_variance * diag(size) +
+    step$hessian_variance * (sum(moved^2) * diag(size) + tcrossprod(moved))
+  original <- design$to_original %*% space$to_terms / design$target_scale
+  in_units <- function(middle) symmetric(original %*% inverse %*% middle %*% inverse %*% t(original))
+  list(
+    estimate = drop(original %*% (step$start + moved)), privacy = in_units(privacy),
+    covariance = in_units(privacy + sampling), unequal_variance = found$test
+  )
+}
+
+# The terms as functions of x = T v, v the encoded columns of the features alone: an orthonormal basis of them,
+# and the way from its coefficients to those of the design's terms.
+feature_space <- function(moments, design, measured) {
+  schema <- moments$schema
+  on <- unlist(measured$on)
+  needed <- c(on, unlist(lapply(schema$declared[on], `[[`, "factors")))
+  columns <- schema$declared[names(schema$declared) %in% needed]
+  places <- c(1, unlist(lapply(columns, `[[`, "positions")))
+  back <- lift_of(measured$coordinates, length(places))
+  groups <- if (moments$complete) Filter(function(column) column$group, columns)
+  sums <- vapply(groups, function(column) {
+    v <- numeric(length(schema$encoded))
+    v[column$positions] <- 1 / schema$weights[column$positions]
+    v[1] <- -1 / schema$weights[[1]]
+    v[places]
+  }, numeric(length(places)))
+  null <- if (length(groups)) qr.Q(qr(back %*% sums, LAPACK = TRUE)) else matrix(0, length(places), 0)
+  terms <- back %*% design$vectors[places, , drop = FALSE]
+  terms <- terms - null %*% crossprod(null, terms)
+  basis <- orthonormal(terms)
+  if (ncol(basis) < ncol(terms)) stop("the features are linearly dependent by construction", call. = FALSE)
+  list(basis = basis, to_terms = solve(crossprod(basis, terms)))
+}
+
+# Score, Hessian matrix and spread of the scores in that basis, and the variances of their noise (off the diagonal).
+newton_step <- function(measured, space) {
+  basis <- space$basis
+  width <- nrow(basis)
+  unit <- measured$radius / LATTICE
+  scored <- unit * measured$limit / SCORE_UNIT
+  inside <- function(cells) crossprod(basis, from_lower(as.numeric(unlist(cells)), width) %*% basis)
+  found <- list(
+    start = drop(crossprod(basis, as.numeric(unlist(measured$slopes)))) * DIRECTION_UNIT * measured$size,
+    score = drop(crossprod(basis, as.numeric(unlist(measured$score)))) * scored,
+    hessian = inside(measured$cells) * unit^2,
+    score_variance = (measured$score_sigma * scored)^2,
+    hessian_variance = (measured$noise$sigma * unit^2)^2 / 2
+  )
+  own <- measured$spread
+  if (!is.null(own)) {
+    held <- (LATTICE * own$bound * scored)^2
+    found$spread <- inside(own$cells) * held
+    found$spread_variance <- (own$noise$sigma * held)^2 / 2
+  }
+  if (all(is.finite(unlist(found)))) found
+}
+
+# A noisy matrix M brought as near to a multiple of C as its noise demands: C^1/2 (m I + l D) C^1/2 with
+# m I + D = C^-1/2 M C^-1/2. NULL where noise hides it. The test asks whether D is more than noise and chance.
+repaired <- function(noisy, variance, classical, rows, clipped) {
+  parts <- eigen(symmetric(classical), symmetric = TRUE)
+  sizes <- parts$values
+  width <- length(sizes)
+  if (min(sizes) <= 0) return(NULL)
+  halves <- tcrossprod(sqrt(sizes))
+  standard <- symmetric(crossprod(parts$vectors, noisy %*% parts$vectors)) / halves
+  mean <- sum(diag(standard)) / width
+  mean_variance <- 2 * variance * sum(sizes^-2) / width^2
+  if (mean <= SURE * sqrt(mean_variance)) return(NULL)
+  apart <- standard - mean * diag(width)
+  energy <- sum(apart^2)
+  hidden <- variance * (sum(1 / sizes)^2 + sum(sizes^-2)) - width * mean_variance
+  left <- if (energy > 0) max(0, 1 - hidden / energy) else 0
+  shape <- eigen(mean * diag(width) + left * apart, symmetric = TRUE)
+  levels <- pmax(shape$values, LEAST_LEVEL * mean)
+  inner <- halves * (shape$vectors %*% (levels * t(shape$vectors)))
+  middle <- parts$vectors %*% inner %*% t(parts$vectors)
+  middle <- middle + WIDENED * 2 * variance * left / (mean * sum(sizes) / width) * diag(width)
+  chance <- mean^2 * (DIAGONAL_CHANCE * width + OFF_CHANCE * width * (width - 1)) / rows + width * (clipped * mean)^2
+  degrees <- width * (width + 1) / 2 - 1
+  statistic <- if (degrees) degrees * energy / (hidden + chance) else 0
+  pvalue <- if (degrees) pchisq(statistic, degrees, lower.tail = FALSE) else 1
+  list(
+    middle = symmetric(middle),
+    test = list(statistic = statistic, degrees = degrees, pvalue = pvalue, ratio = sqrt(max(levels)))
+  )
+}
+
+# How far a clip at this radius evens scores out, where features are normal: over |x|^2 = 1 + chi^2 in 200 parts.
+weight_left <- function(radius, width) {
+  degrees <- max(width - 1, 1)
+  ends <- seq(0, degrees + 12 * sqrt(2 * degrees), length.out = 201)
+  chances <- diff(pchisq(ends, degrees))
+  squares <- (ends[-1] + ends[-201]) / 2
+  weights <- pmin(radius^2 / (1 + squares), 1)
+  sum(weights^2 * squares * chances) / sum(weights * squares * chances)
+}
+
+# Where a declared model of the same target shows unequal variances, errors without it may be wrong.
+variance_caution <- function(moments, design) {
+  for (each in Filter(function(each) each$target == design$target, linear_steps(moments))) {
+    test <- tryCatch({
+      own <- build_design(moments, each$target, unlist(each$on))
+      linear_step(moments, own, unshrunken(moments, own))$unequal_variance
+    }, error = function(problem) NULL)
+    if (!is.null(test) && test$pvalue < REJECTED) {
+      return(sprintf(paste(
+        "the declared model of %s shows errors of unequal variance (%s): those of other models, which take them",
+        "for equal, may be too small by a factor of %.2g or more"
+      ), each$target, test_in_words(test), test$ratio))
+    }
+  }
+  NULL
+}
+
+test_in_words <- function(test) {
+  sprintf("chi squared of %d degrees = %.4g, p = %.2g", as.integer(test$degrees), test$statistic, test$pvalue)
+}
