@@ -53,7 +53,15 @@ class Pages:
 
     def page(self, name: str, status: int = 200, **facts: Any) -> Response:
         """One page; names, levels and cells are text, whatever they hold."""
-        facts = {"steps": STEPS, "here": name, "job_name": self._job_name, "errors": {}, **facts}
+        facts = {
+            "steps": STEPS,
+            "here": name,
+            "job_name": self._job_name,
+            "published": self._session.outcome is not None and any(name == step.address for step in STEPS),
+            "unspent": f"Nothing {'more ' if self._session.spent else ''}was spent.",
+            "errors": {},
+            **facts,
+        }
         return HTMLResponse(self._templates.get_template(f"{name}.html").render(**facts), status)
 
     @property
@@ -81,6 +89,8 @@ class Pages:
             return to("work")
         if session.table is None and step.address != "data":
             return to("data")
+        if session.outcome is not None and step.address != "data":  # the page says that it is published
+            return to("done" if step.address == "review" else step.address)
         if step.address != "data" and posted.text("state") not in ("", session.state):
             session.typed[step.address] = Typed(
                 values={},
@@ -120,7 +130,7 @@ class Pages:
             return self.page("work", work=work, then="")
         if work.problem is not None or work.broken:
             problem = "" if work.problem is None else told(work.problem)
-            charged = work.problem is None or work.problem.charged
+            charged = work.then == "done" and self._session.spent
             return self.page("stopped", work=work, problem=problem, charged=charged)
         return to(work.then)
 
@@ -131,9 +141,10 @@ class Pages:
         return JSONResponse({"done": work.done, "rows": work.rows, "lines": work.lines})
 
     def done(self) -> Response:
-        if self._session.outcome is None:
+        outcome = self._session.outcome
+        if outcome is None:
             return to("review")
-        return self.page("done", **review.finished(self._session))
+        return self.page("done", **review.finished(self._session, outcome))
 
     def file(self, kind: str) -> Response:
         """One of the files that were made."""

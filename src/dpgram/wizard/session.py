@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -69,6 +69,11 @@ class Typed:
     errors: Mapping[str, str]
 
 
+def relative(place: Path, job: Path) -> str:
+    """A path as the job file in `job` writes it."""
+    return Path(os.path.relpath(place, job.parent)).as_posix()
+
+
 @final
 @dataclass(slots=True, kw_only=True)
 class Session:
@@ -91,7 +96,10 @@ class Session:
     forecast: tuple[str, dict[str, Any] | None, str] | None = None
     """The last forecast, or why there is none, and the facts that it follows from."""
     work: Work | None = None
+    spent: bool = False
+    """Whether the publication of this job was begun and may have been paid for."""
     outcome: Outcome | None = None
+    """Once it is there, the decisions stay as they were published."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -146,10 +154,17 @@ class Session:
         write_draft(form, self.job_path)
         self.form = form
 
+    def start_over(self, path: Path, form: Form) -> None:
+        """Another job in another file: nothing that was decided, typed or done for the one before is kept."""
+        write_draft(form, path)
+        fresh = Session(folder=self.folder, path=path, form=form, lock=self.lock)
+        for each in fields(Session):
+            setattr(self, each.name, getattr(fresh, each.name))
+
     # Paths in a job file are relative to it; on the pages, to the folder.
 
     def in_job(self, place: Path) -> str:
-        return Path(os.path.relpath(place, self.job_path.parent)).as_posix()
+        return relative(place, self.job_path)
 
     def shown(self, text: object) -> str:
         """A path of the job file, as the pages show it; empty for none."""

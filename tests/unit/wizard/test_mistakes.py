@@ -196,7 +196,7 @@ class TestTheBudget:
             ({"path": ""}, "path", "Type a name"),
             ({"path": "nowhere/x.ledger"}, "path", "folder does not exist"),
             ({"path": "visits.csv"}, "path", "there already"),
-            ({"pays": "existing"}, "existing", "no file is named"),
+            ({"pays": "existing"}, "existing", "no ledger is chosen"),
         ],
         ids=str,
     )

@@ -62,7 +62,10 @@ def values(session: Session) -> dict[str, Any]:
     stem = session.folder.shown(session.job_path).removesuffix(".toml").removesuffix("-job")
     path = session.shown(ledger)
     there = bool(path) and (session.folder.root / path).exists()
-    pays = "none" if ledger is False else "existing" if there else "new"
+    first = "ledger" in privacy or not session.folder.listed(
+        LEDGERS
+    )  # else one of those may be for this table
+    pays = "none" if ledger is False else "existing" if there or not first else "new"
     return {
         "pays": pays,
         "existing": path if there else "",
@@ -204,6 +207,11 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
 
 
 def _existing(session: Session, posted: Posted, errors: dict[str, str]) -> str:
+    if not posted.text("existing"):
+        errors["existing"] = (
+            "no ledger is chosen. Choose the one of this table, or say above that this is its first release"
+        )
+        return ""
     try:
         return session.in_job(session.folder.file(posted.text("existing")))
     except DpgramError as problem:
