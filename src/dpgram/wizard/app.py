@@ -59,6 +59,7 @@ class Pages:
             "job_name": self._job_name,
             "published": self._session.outcome is not None and any(name == step.address for step in STEPS),
             "unspent": f"Nothing {'more ' if self._session.spent else ''}was spent.",
+            "pending": self._session.new_ledger is not None,
             "errors": {},
             **facts,
         }
@@ -74,7 +75,9 @@ class Pages:
         if session.table is None and step.address != "data":
             return to("data")
         typed = session.typed.get(step.address)
-        shown = step.module.values(session) | ({} if typed is None else dict(typed.values))
+        shown = step.module.values(session)
+        if typed is not None and typed.posted is not None:
+            shown = {name: typed.posted.again(name, value) for name, value in shown.items()}
         return self.page(
             step.address,
             v=shown,
@@ -93,7 +96,7 @@ class Pages:
             return to("done" if step.address == "review" else step.address)
         if step.address != "data" and posted.text("state") not in ("", session.state):
             session.typed[step.address] = Typed(
-                values={},
+                posted=None,
                 errors={
                     "state": "this step was sent from a page that was out of date, perhaps in another tab. "
                     "Here is what holds now: change it again if you need to"
@@ -107,7 +110,7 @@ class Pages:
                 "state": f"the job file cannot be written: {problem.strerror}. Mend that and send it again"
             }
         if errors:
-            session.typed[step.address] = Typed(values=_again(posted), errors=errors)
+            session.typed[step.address] = Typed(posted=posted, errors=errors)
             return to(step.address)
         session.typed.pop(step.address, None)
         return self._onwards(step, posted)
@@ -164,11 +167,6 @@ class Pages:
         answer = self.page("ended")
         self._end()
         return answer
-
-
-def _again(posted: Posted) -> dict[str, str | list[str]]:
-    """What was typed, to be shown again; boxes that were not ticked are not sent, so they are told apart."""
-    return {**posted.values(), "typed": "yes"}
 
 
 def to(address: str) -> Response:

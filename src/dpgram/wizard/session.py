@@ -23,6 +23,7 @@ from dpgram.privacy.ledger import Ledger
 from dpgram.publishing.starter import StarterColumn
 from dpgram.schema import Schema
 from dpgram.wizard.folder import Folder
+from dpgram.wizard.posted import Posted
 from dpgram.wizard.work import Work
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class NewLedger:
 class Typed:
     """What was typed into a step and not accepted, with the message for each field."""
 
-    values: Mapping[str, str | list[str]]
+    posted: Posted | None
+    """None: the page shows what holds."""
     errors: Mapping[str, str]
 
 
@@ -126,7 +128,19 @@ class Session:
                 "series, which the pages do not show",
                 remedy=f"Use dpgram run {self.job_path.name}",
             )
+        self.refuse_outside(form)
         return self.folder.shown(self.folder.place(str(self.job_path.parent / file))) if file else ""
+
+    def refuse_outside(self, form: Form) -> None:
+        """No file that a job reads, writes or charges lies outside of the folder, links followed."""
+        named = (
+            form.get("data", {}).get("file"),
+            form.get("privacy", {}).get("ledger"),
+            *form.get("outputs", {}).values(),
+        )
+        for text in named:
+            if isinstance(text, str) and text:
+                self.folder.place(str(self.job_path.parent / text))
 
     @property
     def job_path(self) -> Path:

@@ -62,6 +62,16 @@ class TestWhoMayAsk:
         assert browser.ask("POST", "data", READ, cookie=cookie).status == 403
         assert untouched(browser)
 
+    @pytest.mark.parametrize(
+        "others",
+        ["{ours}; theme=dark mode", "a=b; {ours}", "{ours}; dpgram_wizard=zzz", "dpgram_wizard=zzz; {ours}",
+         '{ours}; x="\\', "{ours};", "ü=ö; {ours}"],
+    )  # fmt: skip
+    def test_cookies_of_other_programs_come_along(self, browser: Browser, others: str) -> None:
+        """Browsers send the cookies of every port of this machine, whatever they look like."""
+        assert browser.ask("GET", "data", cookie=others.format(ours=browser.cookie)).status == 200
+        assert browser.ask("GET", "data", cookie=others.format(ours=f"{COOKIE}=guess")).status == 403
+
     def test_one_browser_gets_the_cookie(self, visits: Path) -> None:
         browser = started(visits, enter=False)
         assert browser.ask("GET", "data").status == 403  # only the front door hands it out

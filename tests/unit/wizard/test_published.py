@@ -140,3 +140,32 @@ def test_the_advice_after_a_failure_charges_nothing_twice(
     assert browser.address == "done"
     assert Ledger.open(visits / "visits.ledger").history() == paid
     assert (visits / "visits.html").exists()
+
+
+def test_nothing_was_spent_is_said_where_it_holds(
+    published: Browser, visits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after a charge; and a check that breaks has charged nothing."""
+
+    def breaks(*_: object, **__: object) -> None:
+        raise dg.errors.JobError("this cannot be shown")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpgram.wizard.steps.review.finished", breaks)
+        published.open("done")
+    assert "this cannot be shown" in published.text
+    assert "Nothing was spent" not in published.text
+    published.open("data")
+    published.send("data", {"path": "nowhere.csv"}, press="do=read")
+    assert "not in order. Nothing more was spent." in published.text
+
+    browser = started(visits)
+    to_budget(browser)
+    browser.open("columns")
+    monkeypatch.setattr("dpgram.wizard.steps.columns.check", lambda *_, **__: 1 / 0)
+    with pytest.raises(AssertionError):
+        browser.send("columns", press="do=check")
+    browser.open("work")
+    assert "ZeroDivisionError" in browser.text
+    assert "charged" not in browser.text
+    assert "Nothing was spent." in browser.text

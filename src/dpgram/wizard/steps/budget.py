@@ -111,7 +111,8 @@ def _left(session: Session, name: str) -> str:
 
 def _forecast(session: Session) -> tuple[dict[str, Any] | None, str]:
     """As it was made before, as long as the facts are the same."""
-    privacy = {key: session.section("privacy").get(key) for key in ("delta", "mechanism", "adaptive")}
+    said = ("delta", "mechanism", "adaptive", "adjacency")
+    privacy = {key: session.section("privacy").get(key) for key in said}
     facts = f"{session.columns_state} {privacy}"
     if session.forecast is None or session.forecast[0] != facts:
         session.forecast = (facts, *_forecast_anew(session))
@@ -133,6 +134,7 @@ def _forecast_anew(session: Session) -> tuple[dict[str, Any] | None, str]:
             epsilon=1.0,
             delta=delta,
             rows=rows,
+            adjacency=privacy.get("adjacency", "add-remove"),
             adaptive=privacy.get("adaptive") is not False,
             mechanisms=[asked if isinstance(own, Auto) else own],
             simulate=False,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpgram.errors import DpgramError
 from dpgram.files import write_whole
-from dpgram.publishing.starter import starter_columns
+from dpgram.publishing.starter import ROWS, starter_columns
 from dpgram.schema.reading import FileLayout
 from dpgram.sources import open_source
 from dpgram.sources.plain_columns import plain_texts
@@ -34,6 +34,8 @@ def view(session: Session) -> dict[str, Any]:
         "files": session.folder.listed(TABLES),
         "root": str(session.folder.root),
         "table": session.table,
+        "looked_at": ROWS,
+        "shown": PREVIEW,
         "reads": session.suggested,
         "job": None if session.path is None else session.folder.shown(session.path),
     }

@@ -26,6 +26,7 @@ FAMILIES: Final = {
     "linear": "how a number changes (linear)",
     "logistic": "how likely a yes is (logistic)",
     "probit": "how likely a yes is (probit)",
+    "poisson": "how often something happens (Poisson)",
 }
 
 
@@ -41,6 +42,7 @@ def values(session: Session) -> dict[str, Any]:
         "family": "",
         "target": "",
         "on": [],
+        "drop": [],
     }
 
 
@@ -87,7 +89,9 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     if errors:
         return errors
     models = [
-        model for number, model in enumerate(session.form.get("models", [])) if f"drop{number}" not in posted
+        model
+        for number, model in enumerate(session.form.get("models", []))
+        if str(number) not in posted.all("drop")
     ]
     if posted.text("family"):
         models.append(_model(posted))

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.document.statement import in_words
-from dpgram.errors import DpgramError
+from dpgram.errors import DpgramError, JobError
 from dpgram.job import Job, Outcome, Outputs
 from dpgram.job.draft import draft_text
 from dpgram.job.terms import terms
@@ -32,8 +32,10 @@ def view(session: Session) -> dict[str, Any]:
         "review": session.review,
         "incomplete": "",
     }
+    if session.outcome is not None:
+        return found
     try:
-        job = session.job()
+        job = _complete(session)
     except DpgramError as problem:
         return found | {"incomplete": told(problem)}
     return found | {
@@ -48,6 +50,24 @@ def view(session: Session) -> dict[str, Any]:
         "suspicions": [(before, suspicion_at_most(job.epsilon, before)) for before in SUSPICIONS],
         "left": _left(session, job),
     }
+
+
+def _complete(session: Session) -> Job:
+    """The job, inside of the folder, with a ledger and a key that are there or about to be made."""
+    session.refuse_outside(session.form)
+    job = session.job()
+    waiting = (
+        ("ledger", job.ledger, session.new_ledger is not None, "name and total in step 4"),
+        ("key", job.outputs.key, session.new_key, "it in step 5"),
+    )
+    for what, path, new, where in waiting:
+        if path is not None and not new and not path.exists():
+            raise JobError(
+                f"the {what} {session.folder.shown(path)} is not there, and the job file does not say how to "
+                "make it",
+                remedy=f"Decide on {where}",
+            )
+    return job
 
 
 def _pending(session: Session, job: Job) -> str | None:
@@ -72,7 +92,7 @@ def _left(session: Session, job: Job) -> float | None:
 
 def start_review(session: Session) -> None:
     """Read every row once more and price it all, as `dpgram run --dry-run` does."""
-    state, job, new = session.state, session.job(), session.new_ledger
+    state, job, new = session.state, _complete(session), session.new_ledger
 
     def do(work: Work) -> None:
         work.say("every row is read; nothing is spent and nothing is written")
@@ -106,6 +126,7 @@ def start_publication(session: Session) -> None:
     path, new, new_key = session.job_path, session.new_ledger, session.new_key
 
     def do(work: Work) -> None:
+        session.refuse_outside(session.form)
         session.accept(session.form)  # whatever happened to the file since, it holds what was reviewed
         job = Job.from_file(path)
         if new is not None and job.ledger is not None and not job.ledger.exists():
