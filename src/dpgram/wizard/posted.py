@@ -11,7 +11,7 @@ from dpgram.errors import JobError
 LARGEST_FORM: Final = 1 << 20
 """Bytes: a table of 200 columns takes a tenth of it."""
 MOST_FIELDS: Final = 30_000
-"""Eighteen for each column, and as many columns as a schema may have."""
+"""Nineteen for each column, and as many columns as a schema may have."""
 
 
 @final

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.wizard.browsing import Browser, started
 from tests.unit.wizard.conftest import write_visits
-from tests.unit.wizard.test_flow import COLUMNS, to_budget, to_columns, to_review
+from tests.unit.wizard.test_flow import BY_HAND, COLUMNS, to_budget, to_columns, to_review
 
 import dpgram as dg
 from dpgram.privacy.ledger import Ledger
@@ -181,6 +181,26 @@ class TestThePeople:
         browser.send("people", dict(good))
         assert browser.address == "budget", browser.errors
         assert browser.session.form["rows"] == {"unit": "patient", "unit_rows": 5, "expected": 300}
+
+
+def test_a_guess_that_no_table_has_in_a_job_file(visits: Path) -> None:
+    (visits / "old.toml").write_text(BY_HAND.replace("expected = 2000", f"expected = 1{400 * '0'}"))
+    browser = started(visits, "old.toml")
+    browser.send("data", press="do=read")
+    browser.open("budget")
+    assert browser.status == 200
+    assert "No forecast: the expected number of rows is more than any table can have" in browser.text
+
+
+def test_the_forecast_knows_the_adjacency(visits: Path) -> None:
+    told_of = []
+    for adjacency in ("add-remove", "replace-one"):
+        text = BY_HAND.replace("delta = 1e-7", f'delta = 1e-7\nadjacency = "{adjacency}"')
+        (visits / "old.toml").write_text(text)
+        browser = started(visits, "old.toml")
+        browser.send("data", press="do=read")
+        told_of.append(browser.open("budget").split('<table id="forecast">')[1].split("</table>")[0])
+    assert told_of[0] != told_of[1]
 
 
 class TestTheBudget:
