@@ -241,6 +241,16 @@ class TestTampering:
             "coordinates": {"shift": 0, "cells": [int(i == j) for i in range(15) for j in range(i + 1)]},
             "first_receipt": DOCUMENT["receipt"],
             "about": {"title": "another"},
+            "series": {
+                "series": "0" * 32,
+                "periods": 1,
+                "bits": 6,
+                "participations": 1,
+                "apart": 1,
+                "first": 1,
+                "last": 1,
+                "labels": ["2026-01", "2026-01"],
+            },
         }
         altered = json.loads(signed.to_json()) | {name: offers[name]}
         with pytest.raises(ReleaseError):

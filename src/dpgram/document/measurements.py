@@ -205,6 +205,8 @@ def consistent(release: Document) -> bool:
     if release.coordinates is not None and release.coordinates.width != release.schema.width:
         return False
     kinds = {type(each) for each in measured}
+    if MeasuredStep in kinds and release.series is not None:  # a step has the price of one period
+        return False
     if MeasuredOctaves in kinds and not kinds & {MeasuredBins, MeasuredHistograms}:
         return False
     if MeasuredBins in kinds and (MeasuredOctaves not in kinds or MeasuredHistograms in kinds):

@@ -81,7 +81,7 @@ Family: TypeAlias = Literal["gaussian", "pure"]
 _NARROWEST: Final = 2.0**-20
 """The part of what is left that a block gets at least, however many levels are found: that of one column
 beside ten thousand."""
-PART_OF_A_MODEL: Final = 1e-4
+PART_OF_A_MODEL: Final = 1e-5
 """Of a model's price: the least that one of its parts gets, in the first of several steps."""
 SURE_LOSS: Final = 4.0
 """Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""

@@ -387,7 +387,7 @@ constant = {json.dumps(self.constant)}\n"
         >>> print(dg.Schema(age).codebook())
         age: Age
           kind: numeric
-          range: 18.0 to 90.0
+          range: 18 to 90
           units: years
           source: rules, §4
         <BLANKLINE>

@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
-import secrets
 import time
 from collections.abc import Callable
 from typing import Final, final
@@ -21,6 +21,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.wizard.posted import LARGEST_FORM
 
 COOKIE: Final = "dpgram_wizard"
@@ -51,8 +52,8 @@ class Guard:
         self._app = app
         self._hosts = {f"{name}:{port}" for name in HOSTS}
         self._clock = clock
-        self.token = secrets.token_urlsafe(32)
-        self._cookie = secrets.token_urlsafe(32)
+        self.token = _secret()
+        self._cookie = _secret()
         self._entered = False
         self._last_asked = clock()
 
@@ -173,3 +174,8 @@ def _limited(receive: Receive) -> Receive:
         return {"type": "http.disconnect"} if left < 0 else message
 
     return limited
+
+
+def _secret() -> str:
+    """256 bits of the system's, as letters of an address."""
+    return base64.urlsafe_b64encode(SystemEntropy().random_bytes(32)).rstrip(b"=").decode()

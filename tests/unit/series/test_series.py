@@ -17,6 +17,8 @@ import dpgram as dg
 from dpgram.canonical_json import canonical_bytes, sha256_hex
 from dpgram.errors import BudgetExceeded, DpgramError, GuaranteeError, OptionsError, ReleaseError
 from dpgram.noise.factor import coefficients
+from dpgram.privacy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series
 from dpgram.series._secret import open_secret, secret_path
@@ -145,6 +147,33 @@ class TestPromise:
         content = json.loads(release.to_json())
         del content["digest"], content["series"]
         return canonical_bytes({**content, "digest": sha256_hex(content)})
+
+    def test_a_declared_model_is_refused(self, months: Series) -> None:
+        """Its price is that of one period, and a person may be in several."""
+        release = months.total()
+        table = people(0, 2_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (model,) = publish_with(
+                table,
+                SCHEMA,
+                epsilon=4.0,
+                delta=1e-5,
+                models=[dg.linear("y", ["x"])],
+                entropy=SeededEntropy(3),
+            )
+        steps = [each for each in json.loads(model.to_json())["measurements"] if each["kind"] == "step"]
+        assert steps
+        sigma = release.noise.sigma * 1e3  # so that the price of everything would be within the promise
+        content = json.loads(release.to_json())
+        raw = self.forged(
+            release,
+            measurements=[*content["measurements"], *steps],
+            noise__sigma=sigma,
+            mechanism__parameters={"sigma": sigma},
+        )
+        with pytest.raises(ReleaseError):
+            dg.Release.from_json(raw)
 
     def test_less_noise_is_refused(self, months: Series) -> None:
         release = months.window(2, 4)
