@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.browser.conftest import Driver, Opener, after, choice, numbers, ready, seeded, table, until, value
+from tests.declared import CURVED, every_family
 
 import dpgram as dg
 from dpgram.demo import insurance
@@ -20,8 +21,7 @@ CHARGES = ["age", "smoker", "region", "smoker*age"]
 @pytest.fixture(scope="module")
 def release() -> Release:
     schema = dg.Schema(*insurance.schema().columns, dg.product("smoker", "age"))
-    models = [dg.logistic("smoker=yes", on=["age", "exercise"])]
-    made = seeded(insurance.table(30_000), schema, epsilon=4.0, delta=1e-6, adaptive=True, models=models)
+    made = seeded(insurance.table(30_000), schema, epsilon=4.0, delta=1e-6, adaptive=True)
     return made.described(title="Insured people, 2025")
 
 
@@ -181,29 +181,64 @@ def test_instruments(release: Release, page: Path, opened: Opener) -> None:
     assert pieces == [pytest.approx(piece, rel=1e-5) for piece in found.anderson_rubin().pieces]
 
 
-def test_declared_models(release: Release, page: Path, opened: Opener) -> None:
-    person = {"age": [50], "exercise": [5]}
+@pytest.fixture(scope="module")
+def declared() -> Release:
+    return every_family().described(title="Patients")
+
+
+@pytest.fixture(scope="module")
+def declared_page(declared: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return declared.explore(tmp_path_factory.mktemp("pages") / "patients.html")
+
+
+def test_declared_models(declared: Release, declared_page: Path, opened: Opener) -> None:
+    person = {"age": [61], "sex": ["m"]}
     asked = "&".join(f"person={json.dumps([name, got[0]])}" for name, got in person.items())
-    driver = ready(opened(page, f"view=models&level=0.99&{asked}"))
-    fit = release.regress("smoker=yes", ["age", "exercise"], family="logistic")
-    shown, ends = table(driver, "model-coefficients"), fit.conf_int(0.99)
-    for name in fit.names:
-        same_numbers(shown[name], [fit.params[name], fit.bse[name], *ends[name], fit.pvalues[name]])
-    saved = numbers(driver, "Insured-people-2025-models.json")
-    assert [row["estimate"] for row in saved["coefficients"]] == pytest.approx(
-        list(fit.params.values()), rel=DIGITS
+    driver = ready(opened(declared_page, f"view=models&level=0.99&{asked}"))
+    for place, (family, target, on) in enumerate(CURVED):
+        after(driver, choice("model"), str(place))
+        fit = declared.regress(target, on, family=family)
+        shown, ends = table(driver, "model-coefficients"), fit.conf_int(0.99)
+        saved = numbers(driver, "Patients-models.json")
+        assert (saved["family"], saved["target"], saved["on"]) == (family, target, on)
+        assert list(shown) == [row["name"] for row in saved["coefficients"]] == list(fit.names)
+        for row in saved["coefficients"]:
+            name = row["name"]
+            wanted = [fit.params[name], fit.bse[name], *ends[name], fit.pvalues[name]]
+            same_numbers(shown[name], wanted)
+            same_numbers([row[field] for field in ("estimate", "error", "low", "high", "p")], wanted)
+        effects = fit.marginal_effects(0.99)
+        ratios = {"logistic": fit.odds_ratios, "poisson": fit.rate_ratios}.get(family)
+        wanted = {
+            name: [*([] if ratios is None else ratios(0.99)[name]), *effect]
+            for name, effect in effects.items()
+        }
+        assert table(driver, "model-meaning") == {
+            name: pytest.approx(line, rel=DIGITS) for name, line in wanted.items()
+        }
+        predicted = [fit.predict(person)[0], *fit.predict_interval(person, 0.99)[0]]
+        told = [value(driver, "model-predicted"), value(driver, "model-expected")]
+        told += [value(driver, "model-expected", end) for end in ("low", "high")]
+        assert told == pytest.approx(predicted, rel=DIGITS)
+        fields = ("fitted", "mean", "low", "high")
+        assert [saved["prediction"][field] for field in fields] == pytest.approx(predicted, rel=DIGITS)
+
+
+def test_a_declared_linear_model(declared: Release, declared_page: Path, opened: Opener) -> None:
+    """It has robust errors and their test; another model of its target says that its own are not."""
+    driver = ready(opened(declared_page, "y=cost&x=age&x=sex"))
+    fit = declared.regress("cost", ["age", "sex"])
+    same(driver, fit)
+    test = fit.inference().unequal_variance
+    assert value(driver, "unequal-variance") == pytest.approx(test.statistic, rel=DIGITS)
+    saved = numbers(driver, "Patients-regression.json")
+    assert [row["std_error"] for row in saved["coefficients"]] == pytest.approx(
+        fit.to_frame()["std_error"].to_list(), rel=DIGITS
     )
-    meaning = table(driver, "model-meaning")
-    ratios, effects = fit.odds_ratios(0.99), fit.marginal_effects(0.99)
-    assert meaning == {
-        name: pytest.approx([*ratios[name], *effects[name]], rel=DIGITS) for name in ("age", "exercise")
-    }
-    ((probability, low, high),) = fit.predict_interval(person, 0.99)
-    assert value(driver, "model-expected") == pytest.approx(probability, rel=DIGITS)
-    assert [value(driver, "model-expected", end) for end in ("low", "high")] == pytest.approx(
-        [low, high], rel=DIGITS
-    )
-    assert value(driver, "model-predicted") == pytest.approx(fit.predict(person)[0], rel=DIGITS)
+    other = ready(opened(declared_page, "y=cost&x=age"))
+    same(other, declared.regress("cost", ["age"]))
+    assert "unequal variance" in other.execute_script("return document.getElementById('notices').innerText")
+    assert other.execute_script("return document.getElementById('unequal-variance')") is None
 
 
 def test_columns(release: Release, page: Path, opened: Opener) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.browser.axe import violations
 from tests.browser.conftest import Camera, Driver, Opener, after, choice, ready, seeded, table, until, wait
+from tests.declared import every_family
 
 import dpgram as dg
 from dpgram.demo import insurance
@@ -26,6 +27,12 @@ def release() -> Release:
 @pytest.fixture(scope="module")
 def page(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return release.explore(tmp_path_factory.mktemp("pages") / "insurance.html")
+
+
+@pytest.fixture(scope="module")
+def declared_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a release that has the view of declared models too."""
+    return every_family().explore(tmp_path_factory.mktemp("pages") / "declared.html")
 
 
 def text_of(driver: Driver, identity: str) -> str:
@@ -67,6 +74,10 @@ def test_empty_and_refused_states_say_what_to_do(
     assert driver.execute_script("return document.getElementById('coefficient-chart').hidden")
     after(driver, "document.querySelector('#notices button').click()")
     assert len(table(driver, "coefficients")) > 5
+    driver = ready(opened(page, "view=person&x="))
+    assert "No column is chosen, so everybody has the same prediction" in text_of(driver, "person-notices")
+    after(driver, "document.querySelector('#person-notices button').click()")
+    assert "Who is it?" in text_of(driver, "person")
     driver.execute_script(
         "const s = document.getElementById('search'); s.value = 'xyz'; s.dispatchEvent(new Event('input'))"
     )
@@ -80,6 +91,14 @@ def test_empty_and_refused_states_say_what_to_do(
     after(driver, "document.querySelector('#notices button').click()")
     assert 0 < len(table(driver, "coefficients")) < before
     photograph(driver, "explorer-refused")
+    models = [dg.logistic("smoker=yes", on=["age"])]
+    drowned = seeded(
+        insurance.table(2_000), insurance.schema(), epsilon=0.1, delta=1e-6, adaptive=True, models=models
+    )
+    driver = ready(opened(drowned.explore(tmp_path / "drowned.html"), "view=models"))
+    assert "noise hides the coefficients of this model" in text_of(driver, "model-notices")
+    assert table(driver, "model-coefficients") == table(driver, "model-meaning") == {}
+    assert driver.execute_script("return document.getElementById('model-predicted') !== null")
     learnt = dg.Schema(dg.numeric("age", 18, 90), dg.numeric("bmi"), dg.numeric("charges"))
     release = seeded(insurance.table(20_000), learnt, epsilon=3.0, delta=1e-6, adaptive=True)
     driver = ready(opened(release.explore(tmp_path / "learnt.html")))
@@ -192,6 +211,7 @@ def test_a_wide_interval_does_not_flatten_the_chart(tmp_path: Path, opened: Open
 def test_everybody_can_use_it(
     release: Release,
     page: Path,
+    declared_page: Path,
     opened: Opener,
     photograph: Camera,
     tmp_path: Path,
@@ -209,6 +229,11 @@ def test_everybody_can_use_it(
             ground = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
             assert (max(json.loads(ground.replace("rgb(", "[").replace(")", "]"))) < 64) == dark
     photograph(driver, f"explorer-{width}-{shade}")
+    driver = ready(opened(declared_page, "view=models", width=width, dark=dark))
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert len(table(driver, "model-coefficients")) == 3
+    assert violations(driver) == []
+    photograph(driver, f"models-{width}-{shade}")
     driver = opened(release.report(tmp_path / "report.html"), width=width, dark=dark)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     assert violations(driver) == []
@@ -246,6 +271,13 @@ def test_paper_and_narrow_windows(page: Path, opened: Opener) -> None:
     assert driver.execute_script(shown, "controls") is False
     assert driver.execute_script(shown, "views") is False
     assert "charges from" in text_of(driver, "asked")
+    for view in VIEWS:  # nothing is cut off at the edge of a sheet
+        driver = ready(opened(page, f"view={view}", width=720, media="print"))
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 720, view
+        if view == "instruments":  # only what was chosen
+            ticked = "#instrument-boxes label"
+            tall = f"return [...document.querySelectorAll('{ticked}')].filter((box) => box.clientHeight)"
+            assert driver.execute_script(tall) == []
     driver = ready(opened(page))
     sizes = (
         "return ['coefficient-chart'].map((id) => document.getElementById(id)).map((place) =>"

@@ -48,6 +48,7 @@ CHECKED: Final = (
 
 _STYLE: Final = """
 .small-chart { width: 170px; margin: 0; }
+#columns td:nth-child(3) { min-width: 7rem; }
 #columns td:nth-child(4) { min-width: 12rem; }
 main > .notice { margin-bottom: 1.5rem; }
 .sign { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 2.5rem 1.5rem;

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 from scipy import special
+from tests.declared import CURVED, every_family
 from tests.unit.explorer.test_arithmetic import DIGITS, NODE, ask, close, mixed_schema, same_fit, seeded
 
 import dpgram as dg
@@ -235,40 +236,14 @@ def test_tails_of_f_are_those_of_scipy(second: float | None) -> None:
 
 @pytest.fixture(scope="module")
 def declared() -> Release:
-    rng = np.random.default_rng(8)
-    n = 30_000
-    age = rng.uniform(20, 80, n)
-    sex = rng.choice(["f", "m"], n)
-    cost = 100 + 3 * age + 50 * (sex == "m") + rng.standard_normal(n) * (5 + 1.5 * (age - 20))
-    ill = rng.uniform(size=n) < 1 / (1 + np.exp(-(0.06 * (age - 50) - 0.5 * (sex == "m"))))
-    visits = np.minimum(rng.poisson(np.exp(0.3 + 0.01 * (age - 50) + 0.3 * (sex == "m"))), 20).astype(float)
-    table = {"age": age, "sex": sex, "cost": cost, "ill": ill, "visits": visits}
-    schema = dg.Schema(
-        dg.numeric("age", 20, 80),
-        dg.categorical("sex", ["f", "m"]),
-        dg.numeric("cost", -300, 900),
-        dg.boolean("ill"),
-        dg.numeric("visits", 0, 20),
-    )
-    models = [
-        dg.linear("cost", on=["age", "sex"]),
-        dg.logistic("ill", on=["age", "sex"]),
-        dg.probit("ill", on=["age"]),
-        dg.poisson("visits", on=["age", "sex"]),
-    ]
-    return seeded(table, schema, epsilon=8.0, delta=1e-6, adaptive=True, models=models)
+    return every_family()
 
 
 def test_declared_models_agree(declared: Release) -> None:
     person = {"age": 61.0, "sex": "m"}
     (told,) = ask(declared, {"ask": "models", "level": 0.9, "person": person})
-    asked = [
-        ("logistic", "ill", ["age", "sex"]),
-        ("probit", "ill", ["age"]),
-        ("poisson", "visits", ["age", "sex"]),
-    ]
-    assert [(each["family"], each["target"]) for each in told] == [asked[0][:2], asked[1][:2], asked[2][:2]]
-    for each, (family, target, on) in zip(told, asked, strict=True):
+    assert [(each["family"], each["target"]) for each in told] == [asked[:2] for asked in CURVED]
+    for each, (family, target, on) in zip(told, CURVED, strict=True):
         fit = declared.regress(target, on, family=family)
         assert [row["name"] for row in each["rows"]] == list(fit.names)
         close([row["estimate"] for row in each["rows"]], list(fit.params.values()))

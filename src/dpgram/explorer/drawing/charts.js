@@ -6,6 +6,7 @@ import { distinct, number } from "./elements.js";
 
 const RIGHT = 12;
 const AXIS = 44;  // height of the numbers below a plot, and of their title
+const MOST_NAMES = 12;  // in the picture of two components
 const MOST_ROWS = 40;  // effects that are shown before somebody asks for all
 
 const dot = (x, y, radius = 4.5) => shape("circle", { cx: x, cy: y, r: radius, class: "estimate" });
@@ -222,8 +223,7 @@ function biplot(found) {
   }));
   const longest = [...arrows].sort((a, b) => Math.hypot(b.x, b.y) - Math.hypot(a.x, a.y)).slice(0, 60);
   const limit = 1.35 * Math.max(...arrows.map((a) => Math.max(Math.abs(a.x), Math.abs(a.y))), 1e-12);
-  const named = [...spaced(longest, limit)];
-  const short = distinct(named.map(({ name }) => oneLine(name)), 24);
+  const short = distinct(longest.map(({ name }) => oneLine(name)), 24);
   const title = (number, component) =>
     `component ${number} (${(100 * component.explained).toFixed(0)}%${component.stable ? "" : ", NOT stable"})`;
   const height = 380;
@@ -237,23 +237,20 @@ function biplot(found) {
         withTip(dot(x(arrow.x), y(arrow.y), 3.5), label(arrow.name, 60)),
       );
     }
-    named.forEach((arrow, i) => {
-      const text = shape("text", { y: y(arrow.y) + (arrow.y >= 0 ? -8 : 18), "text-anchor": "middle" }, `\u2068${short[i]}\u2069`);
+    // The names that do not run into one of a longer arrow.
+    const taken = [];
+    longest.forEach((arrow, i) => {
+      const high = y(arrow.y) + (arrow.y >= 0 ? -8 : 18);
+      const text = shape("text", { y: high, "text-anchor": "middle" }, `\u2068${short[i]}\u2069`);
       sheet.append(text);
       const half = text.getComputedTextLength() / 2;
-      text.setAttribute("x", Math.min(Math.max(x(arrow.x), left + half), width - half));
+      const middle = Math.min(Math.max(x(arrow.x), left + half), width - half);
+      text.setAttribute("x", middle);
+      const crowded = taken.some((t) => Math.abs(t.middle - middle) < t.half + half + 4 && Math.abs(t.high - high) < 16);
+      if (crowded || taken.length === MOST_NAMES) text.remove();
+      else taken.push({ middle, half, high });
     });
   });
-}
-
-// The arrows whose names do not run into one that is longer.
-function spaced(arrows, limit) {
-  const taken = [];
-  for (const arrow of arrows) {
-    const crowded = taken.some((t) => Math.abs(t.x - arrow.x) < 0.55 * limit && Math.abs(t.y - arrow.y) < 0.11 * limit);
-    if (!crowded && taken.length < 12) taken.push(arrow);
-  }
-  return new Set(taken);
 }
 
 // Noisy counts { name, count, reach, lost }, upright for numbers and lying for levels: `reach` to either side of a
@@ -286,7 +283,9 @@ function counts(id, bars, { axis, upright, words }) {
     // Where the names of all bars do not fit, as many as do.
     const every = Math.ceil((bars.length * 52) / Math.max(width - left, 1));
     const x = linear(-0.6, bars.length - 0.4, left, box.right);
-    const half = 0.4 * (x(1) - x(0));
+    const pitch = x(1) - x(0);
+    const half = 0.4 * pitch;
+    const beforeLost = (i) => bars.slice(i + 1, i + 1 + Math.floor(40 / pitch)).some((bar) => bar.lost);
     bars.forEach((bar, i) => {
       sheet.append(
         withTip(shape("rect", {
@@ -294,10 +293,10 @@ function counts(id, bars, { axis, upright, words }) {
         }), named(bar)),
         shape("line", { x1: x(i), x2: x(i), y1: y(bar.count - bar.reach), y2: y(bar.count + bar.reach), class: "whisker" }),
       );
-      if (bar.lost || i % every === 0) {
-        // What was lost has long names beside each other.
+      if (bar.lost || (i % every === 0 && !beforeLost(i))) {
+        // What was lost has long names beside each other: the steeper, the closer the bars.
         const place = bar.lost
-          ? { transform: `translate(${x(i) + 4} ${box.bottom + 12}) rotate(-35)`, "text-anchor": "end" }
+          ? { transform: `translate(${x(i) + 4} ${box.bottom + 12}) rotate(${pitch < 22 ? -55 : -35})`, "text-anchor": "end" }
           : { x: x(i), y: box.bottom + 16, "text-anchor": "middle" };
         sheet.append(shape("text", { ...place, class: "small" }, label(bar.name, 12)));
       }

@@ -48,13 +48,15 @@ function chooseUsual(session) {
   session.change({ chosen: new Set(usualFeatures(session.moments, session.state.target)), references: {} });
 }
 
+function nothingChosen(session, features, consequence) {
+  if (features.length > 0) return [];
+  const text = `No column is chosen, ${consequence}. Choose columns to explain the target by.`;
+  return [{ text, remedies: [["Choose the usual columns", () => chooseUsual(session)]] }];
+}
+
 // What a reader must know before the numbers, each with what can be done about it.
 function said(session, { fit, inference, features }) {
-  const list = [];
-  if (features.length === 0) {
-    const text = "No column is chosen, so there is only the mean to show. Choose columns to explain the target by.";
-    list.push({ text, remedies: [["Choose the usual columns", () => chooseUsual(session)]] });
-  }
+  const list = nothingChosen(session, features, "so there is only the mean to show");
   if (inference.refusal !== null) {
     list.push({
       text: `No intervals are given: ${inference.refusal}. The fitted values are the best guess for prediction.`,
@@ -245,4 +247,4 @@ function listenToFit(session) {
   at("show-whole").addEventListener("click", () => session.change({ whole: !session.state.whole }));
 }
 
-export { showFit, listenToFit, remedies };
+export { showFit, listenToFit, nothingChosen, remedies };

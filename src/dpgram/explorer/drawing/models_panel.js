@@ -50,6 +50,11 @@ function showModels(session) {
 }
 
 function showCoefficients(model, rows, level) {
+  if (rows.every((row) => row.estimate === null)) {  // a notice says so: no table of dashes
+    fillTable("model-coefficients", [], []);
+    fillTable("model-meaning", [], []);
+    return;
+  }
   const heads = ["", "coefficient", "std. error", `${percent(level)} from`, "to", "p-value"];
   fillTable("model-coefficients", heads, rows.map((row) => [
     nameElement(row.name), numberCell(row.estimate), numberCell(row.error, 3), numberCell(row.low), numberCell(row.high), pValue(row.p),

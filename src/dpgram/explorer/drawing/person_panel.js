@@ -2,7 +2,7 @@
 import { Refusal } from "../arithmetic/moments.js";
 import { meanOf } from "../arithmetic/contrasts.js";
 import { neededColumns, predict } from "../arithmetic/prediction.js";
-import { remedies } from "./fit_panel.js";
+import { nothingChosen, remedies } from "./fit_panel.js";
 import { at, card, element, notices, number, percent, shortened } from "./elements.js";
 
 const DAY = 86_400_000;
@@ -96,15 +96,20 @@ function showPerson(session) {
     at("prediction").replaceChildren();
     at("person-form").replaceChildren();
     delete at("person-form").dataset.columns;
+    for (const id of ["person-who", "person-reset"]) at(id).hidden = true;
     return null;
   }
   const columns = neededColumns(moments, answer.design);
   const person = personOf(session, columns);
   fillForm("person-form", session, columns, person);
   const found = predict(moments, answer, person);
-  notices("person-notices", found.refused ? [{
-    text: `No intervals are given: ${found.refused}. The prediction is a best guess.`, remedies: remedies(session, answer.inference),
-  }] : []);
+  notices("person-notices", [
+    ...nothingChosen(session, answer.features, "so everybody has the same prediction: the mean"),
+    ...(found.refused ? [{
+      text: `No intervals are given: ${found.refused}. The prediction is a best guess.`, remedies: remedies(session, answer.inference),
+    }] : []),
+  ]);
+  for (const id of ["person-who", "person-reset"]) at(id).hidden = columns.length === 0;
   const level = percent(answer.inference.level);
   at("prediction").replaceChildren(
     card("Prediction", number(found.fitted, 5), "by the fitted coefficients", { id: "predicted", "data-value": String(found.fitted) }),

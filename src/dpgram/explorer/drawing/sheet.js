@@ -148,8 +148,9 @@ function axisTitle(sheet, box, title) {
     if (probe.getComputedTextLength() > right - left && lines.at(-1) !== "") lines.push(word);
     else lines[lines.length - 1] = probe.textContent;
   }
+  const half = probe.getComputedTextLength() / 2;  // of the one line, where there is one
   probe.remove();
-  const middle = Math.min(Math.max((box.left + box.right) / 2, left), right);
+  const middle = Math.min((box.left + box.right) / 2, right - half);
   lines.forEach((line, i) => {
     const text = shape("text", { y: box.bottom + 36 + 17 * i, "text-anchor": "middle", x: lines.length > 1 ? (left + right) / 2 : middle }, line);
     sheet.append(text);
