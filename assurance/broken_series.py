@@ -7,8 +7,8 @@ holds beside its own periods is a fact about fractions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -82,7 +82,7 @@ def _often(patch: Patch, long: bool) -> Outcome:
 
 
 def _nobody_left_out() -> AbstractContextManager[Any]:
-    return mock.patch.object(_curate, "_left_out", lambda secret, *_: LeftOut(secret.key, NOBODY))
+    return mock.patch.object(_curate, "left_out_of", lambda secret, *_: LeftOut(secret.key, NOBODY))
 
 
 def participation_not_enforced() -> Trial:
@@ -118,10 +118,13 @@ def _priced(patch: Patch, long: bool) -> Outcome:
     return checked(tuple(breaches))
 
 
-def _single_period() -> AbstractContextManager[Any]:
-    return mock.patch.object(
-        SeriesTerms, "moved", property(lambda terms: coefficients(1, terms.bits)[0] ** 2)
-    )
+@contextmanager
+def _single_period() -> Iterator[None]:
+    one_line = property(lambda terms: coefficients(1, terms.bits)[0] ** 2)
+    # A second period would be refused: the audit must see it by itself.
+    unseen = mock.patch.object(_curate, "_refuse_changed")
+    with mock.patch.object(SeriesTerms, "moved", one_line), unseen:
+        yield
 
 
 def single_period_sensitivity() -> Trial:

@@ -90,15 +90,26 @@ def whole_lines(handle: int) -> tuple[list[dict[str, Any]], int]:
     lines: list[dict[str, Any]] = []
     end = 0
     for line in content_of(handle).splitlines(keepends=True):
-        body, _, digest = line.rstrip(b"\n").rpartition(b" ")
-        if not line.endswith(b"\n") or hashlib.sha256(body).hexdigest().encode() != digest:
-            break
-        found = parse_strictly(body)
-        if not isinstance(found, dict):
+        found = _whole(line)
+        if found is None:
             break
         lines.append(found)
         end += len(line)
     return lines, end
+
+
+def readable_lines(handle: int) -> list[dict[str, Any]]:
+    """All whole lines of a file that may be damaged anywhere."""
+    found = map(_whole, content_of(handle).splitlines(keepends=True))
+    return [line for line in found if line is not None]
+
+
+def _whole(line: bytes) -> dict[str, Any] | None:
+    body, _, digest = line.rstrip(b"\n").rpartition(b" ")
+    if not line.endswith(b"\n") or hashlib.sha256(body).hexdigest().encode() != digest:
+        return None
+    found = parse_strictly(body)
+    return found if isinstance(found, dict) else None
 
 
 def content_of(handle: int) -> bytes:
@@ -106,6 +117,14 @@ def content_of(handle: int) -> bytes:
     os.lseek(handle, 0, os.SEEK_SET)
     with os.fdopen(os.dup(handle), "rb") as stream:
         return stream.read()
+
+
+def is_at(handle: int, path: Path) -> bool:
+    """Whether the open file is the one that has this name now: it may have been removed or replaced."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def sync_folder(path: Path) -> None:

@@ -282,6 +282,17 @@ class TestRun:
         assert (done.state, seen, charges(folder)) == ("published", [True], 2)
         assert job.run(progress=False).state == "finished"
 
+    def test_a_finished_job_is_not_priced_again(self, folder: Path) -> None:
+        """The ledger has nothing left; another job in its place is refused for that."""
+        (folder / "people.ledger").unlink()
+        dg.Ledger.create(folder / "people.ledger", name="people", epsilon=1, delta=1.1e-6)
+        job = job_of(folder)
+        assert not job.review(progress=False).continued
+        job.run(progress=False)
+        assert job.review(progress=False).continued
+        with pytest.raises(BudgetExceeded):
+            job_of(folder, ("epsilon = 1", "epsilon = 0.5")).review(progress=False)
+
     def test_a_refusal_of_the_ledger_comes_with_the_check(self, folder: Path) -> None:
         with pytest.raises(BudgetExceeded, match="Nothing was spent"):
             job_of(folder, ("epsilon = 1", "epsilon = 8")).review(progress=False)

@@ -51,6 +51,7 @@ class Change:
     what: str
     estimate: float
     std_error: float
+    cautions: tuple[str, ...] = ()
 
     @property
     def pvalue(self) -> float:
@@ -71,7 +72,8 @@ class Change:
 
     def __str__(self) -> str:
         low, high = self.conf_int()
-        return f"{self.what}: {self.estimate:.5g} ({low:.5g} to {high:.5g}), p = {self.pvalue:.2g}"
+        told = f"{self.what}: {self.estimate:.5g} ({low:.5g} to {high:.5g}), p = {self.pvalue:.2g}"
+        return "\n".join([told, *(f"Caution: {caution}." for caution in self.cautions)])
 
 
 @final
@@ -149,8 +151,14 @@ class Trend:
     def _combined(self, name: str, weights: Vector, what: str) -> Change:
         covariance = self.covariances[self._known(name)]
         variance = max(float(weights @ covariance @ weights), np.finfo(np.float64).tiny)
+        noisy = np.isnan(self.conf_int(name)[:, 0]) & (weights != 0.0)
+        labels = [label for label, refused in zip(self.labels, noisy, strict=True) if refused]
+        caution = f"too noisy for an interval of its own: {', '.join(labels)}; error and p-value may be wrong"
         return Change(
-            what=what, estimate=float(weights @ self.estimates(name)), std_error=math.sqrt(variance)
+            what=what,
+            estimate=float(weights @ self.estimates(name)),
+            std_error=math.sqrt(variance),
+            cautions=(caution,) if labels else (),
         )
 
     def _known(self, name: str) -> str:

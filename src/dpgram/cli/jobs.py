@@ -120,7 +120,7 @@ def _print_review(job: Job, review: Review) -> None:
     say("\nThis publication:")
     print_facts(terms(job))
     if review.continued:
-        say("\nIt continues one that was interrupted: what was paid is not paid again")
+        say("\nIt goes on with an earlier run: what was paid is not paid again")
 
 
 def _print_outcome(job: Job, outcome: Outcome) -> None:

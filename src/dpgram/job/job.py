@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final
 
-from dpgram.errors import DpgramError, LedgerError, ReleaseError, require_publish
+from dpgram.errors import DpgramError, JobError, LedgerError, ReleaseError, require_publish
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
@@ -53,7 +53,7 @@ class Review:
     plan: Plan | None
     """None without `expected` below [rows], or where the table is split into groups or blocks."""
     continued: bool
-    """Whether this goes on with an interrupted publication: what that has paid is not paid again."""
+    """Whether this goes on with an earlier publication: what that has paid is not paid again."""
 
 
 @final
@@ -250,7 +250,7 @@ class Job:
         require_publish()
         with _in_words_of_the_file(self.path):
             book = self._open_ledger()
-            continued = book is not None and self._interrupted(book)
+            continued = book is not None and self._paid(book)
         found = self.check(progress=progress)
         asked, price = as_mechanism(self.mechanism), found.price
         used = as_mechanism(price.mechanism) if isinstance(asked, Auto) and price is not None else asked
@@ -512,7 +512,15 @@ class Job:
         book = self._open_ledger()
         if self.series is not None and self.series.file.exists():
             return None  # a series was charged for when it was created
-        return None if book is None or self._interrupted(book) else book
+        return None if book is None or self._paid(book) else book
+
+    def _paid(self, book: Ledger) -> bool:
+        """Whether an earlier run was charged for this, be it interrupted afterwards or finished."""
+        if self._interrupted(book):
+            return True
+        with contextlib.suppress(JobError):
+            return self._finished(self.outputs.for_parts(self.schema, self._by), book) is not None
+        return False
 
     def _open_key(self) -> SigningKey | None:
         """A key that cannot be used is found before the charge."""

@@ -10,6 +10,7 @@ its file; a second one with the same options at the same time takes another.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from typing import Any, Final, final
 
 from dpgram.canonical_json import sha256_hex
 from dpgram.errors import DpgramError
-from dpgram.files import append_line, sync_folder, whole_lines
+from dpgram.files import append_line, is_at, sync_folder, whole_lines
 from dpgram.privacy.receipt import next_receipt_id
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
@@ -33,16 +34,20 @@ _MOST_AT_ONCE: Final = 10_000
 """Publications with the same options at the same time."""
 
 
-def interrupted_before(ledger: Path, request: Mapping[str, object]) -> bool:
+def interrupted_before(ledger: Path, request: Mapping[str, object], *, any_version: bool = False) -> bool:
     """Whether a publication with this request has begun, is not running now, and waits to be gone on with."""
-    key = _key(request)
-    return any(_waits(path, key) for path in ledger.parent.glob(f"{ledger.name}.unfinished-{key[:16]}*"))
+    key = _key(request, any_version)
+    return any(_waits(path, key) for path in _beside(ledger, key))
 
 
-def forget(beside: Path, request: Mapping[str, object]) -> None:
+def forget(beside: Path, request: Mapping[str, object], *, any_version: bool = False) -> None:
     """What this request has drawn is safe elsewhere: nothing is to be taken up again."""
-    for path in beside.parent.glob(f"{beside.name}.unfinished-{_key(request)[:16]}*"):
+    for path in _beside(beside, _key(request, any_version)):
         path.unlink(missing_ok=True)
+
+
+def _beside(ledger: Path, key: str) -> list[Path]:
+    return list(ledger.parent.glob(f"{glob.escape(ledger.name)}.unfinished-{key[:16]}*"))
 
 
 def _waits(path: Path, key: str) -> bool:
@@ -61,15 +66,21 @@ def _waits(path: Path, key: str) -> bool:
     return bool(lines) and lines[0].get("format") == FORMAT and lines[0].get("request") == key
 
 
-def _key(request: Mapping[str, object]) -> str:
-    return sha256_hex({"library": version("dpgram"), "request": dict(request)})
+def _key(request: Mapping[str, object], any_version: bool) -> str:
+    library = {} if any_version else {"library": version("dpgram")}
+    return sha256_hex({**library, "request": dict(request)})
 
 
 @contextlib.contextmanager
-def open_journal(ledger: Path, request: Mapping[str, object]) -> Iterator[Journal]:
-    """The journal of an interrupted publication with the same request, or a new one."""
+def open_journal(
+    ledger: Path, request: Mapping[str, object], *, any_version: bool = False
+) -> Iterator[Journal]:
+    """The journal of an interrupted publication with the same request, or a new one.
+
+    Another version of the library begins anew, at a charge of its own; with `any_version` it goes on.
+    """
     # Without locks nobody could tell an interrupted publication from one that is running.
-    key = _key(request) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
+    key = _key(request, any_version) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
         handle = _locked(path)
@@ -90,7 +101,7 @@ def _locked(path: Path) -> int | None:
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(handle, path):
+            if is_at(handle, path):
                 return handle
         except BlockingIOError:
             os.close(handle)
@@ -99,13 +110,6 @@ def _locked(path: Path) -> int | None:
             os.close(handle)
             raise
         os.close(handle)  # it was finished and removed between opening and locking
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 @final

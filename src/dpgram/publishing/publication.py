@@ -176,7 +176,9 @@ def publication(
     with contextlib.ExitStack() as stack:
         journal = None
         if account is not None:
-            journal = stack.enter_context(open_journal(account.path, account.request))
+            # A period is paid for already: no version of the library may draw it a second time.
+            prepaid = isinstance(account, Prepaid)
+            journal = stack.enter_context(open_journal(account.path, account.request, any_version=prepaid))
             if not journal.resumed and isinstance(account, Account):
                 with journal.dropped_on_error():
                     account.check(price)

@@ -24,6 +24,7 @@ from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, RowRules, Rows, row_rules
 from dpgram.schema import Schema
+from dpgram.sums.exact_gram import MAX_ROWS
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -248,4 +249,6 @@ def _count(what: str, value: object) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise GuaranteeError(f"{what} must be a whole number above zero", got=repr(value))
+    if int(value) > MAX_ROWS:
+        raise GuaranteeError(f"{what} is more than any table can have", limit=f"{MAX_ROWS} rows")
     return int(value)

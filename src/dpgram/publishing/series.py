@@ -466,12 +466,12 @@ def drawn_period(
 
 def period_interrupted(path: Path, key: Mapping[str, object]) -> bool:
     """Whether this period has begun, is not being published now, and waits to be gone on with."""
-    return interrupted_before(path, key)
+    return interrupted_before(path, key, any_version=True)
 
 
 def forget_period(path: Path, key: Mapping[str, object]) -> None:
     """A period that is in the public file needs nothing beside it; a killed run may have left it there."""
-    forget(path, key)
+    forget(path, key, any_version=True)
 
 
 @final

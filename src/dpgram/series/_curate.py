@@ -1,4 +1,4 @@
-"""The curator's side of a series: create, publish a period, restore what was kept.
+"""The curator's side of a series: create it, publish a period.
 
 What is on disk, and when, so that no crash loses a period or draws two noises for one:
 
@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpgram.engines.find import find_engine
-from dpgram.errors import DpgramError, OptionsError
+from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.files import append, write_whole
 from dpgram.noise.factor import coefficients
+from dpgram.privacy.events import GaussianEvent
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.publishing.compatibility import refuse_clashes
-from dpgram.publishing.publication import tell
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import LedgerLike
 from dpgram.publishing.series import (
@@ -36,7 +36,6 @@ from dpgram.publishing.series import (
     SeriesTerms,
     charged_series,
     drawn_period,
-    exact_period,
     forget_period,
     period_interrupted,
     series_terms,
@@ -53,6 +52,8 @@ from dpgram.series._secret import (
     create_secret,
     lower_cells,
     open_secret,
+    refuse_leftover,
+    require_locks,
     secret_path,
 )
 from dpgram.series.stream import START, GivenRows, Head, Period, Shares, Stream, StreamOpening, line_of
@@ -64,9 +65,6 @@ if TYPE_CHECKING:
     from dpgram.privacy.sampling.entropy import Entropy
     from dpgram.sums.exact_gram import ExactGram
     from dpgram.sums.participants import ExactParticipants
-
-FARTHEST: Final = 9.0
-"""Deviations of its noise by which a cell of a kept table may differ from what was published of it."""
 
 
 def create(
@@ -99,12 +97,12 @@ def create(
         raise OptionsError(
             f"there is a file at {path} already", remedy="Open that series, or give the new one another name"
         )
+    _refuse_place(path)
     label = SystemEntropy().label if entropy is None else entropy.label
     if label != "system" and ledger is not None:
         raise OptionsError("no ledger pays for seeded noise", remedy="Leave the ledger out")
     with charged_series(terms, ledger, note=note, path=path) as (receipt, charge):
         series = SystemEntropy().random_bytes(16).hex()
-        create_secret(secret_path(path), series, charge=charge)
         request, split = terms.request, terms.request.split
         head = Head(
             library=version("dpgram"),
@@ -130,12 +128,28 @@ def create(
             entropy=label,
             receipt=receipt,
         )
-        write_whole(path, line_of(head, START)[0], replace=False)
+        line, digest = line_of(head, START)
+        create_secret(secret_path(path), series, head=digest, charge=charge)
+        write_whole(path, line, replace=False)
+
+
+def _refuse_place(path: Path) -> None:
+    """Whatever would be in the way of the two files is found before the charge."""
+    require_locks()
+    if not path.parent.is_dir():
+        raise OptionsError(f"there is no folder {path.parent}", remedy="Make it, or give another one")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OptionsError(f"no file can be made in {path.parent}", remedy="Give another folder")
+    refuse_leftover(secret_path(path))
 
 
 def terms_of(head: Head) -> SeriesTerms:
-    """What was asked for when the series was created, from its head."""
-    given, shares = head.rows, head.shares
+    """What was asked for when the series was created, from its head; its μ is the one that was paid for."""
+    given, shares, mu = head.rows, head.shares, head.guarantee.mu
+    if mu is None or (head.receipt is not None and head.receipt.event != GaussianEvent(mu=mu)):
+        raise ReleaseError(
+            "the receipt of this series is not for what it promises", remedy="Put the original file back"
+        )
     terms = series_terms(
         Schema.from_dict(head.given),
         epsilon=head.guarantee.epsilon,
@@ -155,7 +169,7 @@ def terms_of(head: Head) -> SeriesTerms:
         if shares.histograms
         else False,
     )
-    return replace(terms, bits=head.bits)
+    return replace(terms, bits=head.bits, mu=mu)
 
 
 def publish(
@@ -173,7 +187,7 @@ def publish(
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
     stream = Stream.read(path)
     if stream.periods:
-        forget_period(path, {"series": stream.head.series, "period": len(stream.periods)})
+        forget_period(path, period_key(stream, len(stream.periods)))
     if period in stream.labels:
         return stream
     terms, noise = terms_of(stream.head), SystemEntropy() if entropy is None else entropy
@@ -185,7 +199,8 @@ def publish(
             return stream
         number = len(stream.periods) + 1
         _refuse_beyond(stream, number)
-        key: dict[str, object] = {"series": stream.head.series, "period": number}
+        key = period_key(stream, number)
+        _refuse_changed(stream, secret)
         _refuse_other(path, key, secret, number, period)
         if number == 1:
             secret.settle()
@@ -211,10 +226,10 @@ def publish(
             )
         work = PeriodWork(
             terms=terms,
-            opening=_opening(stream),
+            opening=opening_of(stream),
             begin=_begin(secret, number, period),
             carry=_carry(secret, stream, number, period),
-            left_out=_left_out(secret, stream.head, number),
+            left_out=left_out_of(secret, stream.head, number),
             report=report,
         )
         with drawn_period(
@@ -239,10 +254,44 @@ def _refuse_beyond(stream: Stream, number: int) -> None:
         )
 
 
+def period_key(stream: Stream, number: int) -> dict[str, object]:
+    """By which what was drawn of a period is found again."""
+    return {"series": stream.head.series, "period": number}
+
+
+def _refuse_changed(stream: Stream, secret: Secret) -> None:
+    """Both files must tell of the same terms and periods, and the noise so far must be what was promised."""
+    refuse_other_head(stream, secret.head_digest)
+    for number, label in enumerate(stream.labels, start=1):
+        if secret.begun(number) not in (label, None):
+            raise DpgramError(
+                f"period {number} of the series is not the one in {secret.path.name}",
+                got=repr(label),
+                limit=repr(secret.begun(number)),
+                remedy="Put the file back that belongs to the other one",
+            )
+    if stream.periods:
+        stream.release(1, 1)
+
+
+def refuse_other_head(stream: Stream, digest: str) -> None:
+    """The terms must be those of the creation, whose digest the curator has kept."""
+    if digest != stream.head_digest:
+        raise DpgramError(
+            "the first line of the series is not the one it was created with: its terms were edited",
+            remedy="Put the original file back",
+        )
+
+
 def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number: int, period: str) -> None:
-    """A period that was begun must be finished under its own name, or its noise would serve other rows."""
+    """A period that was begun goes on from what was drawn, and under its own name: no second noise."""
     begun = secret.begun(number)
-    if begun is not None and begun != period and period_interrupted(path, key):
+    if begun is None:
+        return
+    if not period_interrupted(path, key):
+        # What was drawn is kept beside the series from before the sums are until its line is out.
+        raise old_copy(path, begun)
+    if begun != period:
         raise OptionsError(
             f"period {begun!r} was begun and interrupted",
             got=repr(period),
@@ -250,7 +299,16 @@ def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number:
         )
 
 
-def _opening(stream: Stream) -> Opening | None:
+def old_copy(path: Path, begun: str) -> DpgramError:
+    """What to say of a public file that lacks a period which only the curator's file has."""
+    return DpgramError(
+        f"period {begun!r} was drawn before, and {path.name} does not have it: it is an old copy",
+        remedy="Put the newest copy back: a second noise for the same rows is not paid for",
+    )
+
+
+def opening_of(stream: Stream) -> Opening | None:
+    """What the first period has fixed; None before it."""
     found = stream.opening
     if found is None:
         return None
@@ -259,7 +317,8 @@ def _opening(stream: Stream) -> Opening | None:
     )
 
 
-def _left_out(secret: Secret, head: Head, number: int) -> LeftOut | None:
+def left_out_of(secret: Secret, head: Head, number: int) -> LeftOut | None:
+    """Who may not count in this period; None where a unit is a row."""
     if head.rows.unit is None:
         return None
     gone = secret.left_out(number, participations=head.participations, apart=head.apart)
@@ -323,45 +382,5 @@ def _appended(path: Path, stream: Stream, period: Period) -> Stream:
         append(handle, line)
     finally:
         os.close(handle)
-    return Stream(stream.head, [*stream.periods, period], digest, stream.size + len(line))
-
-
-def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
-    """Make the curator's file again from the tables of all periods that were published.
-
-    Each must give sums from which the published ones differ by noise alone, as far as that can be seen.
-    """
-    stream = Stream.read(path)
-    missing = [label for label in stream.labels if label not in tables]
-    opening = _opening(stream)
-    if missing or opening is None:
-        raise OptionsError(
-            "the tables of all published periods are needed",
-            got=", ".join(missing[:5]) or "no period was published",
-            remedy="Give them by the names of their periods; None for a period without rows",
-        )
-    terms, target = terms_of(stream.head), secret_path(path)
-    made = target.with_name(target.name + ".restored")
-    create_secret(made, stream.head.series)
-    with open_secret(made, stream.head.series) as secret:
-        for number, (label, own) in enumerate(zip(stream.labels, stream.periods, strict=True), start=1):
-            data: Any = tables[label]
-            chosen = find_engine(engine if data is not None else "local", data)
-            out = _left_out(secret, stream.head, number)
-            exact, people = exact_period(data, terms, opening, out, chosen)
-            total = lower_cells(_carry(secret, stream, number, label)(exact, people))
-            _refuse_foreign(made, stream, own, total)
-    made.replace(target)
-    tell(f"{target.name} was made again from {len(stream.periods)} tables: keep it as secret as these")
-
-
-def _refuse_foreign(made: Path, stream: Stream, own: Period, total: tuple[int, ...]) -> None:
-    """Noise of more than nine deviations never comes up: the table is another one, or was changed."""
-    opening = stream.opening
-    reach = 0.0 if opening is None else FARTHEST * opening.sigma
-    if any(abs(int(cell) - exact) > reach for cell, exact in zip(own.cells, total, strict=True)):
-        made.unlink()
-        raise DpgramError(
-            f"the table given for {own.label!r} is not the one that was published",
-            remedy="Give the table as it was then, without later corrections",
-        )
+    periods = [*stream.periods, period]
+    return Stream(stream.head, periods, digest, stream.size + len(line), stream.head_digest)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -19,18 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.errors import DpgramError
-from dpgram.files import append_line, content_of, sync_folder, whole_lines
+from dpgram.files import append_line, content_of, is_at, readable_lines, sync_folder, whole_lines
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
 
 try:
     import fcntl
-except ImportError:  # no such locks on this system: a series has one curator at a time there
+except ImportError:  # no such locks on this system: no series is made there
     fcntl = None  # type: ignore[assignment]
 
 FORMAT: Final = "dpgram-series-secret/1"
 SUFFIX: Final = ".NOT-PRIVATE"
 WARNING: Final = "NOT PRIVATE: exact sums of the table and who is in it. Never publish, never send."
+
+_FIRST: Final = b'{"charge":'
+"""How the head of the file begins."""
 
 Integers = npt.NDArray[np.object_]
 
@@ -62,6 +65,8 @@ class Secret:
                 remedy="Put the right file back, or restore it from kept tables: Series.restore",
             )
         self.key = bytes.fromhex(str(head["key"]))
+        self.head_digest = str(head.get("head", ""))
+        """Of the first line of the public file: the terms of every draw."""
         self._charge = str(head.get("charge", ""))
         self._kept = {int(line["period"]): line for line in lines[1:]}
         self._read: dict[int, KeptPeriod] = {}
@@ -141,57 +146,115 @@ def secret_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def create_secret(path: Path, series: str, *, charge: Path | None = None) -> None:
-    """A new file with a new key, which nobody else could open at any moment.
+def create_secret(
+    path: Path, series: str, *, head: str, charge: Path | str | None = None, key: bytes | None = None
+) -> None:
+    """A new file, which nobody else could open at any moment; with a new key unless one is given.
 
-    It replaces one that holds no period, as an interrupted creation leaves it. `charge` is the file by which
-    the charge would be found again.
+    It replaces one that holds no period, as an interrupted creation leaves it. `head` is the digest of the
+    first line of the public file, `charge` the file by which the charge would be found again.
     """
-    with contextlib.suppress(FileNotFoundError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            lines, _ = whole_lines(handle)
-        finally:
-            os.close(handle)
-        if len(lines) > 1:
-            raise DpgramError(
-                f"{path.name} holds the exact sums of a series whose public file is not there",
-                remedy="Put the public file back, or give the new series another name",
-            )
-        path.unlink()
+    refuse_leftover(path)
+    path.unlink(missing_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        head = {"format": FORMAT, "warning": WARNING, "series": series}
-        head["key"] = SystemEntropy().random_bytes(KEY_BYTES).hex()
-        head["charge"] = "" if charge is None else str(charge.resolve())
-        append_line(handle, head)
+        line = {"format": FORMAT, "warning": WARNING, "series": series, "head": head}
+        line["key"] = (SystemEntropy().random_bytes(KEY_BYTES) if key is None else key).hex()
+        line["charge"] = str(charge.resolve()) if isinstance(charge, Path) else charge or ""
+        append_line(handle, line)
     finally:
         os.close(handle)
     sync_folder(path)
 
 
-@contextlib.contextmanager
-def open_secret(path: Path, series: str) -> Iterator[Secret]:
-    """The file, opened and locked."""
+def refuse_leftover(path: Path) -> None:
+    """Only what an interrupted creation leaves may be replaced: the head of a file, whole or torn."""
     try:
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        raise DpgramError(
-            f"the curator's file {path.name} is missing: without exact past sums no period can be published",
-            remedy="Put it back beside the series, or restore it from kept tables: Series.restore",
-        ) from None
+        return
     try:
-        if fcntl is not None:
+        (lines, end), content = whole_lines(handle), content_of(handle)
+    finally:
+        os.close(handle)
+    torn = b"\n" not in content and content[: len(_FIRST)] == _FIRST[: len(content)]
+    whole = len(lines) == 1 and lines[0].get("format") == FORMAT and end == len(content)
+    if not torn and not whole:
+        raise DpgramError(
+            f"{path.name} may hold the exact sums of a series whose public file is not there",
+            remedy="Put the public file back, or give the new series another name",
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Remains:
+    """What can still be read of a curator's file that is to be made again."""
+
+    key: bytes | None = None
+    head_digest: str = ""
+    charge: str = ""
+    kept: Mapping[int, KeptPeriod] = field(default_factory=dict)
+
+
+def remains(handle: int, series: str) -> Remains:
+    """Without its head nothing is of use: hashes need their key."""
+    lines = readable_lines(handle)
+    head = next((line for line in lines if line.get("format") == FORMAT), {})
+    if head.get("series") != series:
+        return Remains()
+    return Remains(
+        key=bytes.fromhex(str(head["key"])),
+        head_digest=str(head.get("head", "")),
+        charge=str(head.get("charge", "")),
+        kept={int(line["period"]): _kept(line) for line in lines if "period" in line},
+    )
+
+
+def require_locks() -> None:
+    """Without locks on files nobody could tell a period that was interrupted from one that is running."""
+    if fcntl is None:
+        raise DpgramError(
+            "a series needs locks on files, which this system does not have",
+            remedy="Create and publish it on Linux or macOS; its public file can be read anywhere",
+        )
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """The file that has this name, opened and locked; FileNotFoundError where there is none."""
+    require_locks()
+    while True:
+        handle = os.open(path, os.O_RDWR)
+        try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise DpgramError(
-                    "another period of this series is being published", remedy="Wait for it, and try again"
+                    "another period of this series is being published, or its file restored",
+                    remedy="Wait for it, and try again",
                 ) from None
+            if is_at(handle, path):
+                yield handle
+                return
+        finally:
+            os.close(handle)  # and with it the lock; restored between opening and locking: once more
+
+
+@contextlib.contextmanager
+def open_secret(path: Path, series: str) -> Iterator[Secret]:
+    """The file, opened and locked."""
+    with contextlib.ExitStack() as stack:
+        try:
+            handle = stack.enter_context(locked(path))
+        except FileNotFoundError:
+            raise DpgramError(
+                f"the curator's file {path.name} is missing: without exact past sums no period can be "
+                "published",
+                remedy="Put it back beside the series, or restore it from kept tables: Series.restore",
+            ) from None
         _refuse_readable(path, handle)
         yield Secret(path, handle, series)
-    finally:
-        os.close(handle)  # and with it the lock
 
 
 def _refuse_readable(path: Path, handle: int) -> None:

@@ -153,6 +153,9 @@ class Series:
     def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
         """Make the curator's file again from the tables of all published periods, by their names.
 
+        They must hold the ids that they held then: whoever is missing could count once more. What can be read
+        of the old file is kept. A period that was drawn and interrupted needs its table too.
+
         >>> series = dg.Series.create("lost.series", schema, epsilon=1, delta=1e-6, periods=12)
         >>> release = series.publish(table, "2026-11")
         >>> import os
@@ -160,9 +163,9 @@ class Series:
         >>> series.restore({"2026-11": table})
         """
         require_publish()
-        from dpgram.series import _curate
+        from dpgram.series import _restore
 
-        _curate.restore(self.path, tables, engine=engine)
+        _restore.restore(self.path, tables, engine=engine)
 
     @property
     def labels(self) -> tuple[str, ...]:

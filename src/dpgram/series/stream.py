@@ -134,8 +134,11 @@ def line_of(content: Head | Period, before: str) -> tuple[bytes, str]:
 class Stream:
     """A series as its public file tells it."""
 
-    def __init__(self, head: Head, periods: Sequence[Period], digest: str, size: int) -> None:
+    def __init__(
+        self, head: Head, periods: Sequence[Period], digest: str, size: int, head_digest: str = START
+    ) -> None:
         self.head, self.periods, self.digest, self.size = head, tuple(periods), digest, size
+        self.head_digest = head_digest
         self.schema = Schema.from_dict(head.schema)
 
     @classmethod
@@ -155,14 +158,14 @@ class Stream:
             if not line.endswith(b"\n"):
                 break
             content, before = _checked(line, before, number)
-            found.append(content)
+            found.append((content, before))
             size += len(line)
         if not found:
             raise ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
         try:
-            head = msgspec.convert(found[0], Head)
-            periods = [msgspec.convert(each, Period) for each in found[1:]]
-            stream = cls(head, periods, before, size)
+            head = msgspec.convert(found[0][0], Head)
+            periods = [msgspec.convert(each, Period) for each, _ in found[1:]]
+            stream = cls(head, periods, before, size, found[0][1])
         except (msgspec.ValidationError, DpgramError, ValueError) as problem:
             raise ReleaseError(
                 "the series does not follow the format", got=str(problem)[:200], remedy=_DAMAGED
@@ -171,13 +174,14 @@ class Stream:
         return stream
 
     def check(self) -> None:
-        """Whether periods are in order, labelled apart, and of one width."""
+        """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
         width = self.schema.width
         labels = [each.label for each in self.periods]
         fits = all(
             each.number == place
             and len(each.cells) == width * (width + 1) // 2
             and (each.opening is not None) == (place == 1)
+            and _without_counts(each) == _without_counts(self.periods[0])
             for place, each in enumerate(self.periods, start=1)
         )
         if not fits or len(set(labels)) < len(labels) or len(labels) > self.head.periods:
@@ -272,6 +276,18 @@ class Stream:
             return None
         cells = _cells_added(each.cells for each in found)
         return msgspec.structs.replace(found[0], cells=cells, scale=found[0].scale * math.sqrt(len(found)))
+
+
+def _without_counts(period: Period) -> tuple[MeasuredHistograms | None, MeasuredClip | None]:
+    """What must be the same in all periods, so that counts can be added up: law, scale, columns and bins."""
+    histograms, clip = period.histograms, period.clip
+    if histograms is not None:
+        columns = tuple(
+            msgspec.structs.replace(each, counts=("0",) * len(each.counts), lost=())
+            for each in histograms.columns
+        )
+        histograms = msgspec.structs.replace(histograms, columns=columns)
+    return histograms, None if clip is None else msgspec.structs.replace(clip, cells=())
 
 
 def _added(columns: Sequence[NumberHistogram | LevelHistogram]) -> NumberHistogram | LevelHistogram:

@@ -53,7 +53,16 @@ class Pages:
 
     def page(self, name: str, status: int = 200, **facts: Any) -> Response:
         """One page; names, levels and cells are text, whatever they hold."""
-        facts = {"steps": STEPS, "here": name, "job_name": self._job_name, "errors": {}, **facts}
+        facts = {
+            "steps": STEPS,
+            "here": name,
+            "job_name": self._job_name,
+            "published": self._session.outcome is not None and any(name == step.address for step in STEPS),
+            "unspent": f"Nothing {'more ' if self._session.spent else ''}was spent.",
+            "pending": self._session.new_ledger is not None,
+            "errors": {},
+            **facts,
+        }
         return HTMLResponse(self._templates.get_template(f"{name}.html").render(**facts), status)
 
     @property
@@ -66,7 +75,9 @@ class Pages:
         if session.table is None and step.address != "data":
             return to("data")
         typed = session.typed.get(step.address)
-        shown = step.module.values(session) | ({} if typed is None else dict(typed.values))
+        shown = step.module.values(session)
+        if typed is not None and typed.posted is not None:
+            shown = {name: typed.posted.again(name, value) for name, value in shown.items()}
         return self.page(
             step.address,
             v=shown,
@@ -81,9 +92,11 @@ class Pages:
             return to("work")
         if session.table is None and step.address != "data":
             return to("data")
+        if session.outcome is not None and step.address != "data":  # the page says that it is published
+            return to("done" if step.address == "review" else step.address)
         if step.address != "data" and posted.text("state") not in ("", session.state):
             session.typed[step.address] = Typed(
-                values={},
+                posted=None,
                 errors={
                     "state": "this step was sent from a page that was out of date, perhaps in another tab. "
                     "Here is what holds now: change it again if you need to"
@@ -97,7 +110,7 @@ class Pages:
                 "state": f"the job file cannot be written: {problem.strerror}. Mend that and send it again"
             }
         if errors:
-            session.typed[step.address] = Typed(values=_again(posted), errors=errors)
+            session.typed[step.address] = Typed(posted=posted, errors=errors)
             return to(step.address)
         session.typed.pop(step.address, None)
         return self._onwards(step, posted)
@@ -120,7 +133,7 @@ class Pages:
             return self.page("work", work=work, then="")
         if work.problem is not None or work.broken:
             problem = "" if work.problem is None else told(work.problem)
-            charged = work.problem is None or work.problem.charged
+            charged = work.then == "done" and self._session.spent
             return self.page("stopped", work=work, problem=problem, charged=charged)
         return to(work.then)
 
@@ -131,9 +144,10 @@ class Pages:
         return JSONResponse({"done": work.done, "rows": work.rows, "lines": work.lines})
 
     def done(self) -> Response:
-        if self._session.outcome is None:
+        outcome = self._session.outcome
+        if outcome is None:
             return to("review")
-        return self.page("done", **review.finished(self._session))
+        return self.page("done", **review.finished(self._session, outcome))
 
     def file(self, kind: str) -> Response:
         """One of the files that were made."""
@@ -153,11 +167,6 @@ class Pages:
         answer = self.page("ended")
         self._end()
         return answer
-
-
-def _again(posted: Posted) -> dict[str, str | list[str]]:
-    """What was typed, to be shown again; boxes that were not ticked are not sent, so they are told apart."""
-    return {**posted.values(), "typed": "yes"}
 
 
 def to(address: str) -> Response:

@@ -44,6 +44,7 @@ class Folder:
         if found == self.root or not found.is_relative_to(self.root):
             raise JobError(
                 "this path leads out of the folder where the wizard was started",
+                got=typed,
                 limit=str(self.root),
                 remedy="Move the file there, or start the wizard in another folder",
             )

@@ -15,7 +15,6 @@ import base64
 import hmac
 import time
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Final, final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -118,7 +117,7 @@ class Guard:
 
     def _newcomer(self, scope: Scope, headers: Headers) -> Response | None:
         """None for the browser that has the cookie; the first one gets it, everybody else is refused."""
-        if hmac.compare_digest(_cookie(headers).encode(), self._cookie.encode()):
+        if any(hmac.compare_digest(each.encode(), self._cookie.encode()) for each in _cookies(headers)):
             return None
         if self._entered or scope["method"] != "GET" or scope["path"] != f"/{self.token}/":
             return _refused(
@@ -145,12 +144,10 @@ def _refused(status: int, why: str) -> Response:
     return PlainTextResponse(REFUSED.format(why=why), status)
 
 
-def _cookie(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+def _cookies(headers: Headers) -> list[str]:
+    """Every value under our name: what other programs of this machine have set comes along, in any form."""
+    pairs = (pair.partition("=") for line in headers.getlist("cookie") for pair in line.split(";"))
+    return [value.strip() for name, _, value in pairs if name.strip() == COOKIE]
 
 
 def _with_headers(send: Send) -> Send:

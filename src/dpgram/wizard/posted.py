@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 from urllib.parse import parse_qsl
 
 from dpgram.errors import JobError
 
 LARGEST_FORM: Final = 1 << 20
 """Bytes: a table of 200 columns takes a tenth of it."""
-MOST_FIELDS: Final = 10_000
+MOST_FIELDS: Final = 30_000
+"""Nineteen for each column, and as many columns as a schema may have."""
 
 
 @final
@@ -22,13 +23,18 @@ class Posted:
 
     @classmethod
     def parse(cls, body: bytes) -> Posted:
+        if body.count(b"&") >= MOST_FIELDS:
+            raise JobError(
+                "this form has too many fields",
+                limit=f"{MOST_FIELDS:,}",
+                remedy="Write the job file of so many columns by hand, for dpgram run",
+            )
         try:
             pairs = parse_qsl(
                 body.decode("ascii"),
                 keep_blank_values=True,
                 strict_parsing=bool(body),
                 errors="strict",
-                max_num_fields=MOST_FIELDS,
             )
         except ValueError as problem:
             raise JobError("this form cannot be read", remedy="Go back and send it again") from problem
@@ -64,13 +70,13 @@ class Posted:
                 continue
         return text
 
-    def values(self) -> dict[str, str | list[str]]:
-        """For filling the form in again."""
-        found: dict[str, str | list[str]] = {}
-        for name, value in self.pairs:
-            if name in found:
-                before = found[name]
-                found[name] = [*(before if isinstance(before, list) else [before]), value]
-            else:
-                found[name] = value
-        return found
+    def again(self, name: str, value: Any) -> Any:
+        """A field as it was sent. `value` is what holds: a list for boxes that share a name, a bool for one.
+
+        Boxes that are not ticked are not sent at all, so these are never left as they were.
+        """
+        if isinstance(value, list):
+            return self.all(name)
+        if isinstance(value, bool):
+            return name in self
+        return self.raw(name) if name in self else value

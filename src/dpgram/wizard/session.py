@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -23,6 +23,7 @@ from dpgram.privacy.ledger import Ledger
 from dpgram.publishing.starter import StarterColumn
 from dpgram.schema import Schema
 from dpgram.wizard.folder import Folder
+from dpgram.wizard.posted import Posted
 from dpgram.wizard.work import Work
 
 if TYPE_CHECKING:
@@ -65,8 +66,14 @@ class NewLedger:
 class Typed:
     """What was typed into a step and not accepted, with the message for each field."""
 
-    values: Mapping[str, str | list[str]]
+    posted: Posted | None
+    """None: the page shows what holds."""
     errors: Mapping[str, str]
+
+
+def relative(place: Path, job: Path) -> str:
+    """A path as the job file in `job` writes it."""
+    return Path(os.path.relpath(place, job.parent)).as_posix()
 
 
 @final
@@ -91,7 +98,10 @@ class Session:
     forecast: tuple[str, dict[str, Any] | None, str] | None = None
     """The last forecast, or why there is none, and the facts that it follows from."""
     work: Work | None = None
+    spent: bool = False
+    """Whether the publication of this job was begun and may have been paid for."""
     outcome: Outcome | None = None
+    """Once it is there, the decisions stay as they were published."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -118,7 +128,19 @@ class Session:
                 "series, which the pages do not show",
                 remedy=f"Use dpgram run {self.job_path.name}",
             )
+        self.refuse_outside(form)
         return self.folder.shown(self.folder.place(str(self.job_path.parent / file))) if file else ""
+
+    def refuse_outside(self, form: Form) -> None:
+        """No file that a job reads, writes or charges lies outside of the folder, links followed."""
+        named = (
+            form.get("data", {}).get("file"),
+            form.get("privacy", {}).get("ledger"),
+            *form.get("outputs", {}).values(),
+        )
+        for text in named:
+            if isinstance(text, str) and text:
+                self.folder.place(str(self.job_path.parent / text))
 
     @property
     def job_path(self) -> Path:
@@ -146,10 +168,17 @@ class Session:
         write_draft(form, self.job_path)
         self.form = form
 
+    def start_over(self, path: Path, form: Form) -> None:
+        """Another job in another file: nothing that was decided, typed or done for the one before is kept."""
+        write_draft(form, path)
+        fresh = Session(folder=self.folder, path=path, form=form, lock=self.lock)
+        for each in fields(Session):
+            setattr(self, each.name, getattr(fresh, each.name))
+
     # Paths in a job file are relative to it; on the pages, to the folder.
 
     def in_job(self, place: Path) -> str:
-        return Path(os.path.relpath(place, self.job_path.parent)).as_posix()
+        return relative(place, self.job_path)
 
     def shown(self, text: object) -> str:
         """A path of the job file, as the pages show it; empty for none."""

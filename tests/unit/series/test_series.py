@@ -93,6 +93,15 @@ class TestReleases:
         with pytest.raises(DpgramError, match=r"curator's file .* is missing"):
             Series.open(alone).publish(people(0, 5), "m7")
 
+    def test_a_change_from_a_window_that_is_too_noisy_says_so(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 3_000), people(3_000, 30), people(4_000, 3_000)])
+        trend = series.trend("y", ["x"])
+        assert np.isnan(trend.conf_int("x")[:, 0]).tolist() == [False, True, False]
+        assert trend.change("x", "m1", "m3").cautions == ()
+        for change in (trend.change("x", "m1", "m2"), trend.slope("x")):
+            assert "too noisy for an interval of its own: m2" in str(change)
+        assert "too noisy for an interval of its own: m2" in trend.summary()
+
     def test_a_signed_window_verifies(self, months: Series, tmp_path: Path) -> None:
         from dpgram.release.signing import SigningKey
 

@@ -323,6 +323,28 @@ class TestComingBack:
         again.send("outputs")
         assert again.address == "review"
 
+    def test_a_new_ledger_is_decided_on_again(self, visits: Path) -> None:
+        """Its name and total are not in the job file: the pages say so before, and ask afterwards."""
+        browser = started(visits)
+        to_budget(browser)
+        browser.send("budget", {"total_epsilon": "7"})
+        assert "name and total of the new ledger are not" in browser.text
+        again = started(visits, "visits-job.toml")
+        again.send("data", press="do=read")
+        again.open("review")
+        assert "Decide on name and total in step 4" in again.text
+        again.post("review", [("do", "review")])
+        assert "Decide on name and total in step 4" in again.errors["job"]
+
+    def test_a_job_in_a_folder_below_is_gone_on_with(self, visits: Path) -> None:
+        (visits / "jobs").mkdir()
+        text = BY_HAND.replace('"visits', '"../visits')
+        (visits / "jobs" / "old.toml").write_text(text)
+        browser = started(visits, "jobs/old.toml")
+        browser.send("data", press="do=read")
+        assert browser.session.job_path == visits / "jobs" / "old.toml"
+        assert browser.session.form["privacy"]["epsilon"] == 0.5
+
     def test_what_no_page_shows_is_kept(self, visits: Path) -> None:
         text = BY_HAND.replace(
             "[rows]\n",
@@ -360,6 +382,48 @@ class TestComingBack:
         (visits / "old.toml").write_text(BY_HAND.replace("visits.csv", "../visits.csv"))
         with pytest.raises(dg.errors.JobError, match="leads out of the folder"):
             started(visits, "old.toml")
+
+
+OUTSIDE = {
+    "release": ('"visits.dpgram.json"', '"../OUT.dpgram.json"'),
+    "ledger": ('"visits.ledger"', '"../visits.ledger"'),
+    "report": ('"visits-report.html"', '"/tmp/report.html"'),
+    "key": ("[outputs]", '[outputs]\nkey = "../curator.key"'),
+    "link": ('"visits.html"', '"away/visits.html"'),
+}
+
+
+class TestAJobThatLeadsOut:
+    """Nothing outside of the folder is written, charged or signed with, whoever wrote the job file."""
+
+    @pytest.fixture
+    def inside(self, tmp_path: Path) -> Path:
+        inside, outside = tmp_path / "inside", tmp_path / "outside"
+        inside.mkdir()
+        outside.mkdir()
+        (inside / "away").symlink_to(outside)
+        return write_visits(inside)
+
+    @pytest.mark.parametrize(("line", "other"), OUTSIDE.values(), ids=OUTSIDE)
+    def test_it_is_refused_at_the_start(self, inside: Path, line: str, other: str) -> None:
+        (inside / "old.toml").write_text(BY_HAND.replace(line, other))
+        with pytest.raises(dg.errors.JobError, match="leads out of the folder"):
+            started(inside, "old.toml")
+
+    def test_and_before_the_charge(self, inside: Path) -> None:
+        """A folder inside becomes a link that leads out, after the review or before it."""
+        (inside / "pages").mkdir()
+        browser = started(inside)
+        to_review(browser, report="pages/report.html")
+        (inside / "pages").rmdir()
+        (inside / "pages").symlink_to(inside.parent / "outside")
+        browser.send("review", press="do=publish")
+        assert "leads out of the folder" in browser.text
+        assert "Nothing was spent." in browser.text
+        assert not (inside / "visits.ledger").exists()
+        browser.post("review", [("do", "review")])
+        assert "leads out of the folder" in browser.text
+        assert list((inside.parent / "outside").iterdir()) == []
 
 
 def test_closing_ends_it(visits: Path) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from tests.unit.wizard.browsing import HERE, PORT, Answer, Browser, ask, started
 
+from dpgram.schema.schema import MAX_WIDTH
 from dpgram.wizard.folder import Folder
 from dpgram.wizard.guard import COOKIE, Guard
-from dpgram.wizard.posted import LARGEST_FORM, MOST_FIELDS
+from dpgram.wizard.posted import LARGEST_FORM, MOST_FIELDS, Posted
+from dpgram.wizard.steps.columns import FIELDS
 
 
 @pytest.fixture
@@ -60,6 +62,16 @@ class TestWhoMayAsk:
         assert browser.ask("GET", address, cookie=cookie).status == 403
         assert browser.ask("POST", "data", READ, cookie=cookie).status == 403
         assert untouched(browser)
+
+    @pytest.mark.parametrize(
+        "others",
+        ["{ours}; theme=dark mode", "a=b; {ours}", "{ours}; dpgram_wizard=zzz", "dpgram_wizard=zzz; {ours}",
+         '{ours}; x="\\', "{ours};", "ü=ö; {ours}"],
+    )  # fmt: skip
+    def test_cookies_of_other_programs_come_along(self, browser: Browser, others: str) -> None:
+        """Browsers send the cookies of every port of this machine, whatever they look like."""
+        assert browser.ask("GET", "data", cookie=others.format(ours=browser.cookie)).status == 200
+        assert browser.ask("GET", "data", cookie=others.format(ours=f"{COOKIE}=guess")).status == 403
 
     def test_one_browser_gets_the_cookie(self, visits: Path) -> None:
         browser = started(visits, enter=False)
@@ -150,8 +162,16 @@ class TestForms:
         [b"&".join(b"a=1" for _ in range(MOST_FIELDS + 1)), b"\xff\xfe", b"file=%ff%fe", b"no fields here"],
     )
     def test_a_form_that_is_none(self, browser: Browser, body: bytes) -> None:
-        assert browser.ask("POST", "data", body).status == 422
+        answer = browser.ask("POST", "data", body)
+        assert answer.status == 422
+        assert ("too many fields" in answer.text) == (len(body) > MOST_FIELDS)
         assert untouched(browser)
+
+    def test_a_form_of_as_many_columns_as_a_schema_may_have(self) -> None:
+        fields = [f"c{number}.{name}=1" for number in range(MAX_WIDTH) for name in ("kind", *FIELDS)]
+        body = "&".join(fields).encode()
+        assert len(body) < LARGEST_FORM
+        assert len(Posted.parse(body).pairs) == len(fields)
 
 
 class TestAnswers:

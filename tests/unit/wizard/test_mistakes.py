@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.wizard.browsing import Browser, started
 from tests.unit.wizard.conftest import write_visits
-from tests.unit.wizard.test_flow import to_budget, to_columns, to_review
+from tests.unit.wizard.test_flow import BY_HAND, COLUMNS, to_budget, to_columns, to_review
 
 import dpgram as dg
 from dpgram.privacy.ledger import Ledger
@@ -160,6 +160,7 @@ class TestThePeople:
             ({"expected": "many"}, "expected", "number"),
             ({"expected": "-5"}, "expected", "above zero"),
             ({"expected": "2.5"}, "expected", "number"),
+            ({"expected": "1" + 400 * "0"}, "expected", "up to 8,589,934,591"),
             ({"who": "person"}, "unit", "Choose the one that says whose row it is"),
             ({"who": "person", "unit": "age"}, "unit", "cannot be published as well"),
             ({"who": "person", "unit": "patient", "count": "rows"}, "unit_rows", "whole number"),
@@ -182,6 +183,26 @@ class TestThePeople:
         assert browser.session.form["rows"] == {"unit": "patient", "unit_rows": 5, "expected": 300}
 
 
+def test_a_guess_that_no_table_has_in_a_job_file(visits: Path) -> None:
+    (visits / "old.toml").write_text(BY_HAND.replace("expected = 2000", f"expected = 1{400 * '0'}"))
+    browser = started(visits, "old.toml")
+    browser.send("data", press="do=read")
+    browser.open("budget")
+    assert browser.status == 200
+    assert "No forecast: the expected number of rows is more than any table can have" in browser.text
+
+
+def test_the_forecast_knows_the_adjacency(visits: Path) -> None:
+    told_of = []
+    for adjacency in ("add-remove", "replace-one"):
+        text = BY_HAND.replace("delta = 1e-7", f'delta = 1e-7\nadjacency = "{adjacency}"')
+        (visits / "old.toml").write_text(text)
+        browser = started(visits, "old.toml")
+        browser.send("data", press="do=read")
+        told_of.append(browser.open("budget").split('<table id="forecast">')[1].split("</table>")[0])
+    assert told_of[0] != told_of[1]
+
+
 class TestTheBudget:
     @pytest.mark.parametrize(
         ("changes", "field", "word"),
@@ -196,7 +217,7 @@ class TestTheBudget:
             ({"path": ""}, "path", "Type a name"),
             ({"path": "nowhere/x.ledger"}, "path", "folder does not exist"),
             ({"path": "visits.csv"}, "path", "there already"),
-            ({"pays": "existing"}, "existing", "no file is named"),
+            ({"pays": "existing"}, "existing", "no ledger is chosen"),
         ],
         ids=str,
     )
@@ -246,6 +267,45 @@ class TestTheFiles:
         told(settled, field, word)
         settled.send("outputs", {name: before[name] for name in changes}, press="do=stay")
         assert (settled.address, settled.errors) == ("outputs", {})
+
+
+class TestBoxesAfterAMistake:
+    """A box that is not ticked is not sent: it must not come back, nor tick another."""
+
+    def test_columns_of_a_model(self, tmp_path: Path) -> None:
+        rows = "".join(f"{20 + i % 60},{i % 5},{i % 90}\n" for i in range(300))
+        (tmp_path / "visits.csv").write_text(f"age,age_group,cost\n{rows}")
+        browser = started(tmp_path)
+        to_columns(browser)
+        bounds = {
+            f"c{number}.{end}": value for number in range(3) for end, value in (("low", "0"), ("high", "90"))
+        }
+        browser.send("columns", {**{f"c{number}.kind": "number" for number in range(3)}, **bounds})
+        browser.send("people", {"expected": "300"})
+        browser.send("budget")
+        model = {"family": "linear", "target": "cost"}
+        browser.send("outputs", dict(model), press="do=stay")
+        assert len(browser.session.form["models"]) == 1
+        mistake = {"family": "linear", "on": ["age_group"], "drop": ["0"]}
+        browser.send("outputs", dict(mistake), press="do=stay")
+        assert list(browser.errors) == ["target"]
+        sent = browser.form("outputs").fields
+        assert [value for name, value in sent if name == "on"] == ["age_group"]
+        assert ("drop", "0") in sent
+        browser.send("outputs", {"target": "cost"}, press="do=stay")
+        assert browser.session.form["models"] == [{**model, "on": ["age_group"]}]
+
+    def test_blanks_around_a_text(self, visits: Path) -> None:
+        browser = started(visits)
+        to_columns(browser)
+        browser.send("columns", {**COLUMNS, "c1.trim": ["on"]})
+        browser.open("columns")
+        assert ("c1.trim", "on") in browser.form("columns").fields
+        browser.send("columns", {"c1.trim": [], "c0.low": "99"})
+        assert list(browser.errors) == ["c0.low"]
+        assert ("c1.trim", "on") not in browser.form("columns").fields
+        browser.send("columns", {"c0.low": "18"})
+        assert "trim" not in browser.session.form["columns"][1]
 
 
 def test_an_output_that_appears_meanwhile(visits: Path) -> None:

@@ -62,7 +62,10 @@ def values(session: Session) -> dict[str, Any]:
     stem = session.folder.shown(session.job_path).removesuffix(".toml").removesuffix("-job")
     path = session.shown(ledger)
     there = bool(path) and (session.folder.root / path).exists()
-    pays = "none" if ledger is False else "existing" if there else "new"
+    first = "ledger" in privacy or not session.folder.listed(
+        LEDGERS
+    )  # else one of those may be for this table
+    pays = "none" if ledger is False else "existing" if there or not first else "new"
     return {
         "pays": pays,
         "existing": path if there else "",
@@ -108,7 +111,8 @@ def _left(session: Session, name: str) -> str:
 
 def _forecast(session: Session) -> tuple[dict[str, Any] | None, str]:
     """As it was made before, as long as the facts are the same."""
-    privacy = {key: session.section("privacy").get(key) for key in ("delta", "mechanism", "adaptive")}
+    said = ("delta", "mechanism", "adaptive", "adjacency")
+    privacy = {key: session.section("privacy").get(key) for key in said}
     facts = f"{session.columns_state} {privacy}"
     if session.forecast is None or session.forecast[0] != facts:
         session.forecast = (facts, *_forecast_anew(session))
@@ -130,6 +134,7 @@ def _forecast_anew(session: Session) -> tuple[dict[str, Any] | None, str]:
             epsilon=1.0,
             delta=delta,
             rows=rows,
+            adjacency=privacy.get("adjacency", "add-remove"),
             adaptive=privacy.get("adaptive") is not False,
             mechanisms=[asked if isinstance(own, Auto) else own],
             simulate=False,
@@ -204,6 +209,11 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
 
 
 def _existing(session: Session, posted: Posted, errors: dict[str, str]) -> str:
+    if not posted.text("existing"):
+        errors["existing"] = (
+            "no ledger is chosen. Choose the one of this table, or say above that this is its first release"
+        )
+        return ""
     try:
         return session.in_job(session.folder.file(posted.text("existing")))
     except DpgramError as problem:

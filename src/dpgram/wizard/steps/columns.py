@@ -84,9 +84,14 @@ def values(session: Session) -> dict[str, Any]:
         found[f"c{number}.kind"] = "" if entry is None else _kind(entry, column.waiting)
         shown = {} if entry is None else {**column.waiting, **entry}
         for key in FIELDS:
-            value = shown.get(key, "")
-            found[f"c{number}.{key}"] = "\n".join(map(str, value)) if key in LISTS else _text(value)
+            found[f"c{number}.{key}"] = _shown(key, shown.get(key, ""))
     return found
+
+
+def _shown(key: str, value: Any) -> str | bool:
+    if key in FLAGS:
+        return value is True
+    return "\n".join(map(str, value)) if key in LISTS else _text(value)
 
 
 def _kind(entry: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
@@ -100,7 +105,7 @@ def _kind(entry: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
 def _text(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
-    return "on" if value is True else str(value)
+    return str(value)
 
 
 def view(session: Session) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from dpgram.errors import DpgramError
 from dpgram.files import write_whole
-from dpgram.publishing.starter import starter_columns
+from dpgram.publishing.starter import ROWS, starter_columns
 from dpgram.schema.reading import FileLayout
 from dpgram.sources import open_source
 from dpgram.sources.plain_columns import plain_texts
-from dpgram.wizard.folder import TABLES
+from dpgram.wizard.folder import TABLES, Folder
 from dpgram.wizard.posted import Posted
-from dpgram.wizard.session import Session, Table
+from dpgram.wizard.session import Form, Session, Table, relative
 from dpgram.wizard.words import told
 
 PREVIEW: Final = 6
@@ -34,6 +34,8 @@ def view(session: Session) -> dict[str, Any]:
         "files": session.folder.listed(TABLES),
         "root": str(session.folder.root),
         "table": session.table,
+        "looked_at": ROWS,
+        "shown": PREVIEW,
         "reads": session.suggested,
         "job": None if session.path is None else session.folder.shown(session.path),
     }
@@ -51,41 +53,49 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
         return {field: told(problem)}
 
 
-def _opened(session: Session, place: Path, columns: list[dict[str, object]] | None = None) -> dict[str, str]:
+def _opened(session: Session, place: Path, known: Form | None = None) -> dict[str, str]:
+    """Go on with the job of this table, or begin one; `known` are public facts to begin with."""
     layout, starter = starter_columns(str(place))
-    same = session.path is not None and "data" in session.form and Path(session.data) == place
-    if same and session.form.get("columns"):
+    goes_on = _goes_on(session, place)
+    if goes_on and session.form.get("columns"):
         declared = session.section("data")
         layout = FileLayout(**{key: declared.get(key) for key in ("encoding", "separator", "sheet")})
         table = Table(columns=starter, preview=_preview(place, layout, starter))
     else:
         table = Table(columns=starter, preview=_preview(place, layout, starter))
         stem = place.name.partition(".")[0]
-        if session.path is None or not same:
-            session.path = session.folder.root / session.folder.free(f"{stem}-job", ".toml")
-        entries = [column.entries for column in starter]
-        session.accept(
-            {
-                **session.form,
-                "data": {"file": session.in_job(place), **layout.to_dict()},
-                "columns": columns or [each for each in entries if each is not None],
-                "outputs": _names(session, stem),
-            }
+        own = (
+            session.job_path if goes_on else session.folder.root / session.folder.free(f"{stem}-job", ".toml")
         )
+        form = {
+            "data": {"file": relative(place, own), **layout.to_dict()},
+            "columns": [column.entries for column in starter if column.entries is not None],
+            "outputs": _names(session.folder, stem, own),
+            **(known or {}),
+        }
+        if goes_on:
+            session.accept(session.form | form)
+        else:
+            session.start_over(own, form)
     session.table, session.suggested = table, session.folder.shown(place)
     return {}
 
 
-def _names(session: Session, stem: str) -> dict[str, str]:
+def _goes_on(session: Session, place: Path) -> bool:
+    """Whether the job is about this table and not published yet, or about none so far."""
+    if session.path is None or session.outcome is not None:
+        return False
+    return not session.section("data").get("file") or session.folder.place(session.data) == place
+
+
+def _names(folder: Folder, stem: str, job: Path) -> dict[str, str]:
     """Names of the files to write, in the folder and not taken."""
     asked = {
         "release": (stem, ".dpgram.json"),
         "explorer": (stem, ".html"),
         "report": (f"{stem}-report", ".html"),
     }
-    return {
-        key: session.in_job(session.folder.root / session.folder.free(*name)) for key, name in asked.items()
-    }
+    return {key: relative(folder.root / folder.free(*name), job) for key, name in asked.items()}
 
 
 def _preview(place: Path, layout: FileLayout, columns: tuple[Any, ...]) -> tuple[tuple[str, ...], ...]:
@@ -117,7 +127,6 @@ def _example(session: Session) -> dict[str, str]:
     declared = insurance.schema().to_dict()["columns"]
     try:
         write_whole(place, text.getvalue(), replace=False)
-        session.form = {"rows": {"expected": EXAMPLE_ROWS}}
-        return _opened(session, place, list(declared) if isinstance(declared, list) else None)
+        return _opened(session, place, {"columns": declared, "rows": {"expected": EXAMPLE_ROWS}})
     except (DpgramError, OSError) as problem:
         return {"file": told(problem) if isinstance(problem, DpgramError) else "the folder cannot be written"}

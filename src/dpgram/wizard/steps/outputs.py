@@ -26,6 +26,7 @@ FAMILIES: Final = {
     "linear": "how a number changes (linear)",
     "logistic": "how likely a yes is (logistic)",
     "probit": "how likely a yes is (probit)",
+    "poisson": "how often something happens (Poisson)",
 }
 
 
@@ -41,6 +42,7 @@ def values(session: Session) -> dict[str, Any]:
         "family": "",
         "target": "",
         "on": [],
+        "drop": [],
     }
 
 
@@ -87,7 +89,9 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     if errors:
         return errors
     models = [
-        model for number, model in enumerate(session.form.get("models", [])) if f"drop{number}" not in posted
+        model
+        for number, model in enumerate(session.form.get("models", []))
+        if str(number) not in posted.all("drop")
     ]
     if posted.text("family"):
         models.append(_model(posted))
@@ -125,7 +129,7 @@ def _outputs(session: Session, posted: Posted) -> tuple[dict[str, Any], dict[str
     outputs: dict[str, Any] = {}
     errors: dict[str, str] = {}
     places: list[Path] = []
-    for name in ENDINGS:
+    for name in ENDINGS:  # a name that was taken before stays: the job knows whether it has made the file
         if not posted.text(name):
             if name == "release":
                 errors[name] = "the release has no name. Type one, such as visits.dpgram.json"
@@ -141,7 +145,7 @@ def _outputs(session: Session, posted: Posted) -> tuple[dict[str, Any], dict[str
             errors[name] = "this folder does not exist. Name a file in a folder that does"
         elif place in places:
             errors[name] = "two files have the same name. Give each its own"
-        elif place.exists() and session.outcome is None:
+        elif place.exists() and session.in_job(place) != session.section("outputs").get(name):
             errors[name] = (
                 f"{session.folder.shown(place)} is there already. Name another file, or move that one away"
             )

@@ -7,6 +7,7 @@ from typing import Any
 from dpgram.errors import DpgramError
 from dpgram.publishing.request import check_rows
 from dpgram.rows.rules import Rows, row_rules
+from dpgram.sums.exact_gram import MAX_ROWS
 from dpgram.wizard.posted import Posted
 from dpgram.wizard.session import Session
 from dpgram.wizard.words import beside
@@ -69,8 +70,11 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     try:
         asked = Rows(**rows)
         check_rows(asked)
-        if not isinstance(expected, int) or expected < 1:
-            return {"expected": f"got {expected}. Type a whole number above zero, such as 10000"}
+        if not isinstance(expected, int) or not 1 <= expected <= MAX_ROWS:
+            return {
+                "expected": f"got {posted.text('expected')[:50]}. Type a whole number above zero and up to "
+                f"{MAX_ROWS:,}, such as 10000"
+            }
         row_rules(session.schema(), asked)
     except DpgramError as problem:
         return beside(problem, places, "unit")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.document.statement import in_words
-from dpgram.errors import DpgramError
-from dpgram.job import Job
+from dpgram.errors import DpgramError, JobError
+from dpgram.job import Job, Outcome, Outputs
 from dpgram.job.draft import draft_text
 from dpgram.job.terms import terms
 from dpgram.privacy.ledger import Ledger
@@ -29,11 +30,12 @@ def view(session: Session) -> dict[str, Any]:
         "text": draft_text(session.form),
         "job": session.folder.shown(session.job_path),
         "review": session.review,
-        "outcome": session.outcome,
         "incomplete": "",
     }
+    if session.outcome is not None:
+        return found
     try:
-        job = session.job()
+        job = _complete(session)
     except DpgramError as problem:
         return found | {"incomplete": told(problem)}
     return found | {
@@ -48,6 +50,24 @@ def view(session: Session) -> dict[str, Any]:
         "suspicions": [(before, suspicion_at_most(job.epsilon, before)) for before in SUSPICIONS],
         "left": _left(session, job),
     }
+
+
+def _complete(session: Session) -> Job:
+    """The job, inside of the folder, with a ledger and a key that are there or about to be made."""
+    session.refuse_outside(session.form)
+    job = session.job()
+    waiting = (
+        ("ledger", job.ledger, session.new_ledger is not None, "name and total in step 4"),
+        ("key", job.outputs.key, session.new_key, "it in step 5"),
+    )
+    for what, path, new, where in waiting:
+        if path is not None and not new and not path.exists():
+            raise JobError(
+                f"the {what} {session.folder.shown(path)} is not there, and the job file does not say how to "
+                "make it",
+                remedy=f"Decide on {where}",
+            )
+    return job
 
 
 def _pending(session: Session, job: Job) -> str | None:
@@ -72,7 +92,7 @@ def _left(session: Session, job: Job) -> float | None:
 
 def start_review(session: Session) -> None:
     """Read every row once more and price it all, as `dpgram run --dry-run` does."""
-    state, job, new = session.state, session.job(), session.new_ledger
+    state, job, new = session.state, _complete(session), session.new_ledger
 
     def do(work: Work) -> None:
         work.say("every row is read; nothing is spent and nothing is written")
@@ -95,7 +115,7 @@ def take(session: Session, posted: Posted) -> dict[str, str]:
     if session.review is None or posted.text("seen") != session.state:
         return {
             "job": "something was changed since this page was shown, perhaps in another tab. "
-            "Look at the review again. Nothing was spent"
+            "Look at the review again"
         }
     start_publication(session)
     return {}
@@ -106,6 +126,7 @@ def start_publication(session: Session) -> None:
     path, new, new_key = session.job_path, session.new_ledger, session.new_key
 
     def do(work: Work) -> None:
+        session.refuse_outside(session.form)
         session.accept(session.form)  # whatever happened to the file since, it holds what was reviewed
         job = Job.from_file(path)
         if new is not None and job.ledger is not None and not job.ledger.exists():
@@ -116,27 +137,39 @@ def start_publication(session: Session) -> None:
             SigningKey.create(job.outputs.key)
             session.new_key = False
             work.say(f"made the key {session.folder.shown(job.outputs.key)}")
-        session.outcome = job.run(announce=work.say, progress=work.progress)
+        before = _traces(job)
+        try:
+            session.outcome = job.run(announce=work.say, progress=work.progress)
+        finally:
+            session.spent = session.spent or session.outcome is not None or _traces(job) > before
 
     session.begin("Publishing", "done", do)
 
 
-def finished(session: Session) -> dict[str, Any]:
-    """For the last page: the files, the public key, what is left."""
-    job, outcome = session.job(), session.outcome
+def _traces(job: Job) -> int:
+    """What a publication leaves first: entries in the ledger, or the release where none pays."""
+    if job.ledger is not None:
+        return Ledger.open(job.ledger).entries
+    return sum(part.release.exists() for part in _parts(job))
+
+
+def _parts(job: Job) -> tuple[Outputs, ...]:
+    return job.outputs.for_parts(job.schema, None if job.rows.by is None else str(job.rows.by))
+
+
+def finished(session: Session, outcome: Outcome) -> dict[str, Any]:
+    """For the last page: the files, the public key, what is left; promise and key as the release has them."""
+    job, release = session.job(), outcome.releases[0]
     left = ""
-    if job.ledger is not None and outcome is not None and outcome.releases:
+    if job.ledger is not None and job.ledger.exists():
         book = Ledger.open(job.ledger)
-        left = f"{book.name}: {book.left_after(outcome.releases[0].receipts)}"
+        left = f"{book.name}: {book.left_after(release.receipts)}"
     return {
         "outcome": outcome,
         "files": {kind: session.folder.shown(path) for kind, path in made(session).items()},
-        "public": None if job.outputs.key is None else SigningKey.open(job.outputs.key).public,
+        "public": None if release.signature is None else release.signature.public_key,
         "left": left,
-        "promise": in_words(
-            epsilon=job.epsilon, delta=job.delta, adjacency=job.adjacency, unit=job.rows.unit
-        ),
-        "job": session.folder.shown(session.job_path),
+        "promise": guarantee_in_words(release, None if release.block is None else release.block.joint),
     }
 
 
@@ -144,6 +177,5 @@ def made(session: Session) -> dict[str, Path]:
     """What there is to hand out, by its kind; of several releases the first."""
     if session.outcome is None:
         return {}
-    job = session.job()
-    first = job.outputs.for_parts(job.schema, None if job.rows.by is None else str(job.rows.by))[0]
+    first = _parts(session.job())[0]
     return {"release": first.release, **first.pages, "job": session.job_path}

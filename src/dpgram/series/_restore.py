@@ -1,0 +1,135 @@
+"""The curator's file of a series was lost or damaged: it is made again from tables that were kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dpgram.engines.find import find_engine
+from dpgram.errors import DpgramError, OptionsError
+from dpgram.files import sync_folder
+from dpgram.noise.factor import coefficients
+from dpgram.publishing.publication import tell
+from dpgram.publishing.series import exact_period, period_interrupted
+from dpgram.rows.participation import NOBODY
+from dpgram.series._curate import left_out_of, old_copy, opening_of, period_key, refuse_other_head, terms_of
+from dpgram.series._secret import (
+    KeptPeriod,
+    Remains,
+    Secret,
+    combined,
+    create_secret,
+    locked,
+    lower_cells,
+    open_secret,
+    remains,
+    secret_path,
+)
+from dpgram.series.stream import Period, Stream
+
+if TYPE_CHECKING:
+    from dpgram.engines.base import Engine
+
+FARTHEST: Final = 9.0
+"""Deviations of its noise by which a cell of a kept table may differ from what was published of it."""
+
+
+def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
+    """Make the curator's file again from the tables of all periods that were published.
+
+    They must hold the ids that they held then: whoever is missing could count once more. What can be read of
+    the old file is kept, its key and everybody who has counted. Each table must give sums from which the
+    published ones differ by noise alone, as far as that can be seen.
+    """
+    target = secret_path(path)
+    made = target.with_name(target.name + ".restored")
+    with contextlib.ExitStack() as stack:
+        handle = None
+        with contextlib.suppress(FileNotFoundError):
+            handle = stack.enter_context(locked(target))
+        stream = Stream.read(path)
+        old = Remains() if handle is None else remains(handle, stream.head.series)
+        if old.key is not None:
+            refuse_other_head(stream, old.head_digest)
+        labels = _to_restore(path, stream, tables, old)
+        with _made_anew(made, stream, old) as secret:
+            for number, label in enumerate(labels, start=1):
+                _restore_period(secret, stream, number, label, tables[label], old, engine)
+        made.replace(target)
+        sync_folder(target)
+    tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
+
+
+def _to_restore(path: Path, stream: Stream, tables: Mapping[str, object], old: Remains) -> list[str]:
+    """The periods whose tables are needed: all that were published, and one that was drawn and waits."""
+    labels, number = list(stream.labels), len(stream.periods) + 1
+    begun = old.kept.get(number)
+    if period_interrupted(path, period_key(stream, number)):
+        if number == 1:
+            raise DpgramError(
+                "the first period was begun and interrupted: nothing can be restored before it is published",
+                remedy="Publish it again, with a copy of the curator's file where that was lost",
+            )
+        others = [label for label in tables if label not in labels]
+        if begun is None and len(others) != 1:
+            raise OptionsError(
+                f"period {number} was begun and interrupted: its table is needed too, and no other",
+                got=", ".join(others[:5]) or "none",
+                remedy="Give it by the name of its period, and publish it afterwards",
+            )
+        labels += others if begun is None else [begun.label]
+    elif begun is not None:
+        raise old_copy(path, begun.label)
+    missing = [label for label in labels if label not in tables]
+    if missing:
+        raise OptionsError(
+            "the tables of all periods that were drawn are needed",
+            got=", ".join(missing[:5]),
+            remedy="Give them by the names of their periods; None for a period without rows",
+        )
+    return labels
+
+
+@contextlib.contextmanager
+def _made_anew(made: Path, stream: Stream, old: Remains) -> Iterator[Secret]:
+    """A new file beside the old one, which is gone if anything fails."""
+    with contextlib.suppress(FileNotFoundError), locked(made):
+        made.unlink()  # a restore that was killed has left it
+    head = stream.head
+    create_secret(made, head.series, head=stream.head_digest, charge=old.charge, key=old.key)
+    try:
+        with open_secret(made, head.series) as secret:
+            yield secret
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
+
+
+def _restore_period(
+    secret: Secret, stream: Stream, number: int, label: str, data: Any, old: Remains, engine: str | Engine
+) -> None:
+    head, opening = stream.head, opening_of(stream)
+    if opening is None:
+        raise TypeError("no period was published")
+    chosen = find_engine(engine if data is not None else "local", data)
+    exact, people = exact_period(data, terms_of(head), opening, left_out_of(secret, head, number), chosen)
+    now, hashes = lower_cells(exact.cells), NOBODY if people is None else people.hashes
+    if number in old.kept:
+        hashes = np.union1d(hashes, old.kept[number].people)
+    total = combined(secret.past(number), now, coefficients(head.periods, head.bits))
+    secret.keep(KeptPeriod(number=number, label=label, cells=now, people=hashes))
+    if number <= len(stream.periods):
+        _refuse_foreign(stream.periods[number - 1], opening.sigma, lower_cells(total))
+
+
+def _refuse_foreign(own: Period, sigma: float, total: tuple[int, ...]) -> None:
+    """Noise of more than nine deviations never comes up: the table is another one, or was changed."""
+    if any(abs(int(cell) - exact) > FARTHEST * sigma for cell, exact in zip(own.cells, total, strict=True)):
+        raise DpgramError(
+            f"the table given for {own.label!r} is not the one that was published",
+            remedy="Give the table as it was then, without later corrections",
+        )

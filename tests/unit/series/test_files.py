@@ -1,0 +1,366 @@
+"""The two files of a series when they are old, edited, lost or in the way: no second noise or charge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
+
+import dpgram as dg
+from dpgram.errors import DpgramError, OptionsError, ReleaseError
+from dpgram.privacy import SeededEntropy
+from dpgram.publishing import _journal
+from dpgram.publishing.measurements.stream import StreamedGram
+from dpgram.rows.encoder import PolicyCounts
+from dpgram.series import Series, _curate, _secret
+from dpgram.series._secret import open_secret, secret_path
+from dpgram.series.stream import START, Head, Period, Stream, line_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+
+FACTS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "periods": 8}
+
+
+def with_ledger(folder: Path) -> dict[str, Any]:
+    """What a series is asked for, with a ledger that pays."""
+    return {**FACTS, "ledger": dg.Ledger.create(folder / "l.ledger", name="l", epsilon=8, delta=1e-4)}
+
+
+def edited(stream: Stream, change: Callable[[Any], Any]) -> bytes:
+    """The file with every line changed by somebody who computes all digests again."""
+    before, lines = START, []
+    for each in (stream.head, *stream.periods):
+        line, before = line_of(change(each), before)
+        lines.append(line)
+    return b"".join(lines)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Every line of a stream that is drawn from now on."""
+    every: list[tuple[str, ...]] = []
+    honest = StreamedGram.draw
+
+    def noted(self: StreamedGram, exact: Any, entropy: Any) -> tuple[str, ...]:
+        every.append(honest(self, exact, entropy))
+        return every[-1]
+
+    monkeypatch.setattr(StreamedGram, "draw", noted)
+    return every
+
+
+def published(series: Series, table: Any, period: str, **options: Any) -> Stream:
+    """One more period, with noise of the kind that the series has."""
+    noise = SeededEntropy(77) if Stream.read(series.path).head.entropy == "seeded" else None
+    return _curate.publish(
+        series.path, table, period, engine=ENGINE, progress=False, entropy=noise, **options
+    )
+
+
+def interrupted(series: Series, table: Any, period: str, patch: pytest.MonkeyPatch) -> None:
+    """A period that is drawn, and stopped before its line is out."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with patch.context() as here:
+        here.setattr(_curate, "_appended", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            published(series, table, period)
+
+
+class TestNoSecondNoise:
+    @pytest.mark.parametrize("label", ["m2", "other"])
+    def test_an_old_copy_of_the_public_file_draws_nothing(
+        self, label: str, tmp_path: Path, drawn: list[Any]
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        old = series.path.read_bytes()
+        published(series, people(50, 50), "m2")
+        series.path.write_bytes(old)
+        with pytest.raises(DpgramError, match=r"'m2' was drawn before, .* an old copy"):
+            published(series, people(50, 50), label)
+        assert len(drawn) == 2
+        assert series.path.read_bytes() == old
+
+    def test_files_of_other_labels_do_not_go_together(self, tmp_path: Path, drawn: list[Any]) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        old = [path.read_bytes() for path in (series.path, secret_path(series.path))]
+        published(series, people(50, 50), "m2")
+        other = series.path.read_bytes()
+        for path, raw in zip((series.path, secret_path(series.path)), old, strict=True):
+            path.write_bytes(raw)
+        published(series, people(50, 50), "another")
+        series.path.write_bytes(other)
+        with pytest.raises(DpgramError, match="period 2 of the series is not the one in"):
+            published(series, people(100, 50), "m3")
+        assert len(drawn) == 3
+
+    def test_another_version_of_the_library_goes_on(
+        self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        interrupted(series, people(50, 50), "m2", monkeypatch)
+        monkeypatch.setattr(_journal, "version", lambda _: "999.0")
+        assert published(series, people(50, 50), "m2").periods[-1].cells == drawn[-1]
+        assert len(drawn) == 2
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+
+    def test_names_with_the_letters_of_patterns(
+        self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a[1].series", [people(0, 50)])
+        interrupted(series, people(50, 50), "m2", monkeypatch)
+        with pytest.raises(OptionsError, match="'m2' was begun and interrupted"):
+            published(series, people(50, 50), "other")
+        with monkeypatch.context() as patch:
+            patch.setattr(_journal.Journal, "finish", lambda self: None)
+            published(series, people(50, 50), "m2")
+        published(series, None, "m2")
+        assert len(drawn) == 2
+        assert names(tmp_path) == ["a[1].series", "a[1].series.NOT-PRIVATE"]
+
+
+class TestTerms:
+    """Every draw has the terms that were paid for, whatever the public file says by now."""
+
+    def test_other_terms_are_refused_before_a_draw(self, tmp_path: Path, drawn: list[Any]) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)], epsilon=1.0, adaptive=False)
+        cheap = seeded(tmp_path / "b.series", [], epsilon=40.0, adaptive=False)
+        more = Stream.read(cheap.path).head.guarantee
+        series.path.write_bytes(
+            edited(
+                Stream.read(series.path),
+                lambda each: replace(each, guarantee=more) if isinstance(each, Head) else each,
+            )
+        )
+        before = series.path.read_bytes()
+        with pytest.raises(DpgramError, match="its terms were edited"):
+            published(series, people(50, 50), "m2")
+        assert len(drawn) == 1
+        assert series.path.read_bytes() == before
+
+    def test_less_noise_is_refused_before_a_draw(self, tmp_path: Path, drawn: list[Any]) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+
+        def change(each: Any) -> Any:
+            if not isinstance(each, Period) or each.opening is None:
+                return each
+            return replace(each, opening=replace(each.opening, sigma=0.99 * each.opening.sigma))
+
+        series.path.write_bytes(edited(Stream.read(series.path), change))
+        with pytest.raises(ReleaseError, match="contradict"):
+            published(series, people(50, 50), "m2")
+        assert len(drawn) == 1
+
+    def test_the_receipt_must_be_for_what_is_promised(self, tmp_path: Path) -> None:
+        head = Stream.read(Series.create(tmp_path / "a.series", SCHEMA, **with_ledger(tmp_path)).path).head
+        assert _curate.terms_of(head).price == head.receipt.event
+        with pytest.raises(ReleaseError, match="receipt of this series is not for what it promises"):
+            _curate.terms_of(replace(head, guarantee=replace(head.guarantee, mu=2.0 * head.guarantee.mu)))
+
+    def test_the_price_is_not_calibrated_again(self, tmp_path: Path) -> None:
+        head = Stream.read(seeded(tmp_path / "a.series", []).path).head
+        less = replace(head.guarantee, mu=0.9 * head.guarantee.mu)
+        assert _curate.terms_of(replace(head, guarantee=less)).mu == less.mu
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Stream:
+    path = tmp_path_factory.mktemp("forged") / "a.series"
+    return Stream.read(seeded(path, [people(0, 1_000), people(1_000, 1_000)]).path)
+
+
+class TestForgedCounts:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda each: replace(each, histograms=replace(each.histograms, scale=9 * each.histograms.scale)),
+            lambda each: replace(
+                each, histograms=replace(each.histograms, columns=each.histograms.columns[:1])
+            ),
+            lambda each: replace(
+                each, histograms=replace(each.histograms, columns=each.histograms.columns[::-1])
+            ),
+            lambda each: replace(each, histograms=None),
+            lambda each: replace(each, clip=replace(each.clip, scale=9 * each.clip.scale)),
+            lambda each: replace(each, clip=None),
+        ],
+        ids=["scale", "a column less", "order", "no histograms", "scale of the clip", "no clip"],
+    )
+    def test_counts_of_another_kind_are_refused(self, change: Any, stream: Stream) -> None:
+        assert Stream.of(edited(stream, lambda each: each)).labels == ("m1", "m2")
+        with pytest.raises(ReleaseError, match="contradict each other"):
+            Stream.of(
+                edited(stream, lambda each: change(each) if getattr(each, "label", "") == "m2" else each)
+            )
+
+
+class TestCreation:
+    """What is in the way is found before the charge."""
+
+    def test_no_folder(self, tmp_path: Path) -> None:
+        facts = with_ledger(tmp_path)
+        with pytest.raises(OptionsError, match="there is no folder"):
+            Series.create(tmp_path / "nowhere" / "a.series", SCHEMA, **facts)
+        assert len(facts["ledger"].history()) == 0
+
+    def test_a_folder_for_reading(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        facts = with_ledger(tmp_path)
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path or not mode & os.W_OK)
+        with pytest.raises(OptionsError, match="no file can be made"):
+            Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert len(facts["ledger"].history()) == 0
+
+    def test_a_system_without_locks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        series, facts = seeded(tmp_path / "b.series", [people(0, 50)]), with_ledger(tmp_path)
+        monkeypatch.setattr(_secret, "fcntl", None)
+        with pytest.raises(DpgramError, match="needs locks"):
+            Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        assert len(facts["ledger"].history()) == 0
+        with pytest.raises(DpgramError, match="needs locks"):
+            published(series, people(50, 50), "m2")
+        assert series.total().count() is not None
+
+    @pytest.mark.parametrize("damage", ["none", "head", "line 2", "line 2 torn", "not ours", "not a line"])
+    def test_what_may_hold_sums_is_left_alone(self, damage: str, tmp_path: Path) -> None:
+        series, facts = seeded(tmp_path / "a.series", [people(0, 50)], adaptive=False), with_ledger(tmp_path)
+        path = secret_path(series.path)
+        head, line = path.read_bytes().splitlines(keepends=True)
+        raw = {
+            "none": head + line,
+            "head": head.replace(b"series", b"serios") + line,
+            "line 2": head + line.replace(b'"m1"', b'"m2"'),
+            "line 2 torn": head + line[:-9],
+            "not ours": head.replace(b"dpgram", b"others"),
+            "not a line": b"my notes",
+        }[damage]
+        path.write_bytes(raw)
+        series.path.unlink()
+        with pytest.raises(DpgramError, match="may hold the exact sums"):
+            Series.create(series.path, SCHEMA, **facts)
+        assert path.read_bytes() == raw
+        assert len(facts["ledger"].history()) == 0
+
+    @pytest.mark.parametrize("size", [0, 5, 60])
+    def test_a_torn_head_is_replaced(self, size: int, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [])
+        head = secret_path(series.path).read_bytes()
+        series.path.unlink()
+        secret_path(series.path).write_bytes(head[:size])
+        assert Series.create(series.path, SCHEMA, **FACTS).labels == ()
+
+
+class TestRestore:
+    def left_out(self, series: Series, table: pa.Table, period: str) -> int:
+        counted: list[PolicyCounts] = []
+        published(series, table, period, report=counted.append)
+        return counted[0].rows_left_out
+
+    @pytest.mark.parametrize("damaged", [False, True])
+    def test_whoever_has_counted_stays_counted(self, damaged: bool, tmp_path: Path) -> None:
+        """From a corrected table without person 0, while the old file can still be read."""
+        series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)], periods=4, adaptive=False)
+        path = secret_path(series.path)
+        if damaged:
+            *lines, last = path.read_bytes().splitlines(keepends=True)
+            path.write_bytes(b"".join([*lines, last.replace(b'"m2"', b'"m3"')]))
+        series.restore({"m1": people(0, 50).slice(1), "m2": people(50, 50)}, engine=ENGINE)
+        assert self.left_out(series, people(0, 120), "m3") == 100
+
+    def test_not_while_a_period_is_published(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        before = secret_path(series.path).read_bytes()
+        head = Stream.read(series.path).head
+        with (
+            open_secret(secret_path(series.path), head.series),
+            pytest.raises(DpgramError, match="is being published"),
+        ):
+            series.restore({"m1": people(0, 50)}, engine=ENGINE)
+        assert secret_path(series.path).read_bytes() == before
+
+    def test_the_lock_is_on_the_file_that_is_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file is replaced between opening and locking, as by a restore."""
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        path, honest = secret_path(series.path), _secret.fcntl.flock
+        head = Stream.read(series.path).head
+
+        def replaced(handle: int, how: int) -> None:
+            monkeypatch.setattr(_secret.fcntl, "flock", honest)
+            copy = tmp_path / "copy"
+            copy.touch(0o600)
+            copy.write_bytes(path.read_bytes())
+            copy.replace(path)
+            honest(handle, how)
+
+        monkeypatch.setattr(_secret.fcntl, "flock", replaced)
+        with (
+            open_secret(path, head.series),
+            pytest.raises(DpgramError, match="is being published"),
+            open_secret(path, head.series),
+        ):
+            pass
+
+    @pytest.mark.parametrize("killed", [False, True])
+    def test_one_that_failed_can_be_repeated(self, killed: bool, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)])
+        path = secret_path(series.path)
+        before = path.read_bytes()
+        if killed:
+            left = path.with_name(path.name + ".restored")
+            left.touch(0o600)
+            left.write_bytes(before)
+        else:
+            with pytest.raises(DpgramError):
+                series.restore({"m1": people(0, 50), "m2": people(0, 50).select(["id", "x"])}, engine=ENGINE)
+            assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+            assert path.read_bytes() == before
+        path.unlink()
+        series.restore({"m1": people(0, 50), "m2": people(50, 50)}, engine=ENGINE)
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+        assert self.left_out(series, people(0, 120), "m3") == 100
+
+    def test_before_the_first_period(self, tmp_path: Path) -> None:
+        facts = with_ledger(tmp_path)
+        series = Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        secret_path(series.path).unlink()
+        series.restore({})
+        published(series, people(0, 50), "m1")
+        assert series.open(series.path).labels == ("m1",)
+        assert len(facts["ledger"].history()) == 1
+
+    def test_a_period_that_was_drawn_needs_its_table_too(
+        self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        interrupted(series, people(50, 50), "m2", monkeypatch)
+        secret_path(series.path).unlink()
+        with pytest.raises(OptionsError, match="period 2 was begun and interrupted"):
+            series.restore({"m1": people(0, 50)}, engine=ENGINE)
+        series.restore({"m1": people(0, 50), "m2": people(50, 50)}, engine=ENGINE)
+        assert published(series, None, "m2").periods[-1].cells == drawn[-1]
+        assert len(drawn) == 2
+        assert self.left_out(series, people(0, 120), "m3") == 100
+
+    def test_not_within_the_first_period(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        series = seeded(tmp_path / "a.series", [])
+        interrupted(series, people(0, 50), "m1", monkeypatch)
+        with pytest.raises(DpgramError, match="first period was begun and interrupted"):
+            series.restore({"m1": people(0, 50)}, engine=ENGINE)
+        published(series, people(0, 5), "m1")
+
+    def test_it_makes_no_old_copy_usable(self, tmp_path: Path) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        old = series.path.read_bytes()
+        published(series, people(50, 50), "m2")
+        series.path.write_bytes(old)
+        with pytest.raises(DpgramError, match="an old copy"):
+            series.restore({"m1": people(0, 50)}, engine=ENGINE)
