@@ -28,8 +28,9 @@ ROUNDS, CLICKS = 6, 5
 NOW = "this page"
 INTRODUCTION = (
     f"Made by `benchmarks/pages.py`: one release of {WIDTH - 1} columns, all pages opened in turn in one "
-    f"Chromium. Medians of {LOADS} loads and {ROUNDS * CLICKS} clicks on a feature with all chosen, in {ROUNDS} rounds, each until "
-    "the answer is drawn. Milliseconds are those of the machine and of what else ran on it; ratios are to "
+    f"Chromium. Medians of {LOADS} loads and {ROUNDS * CLICKS} clicks on a feature with all chosen, "
+    f"in {ROUNDS} rounds, each until the answer is drawn. "
+    "Milliseconds are those of the machine and of what else ran on it; ratios are to "
     "this page. 51154ef is the last page that was drawn by plotly, d40a4cc the last one without views."
 )
 
