@@ -238,7 +238,7 @@ def test_the_server_is_killed_in_the_middle(large: Path, desk: Desk) -> None:
 
     person = desk.start(large, "visits-job.toml")
     to_review(person)
-    assert "goes on with a publication that was interrupted" in person.page
+    assert "goes on with a publication of this job that was begun before" in person.page
     person.press("Publish")
     person.until("done")
     release = dg.load(large / "visits.dpgram.json")
