@@ -47,8 +47,10 @@ def check(folder: Path, tries: list[dict[str, Any]], periods: int) -> None:
     charges = [each["entries"] for each in tries]
     assert charges == sorted(charges)
     assert charges[-1] == 1
-    # Nothing is left behind.
-    assert sorted(path.name for path in folder.iterdir()) == [
+    # Nothing is left behind, but for a public head that was killed before it had its name.
+    unnamed = [path for path in folder.iterdir() if path.name.startswith(".some.series.")]
+    assert all(path.read_bytes().count(b"\n") <= 1 and b"cells" not in path.read_bytes() for path in unnamed)
+    assert sorted(path.name for path in folder.iterdir() if path not in unnamed) == [
         "some.ledger",
         "some.series",
         "some.series.NOT-PRIVATE",
