@@ -18,7 +18,8 @@ MEANINGS: Final = {
     "learnt bounds": "bounds are learnt (`adaptive`)",
     "learnt levels": "levels are learnt (`adaptive`)",
     "adaptive=True": "`adaptive=True`, the default: histograms and a first matrix come before the matrix",
-    "one matrix": "one matrix, of the columns as declared: `adaptive=False`, `Rows(radius=…)`, mechanisms",
+    "learning in one matrix": "bounds or levels are learnt for one matrix, of the columns as declared: with "
+    "`Rows(radius=…)`, or mechanisms that keep to one",
     "models": "`models=[…]`: models that are declared beforehand",
     "delta=0": "`delta=0`: a pure guarantee",
     "adjacency='replace-one'": '`adjacency="replace-one"`',

@@ -8,6 +8,7 @@ SURE <- 3
 WIDENED <- 1.21
 LEAST_LEVEL <- 0.02
 REJECTED <- 1e-3
+LEAST_PVALUE <- 1e-4
 DIAGONAL_CHANCE <- 8
 OFF_CHANCE <- 3
 STEP_HIDDEN <- paste(
@@ -51,7 +52,7 @@ stepped <- function(moments, design, known, measured) {
   found <- if (!is.null(step$spread)) {
     repaired(step$spread, step$spread_variance, classical, rows, 1 - weight_left(measured$radius, size))
   }
-  sampling <- rows / max(rows - size, 1) * (if (is.null(found)) classical else found$middle)
+  sampling <- rows / max(rows - size, 1) * (if (is.null(found)) classical else found$widened)
   inverse <- solve(held$middle)
   moved <- drop(inverse %*% step$score)
   privacy <- step$score_variance * diag(size) +
@@ -112,7 +113,8 @@ newton_step <- function(measured, space) {
 }
 
 # A noisy matrix M brought as near to a multiple of C as its noise demands: C^1/2 (m I + l D) C^1/2 with
-# m I + D = C^-1/2 M C^-1/2. NULL where noise hides it. The test asks whether D is more than noise and chance.
+# m I + D = C^-1/2 M C^-1/2. NULL where noise hides it. The test asks whether D is more than noise and chance; where
+# it clearly is, l = 1.
 repaired <- function(noisy, variance, classical, rows, clipped) {
   parts <- eigen(symmetric(classical), symmetric = TRUE)
   sizes <- parts$values
@@ -126,18 +128,18 @@ repaired <- function(noisy, variance, classical, rows, clipped) {
   apart <- standard - mean * diag(width)
   energy <- sum(apart^2)
   hidden <- variance * (sum(1 / sizes)^2 + sum(sizes^-2)) - width * mean_variance
-  left <- if (energy > 0) max(0, 1 - hidden / energy) else 0
-  shape <- eigen(mean * diag(width) + left * apart, symmetric = TRUE)
-  levels <- pmax(shape$values, LEAST_LEVEL * mean)
-  inner <- halves * (shape$vectors %*% (levels * t(shape$vectors)))
-  middle <- parts$vectors %*% inner %*% t(parts$vectors)
-  middle <- middle + WIDENED * 2 * variance * left / (mean * sum(sizes) / width) * diag(width)
   chance <- mean^2 * (DIAGONAL_CHANCE * width + OFF_CHANCE * width * (width - 1)) / rows + width * (clipped * mean)^2
   degrees <- width * (width + 1) / 2 - 1
   statistic <- if (degrees) degrees * energy / (hidden + chance) else 0
   pvalue <- if (degrees) pchisq(statistic, degrees, lower.tail = FALSE) else 1
+  left <- if (pvalue < REJECTED) 1 else if (energy > 0) max(0, 1 - hidden / energy) else 0
+  shape <- eigen(mean * diag(width) + left * apart, symmetric = TRUE)
+  levels <- pmax(shape$values, LEAST_LEVEL * mean)
+  inner <- halves * (shape$vectors %*% (levels * t(shape$vectors)))
+  middle <- symmetric(parts$vectors %*% inner %*% t(parts$vectors))
   list(
-    middle = symmetric(middle),
+    middle = middle,
+    widened = middle + WIDENED * 2 * variance * left / (mean * sum(sizes) / width) * diag(width),
     test = list(statistic = statistic, degrees = degrees, pvalue = pvalue, ratio = sqrt(max(levels)))
   )
 }
@@ -170,5 +172,6 @@ variance_caution <- function(moments, design) {
 }
 
 test_in_words <- function(test) {
-  sprintf("chi squared of %d degrees = %.4g, p = %.2g", as.integer(test$degrees), test$statistic, test$pvalue)
+  chance <- if (test$pvalue < LEAST_PVALUE) sprintf("p < %g", LEAST_PVALUE) else sprintf("p = %.2g", test$pvalue)
+  sprintf("chi squared of %d degrees = %.4g, %s", as.integer(test$degrees), test$statistic, chance)
 }

@@ -19,11 +19,19 @@ from scipy.special import expit, ndtr
 from scipy.stats import poisson
 
 import dpgram as dg
-from dpgram.document.fields import MeasuredStep, UnitRule
+from dpgram.document.fields import MeasuredStep, UnitRule, UnmeasuredModel
 from dpgram.document.measurements import measured_price
 from dpgram.engines import LocalEngine
 from dpgram.engines.passes import Failed, Pass
-from dpgram.errors import DpgramError, DpgramWarning, GuaranteeError, OptionsError, ReleaseError, SchemaError
+from dpgram.errors import (
+    AnalysisError,
+    DpgramError,
+    DpgramWarning,
+    GuaranteeError,
+    OptionsError,
+    ReleaseError,
+    SchemaError,
+)
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
@@ -192,10 +200,14 @@ class TestRows:
 
 
 class TestPrices:
+    @pytest.mark.parametrize("adaptive", [True, False])
     @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
     @pytest.mark.parametrize("models", [EVERY, EVERY[:1], (dg.logistic("b", share=0.4, steps=5),)])
-    def test_everything_together_costs_what_was_asked_for(self, adjacency: Any, models: Any) -> None:
-        found = release(models, adjacency=adjacency)
+    def test_everything_together_costs_what_was_asked_for(
+        self, adjacency: Any, models: Any, adaptive: bool
+    ) -> None:
+        found = release(models, adjacency=adjacency, adaptive=adaptive)
+        assert (found.coordinates is not None) == adaptive
         changed = 1 if adjacency == "add-remove" else 2
         sigma = found.noise.sigma
         whole = measured_price(found, changed) + changed * (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
@@ -282,7 +294,7 @@ class TestDeclarations:
 
     def test_shares_that_are_left_out_fit(self) -> None:
         one = requested(schema(), epsilon=1.0, delta=1e-6, models=[dg.linear("y")])
-        assert [model.share for model in one.models] == [0.2]
+        assert [model.share for model in one.models] == [0.25]
         many = [
             dg.linear("y"),
             dg.linear("x"),
@@ -308,10 +320,13 @@ class TestDeclarations:
         "options",
         [
             {"delta": 0.0},
-            {"adaptive": False},
             {"mechanism": "matrix-laplace"},
             {"mechanism": "wishart"},
-            {"rows": dg.Rows(radius=1.0)},
+            {"adaptive": False, "mechanism": "matrix-laplace"},
+            {
+                "rows": dg.Rows(radius=1.0),
+                "schema": dg.Schema(dg.numeric("x", 0, 100), dg.numeric("y", -50, 50), dg.categorical("g")),
+            },
             {"rows": dg.Rows(by="g")},
             {"schema": schema(blocks=[["x", "y"], ["b", "g"]])},
         ],
@@ -329,6 +344,21 @@ class TestDeclarations:
 class TestProgram:
     def test_coefficients_follow_from_what_is_published_alone(self) -> None:
         assert unexplained(release(EVERY)) == ()
+
+    def test_a_plain_release_has_them_too(self) -> None:
+        found = release(EVERY, adaptive=False, epsilon=20.0)
+        assert found.coordinates is None
+        assert len(found.models) == 4
+        assert dg.Release.from_json(found.to_json()) == found
+        slope = found.regress("y").inference()
+        assert slope.robust
+        assert slope.estimate[1] == pytest.approx(0.5, abs=0.05)
+        assert found.regress("b", family="logistic").params["x"] == pytest.approx(0.2, abs=0.05)
+        assert found.regress("k", family="poisson").params["x"] == pytest.approx(0.05, abs=0.02)
+
+    def test_so_has_one_with_a_public_radius(self) -> None:
+        found = release(EVERY[:1], rows=dg.Rows(radius=1.5))
+        assert (found.radius, len(found.models)) == (1.5, 1)
 
     def test_what_came_before_is_what_it_would_be_without_their_share(self) -> None:
         """Models change prices, and nothing else of what is measured before them."""
@@ -355,16 +385,26 @@ class TestProgram:
         few = release(EVERY, data=table(30), epsilon=0.5)
         assert few.coordinates is None
         assert few.models == ()
+        assert sum(isinstance(each, UnmeasuredModel) for each in few.measured) == 4
+        assert dg.Release.from_json(few.to_json()) == few
+        assert "poisson of k on x, g: noise hides what it begins with" in " ".join(str(few).split())
+        with pytest.raises(AnalysisError, match="declared and not measured"):
+            few.regress("b", family="logistic")
         promised = Fraction(few.guarantee.mu or 0.0) ** 2
         sigma = few.noise.sigma
         whole = measured_price(few, 1) + (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
         assert promised * (1 - Fraction(1, 10**9)) < whole <= promised
 
-    def test_a_ledger_pays_once(self, tmp_path: Any) -> None:
+    @pytest.mark.parametrize("adaptive", [True, False])
+    def test_a_ledger_pays_once(self, tmp_path: Any, adaptive: bool) -> None:
         ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2, delta=1e-6)
-        found = dg.publish(table(), schema(), epsilon=1, delta=1e-6, ledger=ledger, models=EVERY)
-        assert ledger.entries == 2  # what could stop the release, and the rest
-        assert len(found.receipts) == 2
+        found = dg.publish(
+            table(), schema(), epsilon=1, delta=1e-6, ledger=ledger, models=EVERY, adaptive=adaptive
+        )
+        assert ledger.entries == len(found.receipts)
+        assert len(found.receipts) == (2 if adaptive else 1)  # what could stop the release, and the rest
+        paid = sum(Fraction(receipt.event.mu) ** 2 for receipt in found.receipts)
+        assert float(paid) == pytest.approx((found.guarantee.mu or 0.0) ** 2, rel=1e-9)
 
     def test_batches_and_threads_do_not_matter(self) -> None:
         one = release(EVERY)

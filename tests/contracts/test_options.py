@@ -112,7 +112,6 @@ def expected(asked: Mechanism | Auto, used: frozenset[str]) -> bool:
         given.add("adaptive=True")
     if "a public clip" in used or mechanism_option(asked) not in TWO_MATRICES:
         given.discard("adaptive=True")  # one matrix is measured, and in one pass
-        given.add("one matrix")
     if {"several rows per unit", "by"} <= given:
         given.add("units in several groups")
     given.add(mechanism_option(asked))

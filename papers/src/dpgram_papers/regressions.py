@@ -1,7 +1,7 @@
 """SSP, AdaSSP and private L1 regression with the constants that their papers print: baselines, as estimators.
 
 None is for data that need protection. `fit` warns, and `guarantee_` holds what the printed noise is truly
-worth, beside what the paper claims, `claimed_`. What meets its claim: `SSP`, `AdaSSP` and `RobustRegression`
+worth, beside what the paper claims, `claimed_`. What meets its claim: `SSP`, `AdaSSP` and `LpRegression`
 of `dpgram.estimators`.
 """
 
@@ -26,8 +26,8 @@ from dpgram.estimators.iteration_noise import (
     gaussian_vector,
     laplace_vector,
 )
+from dpgram.estimators.lp_regression import ReweightedRegression
 from dpgram.estimators.norm_bounded import Calibration, FitParameters
-from dpgram.estimators.robust import ReweightedRegression
 from dpgram.mechanisms import MatrixLaplace, PublicFacts
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.accountant import composed
@@ -206,7 +206,7 @@ class PrintedRobustRegression(ReweightedRegression):
         warnings.warn(
             f"mean-CDP accounting bounds the EXPECTED privacy loss by {claimed.epsilon:g} and DOES NOT MEET "
             f"{claimed}: it is worth ε = {epsilon:.3g} at δ = {claimed.delta:g}. "
-            "Use dpgram.estimators.RobustRegression",
+            "Use dpgram.estimators.LpRegression",
             DpgramWarning,
             stacklevel=3,
         )

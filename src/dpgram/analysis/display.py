@@ -12,7 +12,7 @@ import msgspec
 from dpgram.analysis import descriptive
 from dpgram.analysis.clip import clip_counts
 from dpgram.analysis.histograms import of_the_same_rows
-from dpgram.document.fields import MeasuredStep
+from dpgram.document.fields import MeasuredStep, UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.document.statement import in_words, rounded_up
 from dpgram.document.terminal import printable
@@ -84,7 +84,7 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
         ("policy", _policy(release)),
         ("entropy", _entropy(release)),
     ]
-    found += [*_learnt(release), *_part(release)]
+    found += [*_learnt(release), *_models(release), *_part(release)]
     if release.receipt is not None:
         entries = " and ".join(str(each.entry) for each in release.receipts)
         number = "entries" if len(release.receipts) > 1 else "entry"
@@ -99,6 +99,29 @@ def declared_models(release: Document) -> tuple[tuple[str, str, tuple[str, ...]]
     """Family, target and features of every model that was declared and measured."""
     steps = [each for each in release.measured if isinstance(each, MeasuredStep)]
     return tuple(dict.fromkeys((each.family, each.target, each.on) for each in steps))
+
+
+def unmeasured_models(release: Document) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """The same of those that noise left without a measurement."""
+    found = [each for each in release.measured if isinstance(each, UnmeasuredModel)]
+    return tuple((each.family, each.target, each.on) for each in found)
+
+
+def _models(release: Document) -> list[tuple[str, str]]:
+    """What was declared beforehand, and what of it was not measured."""
+    told = [
+        ("declared models", declared_models(release), ""),
+        (
+            "not measured",
+            unmeasured_models(release),
+            ": noise hides what it begins with; it cost nothing",
+        ),
+    ]
+    return [
+        (name, "; ".join(f"{family} of {target} on {', '.join(on)}{why}" for family, target, on in models))
+        for name, models, why in told
+        if models
+    ]
 
 
 def _learnt(release: Document) -> list[tuple[str, str]]:

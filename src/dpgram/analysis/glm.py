@@ -110,16 +110,19 @@ def _own_coordinates(moments: Moments, places: Sequence[int]) -> Coordinates:
     """T in which the features vary alike in every direction, as far as the noise of the matrix tells.
 
     L_Sᵀ = QR, so that T₀ = R⁻ᵀ is lower triangular and T₀ v_S = Qᵀu: there noise is the same everywhere. Then
-    T = chol(S)⁻¹T₀, S = (QᵀG̃Q/n̂)₊ + f·I, f the edge of that noise or `FLATTEST`, whichever is larger.
+    T = chol(S)⁻¹T₀, S = (QᵀG̃Q/n̂)₊ + f·I, f the edge of that noise or `FLATTEST`, whichever is larger, in
+    declared columns times the median of their variances.
     """
-    if moments.lift is None or not moments.rows or moments.rows <= 0.0:
-        raise AnalysisError("this release has no coordinates of its own")
-    turn, triangle = np.linalg.qr(moments.lift[:, list(places)])
+    if not moments.rows or moments.rows <= 0.0:
+        raise AnalysisError("the noisy number of rows does not stand clear of its noise")
+    lift = np.eye(moments.schema.width) if moments.lift is None else moments.lift
+    turn, triangle = np.linalg.qr(lift[:, list(places)])
     signs = np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)
     turn, triangle = turn * signs, triangle * signs[:, None]
     values, vectors = np.linalg.eigh(turn.T @ moments.consistent_gram @ turn / moments.rows)
     edge = 2.0 * moments.noise.diagonal_sd * math.sqrt(len(places)) / moments.rows
-    held = np.maximum(values, 0.0) + max(edge, FLATTEST)
+    usual = 1.0 if moments.lift is not None else float(np.median(np.maximum(values, 0.0)))
+    held = np.maximum(values, 0.0) + max(edge, FLATTEST * usual)
     lower = np.linalg.cholesky((vectors * held) @ vectors.T)
     return Coordinates.nearest(np.tril(np.linalg.solve(lower, np.linalg.inv(triangle.T))))
 

@@ -22,7 +22,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.analysis.prediction import design_matrix
 from dpgram.analysis.robust import repaired
-from dpgram.document.fields import MeasuredStep
+from dpgram.document.fields import MeasuredStep, UnmeasuredModel
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _sampling(step: NewtonStep, begun: Pilot, rows: float) -> Matrix:
     found = None
     if step.spread is not None:
         found = repaired(step.spread, step.spread_sd**2, step.hessian, rows=rows, clipped=0.0)
-    return dispersion * step.hessian if found is None else found.middle
+    return dispersion * step.hessian if found is None else found.widened
 
 
 def _square(space: FeatureSpace) -> float:
@@ -355,16 +355,29 @@ def _steps(release: Document, family: Curve, target: str, on: Sequence[str] | No
     wanted = features[0] if on is None and len(features) == 1 else frozenset(on or ())
     found = [each for each in own if frozenset(each.on) == wanted]
     if not found:
+        _refuse_unmeasured(release, family, target, on)
         known = [f"{target} on {', '.join(sorted(each))}" for each in features]
         nearest = "" if family == "poisson" else f"release.discriminant({target!r}, …) approximates it; or "
         ask = f"ask the curator to declare it: models=[{family}({target!r}, on=[…])]"
         raise AnalysisError(
-            f"the {NAMES[family].lower()} of {target} on these features was not declared, or noise left none "
-            "of it",
+            f"the {NAMES[family].lower()} of {target} on these features was not declared",
             limit="; ".join(known) or "nothing of this family and target",
             remedy=nearest + ask if nearest else ask.capitalize(),
         )
     return found
+
+
+def _refuse_unmeasured(release: Document, family: Curve, target: str, on: Sequence[str] | None) -> None:
+    own = [each for each in release.measured if isinstance(each, UnmeasuredModel)]
+    if any(
+        (each.family, each.target) == (family, target) and (on is None or set(on) == set(each.on))
+        for each in own
+    ):
+        raise AnalysisError(
+            f"the {NAMES[family].lower()} of {target} was declared and not measured: noise hides what it "
+            "begins with",
+            remedy="Ask for a release with more rows, a larger epsilon or fewer columns",
+        )
 
 
 def _exp(value: float) -> float:

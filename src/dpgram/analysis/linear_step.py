@@ -110,7 +110,7 @@ def _stepped(
         clipped = 1.0 - weight_left(measured.radius, len(step.start))
         found = repaired(step.spread, step.spread_sd**2, classical, rows=rows, clipped=clipped)
     small = rows / max(rows - len(step.start), 1.0)
-    sampling = classical if found is None else found.middle
+    sampling = classical if found is None else found.widened
     target = moments.schema.encoded[moments.schema.indices(design.target)[0]]
     whole = 2.0 * target.half_width if target.kind == "numeric" else 1.0
     return LinearStep(

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from dpgram.analysis.design import Design
 from dpgram.analysis.glm import FeatureSpace
 from dpgram.analysis.moments import Moments
 from dpgram.document.model_units import Curve
@@ -51,6 +52,15 @@ class Pilot:
     """Of the target."""
 
 
+def target_mean(moments: Moments, design: Design) -> float:
+    """The noisy mean of the target, in its own units."""
+    constant, rows = moments.constant_vector(), moments.rows
+    if constant is None or rows is None or rows <= 0.0:
+        raise AnalysisError("the noisy number of rows does not stand clear of its noise")
+    y = design.target_scale * design.target_vector + design.offset[0] * constant
+    return float(moments.form(constant[:, None], y[:, None])[0, 0]) / rows
+
+
 def pilot(moments: Moments, space: FeatureSpace, family: Curve) -> Pilot:
     """From a regression that is shrunken as far as its noise demands."""
     from dpgram.analysis.regress import regress
@@ -59,8 +69,8 @@ def pilot(moments: Moments, space: FeatureSpace, family: Curve) -> Pilot:
     constant, rows = moments.constant_vector(), moments.rows
     if constant is None or rows is None or rows <= 0.0:
         raise AnalysisError("the noisy number of rows does not stand clear of its noise")
+    mean = target_mean(moments, design)
     y = design.target_scale * design.target_vector + design.offset[0] * constant
-    mean = float(moments.form(constant[:, None], y[:, None])[0, 0]) / rows
     names = list(dict.fromkeys(term.source for term in design.terms[1:]))
     fit = regress(moments, design.target, names, reference=dict(design.references))
     slopes: Vector = np.asarray(design.target_scale * np.linalg.solve(design.to_original, fit.values))

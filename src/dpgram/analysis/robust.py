@@ -6,9 +6,10 @@ linear model or model of counts has M in the release, with noise of known law N.
 
     W = C^−½ M̃ C^−½ = m·I + D,   M̂ = C^½(m·I + λD)C^½,   λ = max(0, 1 − E|C^−½NC^−½|²/|D|²),
 
-so that noise which hides the differences between directions leaves what it does not hide: their mean m. For
-the noise left in M̂ the variance of a coefficient is enlarged by what a t-quantile of as many degrees of
-freedom would add. Whether |D|² is larger than noise and chance make it is the test for unequal variances.
+so that noise which hides the differences between directions leaves what it does not hide: their mean m. Where
+|D|² is clearly larger than noise and chance make it, which is the test for unequal variances, λ = 1: what was
+measured is taken as it is, since a part of it would leave errors too small. For the noise left in M̂ the
+variance of a coefficient is enlarged by what a t-quantile of as many degrees of freedom would add.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ SMALLEST: Final = 0.02
 """Of the mean: no direction has less."""
 REJECTED: Final = 1e-3
 """Chance below which variances count as unequal."""
+LEAST_PVALUE: Final = 1e-4
+"""Smaller ones are not told: the law of the statistic is an approximation there."""
 DIAGONAL_CHANCE, OFF_CHANCE = 8.0, 3.0
 """n times the sampling variance of W's cells where features and errors are normal."""
 
@@ -52,7 +55,8 @@ class UnequalVariance:
         return self.pvalue < REJECTED
 
     def __str__(self) -> str:
-        return f"χ²({self.degrees}) = {self.statistic:.4g}, p = {self.pvalue:.2g}"
+        chance = f"p = {self.pvalue:.2g}" if self.pvalue >= LEAST_PVALUE else f"p < {LEAST_PVALUE:g}"
+        return f"χ²({self.degrees}) = {self.statistic:.4g}, {chance}"
 
 
 @final
@@ -62,6 +66,8 @@ class Robust:
 
     middle: Matrix
     """M̂."""
+    widened: Matrix
+    """The same, enlarged for the noise left in it: for the spread of scores."""
     test: UnequalVariance
 
 
@@ -87,21 +93,24 @@ def repaired(
     apart = standard - mean * np.eye(width)
     energy = float(np.sum(apart**2))
     hidden = variance * (float(inverse.sum()) ** 2 + float(inverse @ inverse)) - width * mean_sd**2
-    left = max(0.0, 1.0 - hidden / energy) if energy > 0.0 else 0.0
-    levels, axes = np.linalg.eigh(mean * np.eye(width) + left * apart)
-    levels = np.maximum(levels, SMALLEST * mean)
-    shape = (axes * levels) @ axes.T
-    middle = vectors @ (shape * np.outer(halves, halves)) @ vectors.T
-    typical = mean * float(np.mean(sizes))
-    middle += WIDENED * 2.0 * variance * left / typical * np.eye(width)
     chance = mean**2 * (DIAGONAL_CHANCE * width + OFF_CHANCE * width * (width - 1.0)) / max(rows, 1.0)
     chance += width * (clipped * mean) ** 2
     degrees = width * (width + 1) // 2 - 1
     statistic = degrees * energy / (hidden + chance) if degrees else 0.0
-    test = UnequalVariance(
-        statistic=statistic,
-        degrees=degrees,
-        pvalue=float(chdtrc(degrees, statistic)) if degrees else 1.0,
-        ratio=math.sqrt(float(levels[-1])),
+    pvalue = float(chdtrc(degrees, statistic)) if degrees else 1.0
+    left = max(0.0, 1.0 - hidden / energy) if energy > 0.0 else 0.0
+    if pvalue < REJECTED:
+        left = 1.0
+    levels, axes = np.linalg.eigh(mean * np.eye(width) + left * apart)
+    levels = np.maximum(levels, SMALLEST * mean)
+    shape = (axes * levels) @ axes.T
+    middle = vectors @ (shape * np.outer(halves, halves)) @ vectors.T
+    middle = (middle + middle.T) / 2.0
+    typical = mean * float(np.mean(sizes))
+    return Robust(
+        middle=middle,
+        widened=middle + WIDENED * 2.0 * variance * left / typical * np.eye(width),
+        test=UnequalVariance(
+            statistic=statistic, degrees=degrees, pvalue=pvalue, ratio=math.sqrt(float(levels[-1]))
+        ),
     )
-    return Robust(middle=(middle + middle.T) / 2.0, test=test)

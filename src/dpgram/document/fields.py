@@ -407,6 +407,18 @@ class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of the scores, where errors follow from it: in linear models, and the last step of those of counts."""
 
 
+@final
+class UnmeasuredModel(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unmeasured"):
+    """A declared model that was not measured, since noise hid what it begins with. It cost nothing.
+
+    `share` is what it would have had.
+    """
+
+    family: Curve
+    target: Annotated[str, Meta(min_length=1, max_length=4000)]
+    on: Annotated[tuple[Annotated[str, Meta(max_length=4000)], ...], Meta(min_length=1, max_length=1400)]
+
+
 Measurements: TypeAlias = tuple[
     MeasuredRows
     | MeasuredLevels
@@ -417,7 +429,8 @@ Measurements: TypeAlias = tuple[
     | MeasuredMatrix
     | MeasuredReach
     | MeasuredClip
-    | MeasuredStep,
+    | MeasuredStep
+    | UnmeasuredModel,
     ...,
 ]
 """Everything that was measured beside the matrix, in order."""

@@ -32,6 +32,7 @@ from dpgram.document.fields import (
     MeasuredStep,
     Measurements,
     NumberHistogram,
+    UnmeasuredModel,
 )
 from dpgram.document.octaves import OCTAVES, OctaveRun
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -90,6 +91,8 @@ def _price(measured: Measured, units_changed: int) -> Fraction:
         case MeasuredStep():
             spread = None if measured.spread is None else measured.spread.noise.sigma
             return step_price(units_changed, measured.noise.sigma, measured.score_sigma, spread)
+        case UnmeasuredModel():
+            return Fraction(0)
         case MeasuredCounts():
             return price_of_counts(
                 measured.law,
@@ -194,7 +197,8 @@ def consistent(release: Document) -> bool:
     """Whether the measurements are of known kinds in their order, and say what the schema says."""
     measured = release.measured
     order = [_ORDER.index(type(each)) for each in measured]
-    repeated = [place for place, each in zip(order, measured, strict=True) if isinstance(each, MeasuredStep)]
+    several = (MeasuredStep, UnmeasuredModel)
+    repeated = [place for place, each in zip(order, measured, strict=True) if isinstance(each, several)]
     if order != sorted([*(set(order) - set(repeated)), *repeated]):
         return False
     in_mu = {_gaussian(each) for each in measured}
@@ -205,7 +209,7 @@ def consistent(release: Document) -> bool:
     if release.coordinates is not None and release.coordinates.width != release.schema.width:
         return False
     kinds = {type(each) for each in measured}
-    if MeasuredStep in kinds and release.series is not None:  # a step has the price of one period
+    if kinds & set(several) and release.series is not None:  # a step has the price of one period
         return False
     if MeasuredOctaves in kinds and not kinds & {MeasuredBins, MeasuredHistograms}:
         return False
@@ -223,7 +227,7 @@ def _in_mu(release: Document) -> bool:
 
 
 def _gaussian(measured: Measured) -> bool:
-    if isinstance(measured, MeasuredStep):
+    if isinstance(measured, MeasuredStep | UnmeasuredModel):
         return True
     if isinstance(measured, MeasuredMatrix):
         return isinstance(measured.noise, SymmetricGaussian)
@@ -232,7 +236,7 @@ def _gaussian(measured: Measured) -> bool:
 
 def _in_coordinates(release: Document) -> bool:
     """Whether something was measured that only makes sense for a matrix in coordinates of its own."""
-    needing = (MeasuredMatrix, MeasuredReach, MeasuredClip, MeasuredStep)
+    needing = (MeasuredMatrix, MeasuredReach, MeasuredClip)
     return any(isinstance(each, needing) for each in release.measured)
 
 
@@ -247,6 +251,7 @@ _ORDER: Final = (
     MeasuredReach,
     MeasuredClip,
     MeasuredStep,
+    UnmeasuredModel,
 )
 
 
@@ -271,13 +276,20 @@ def _agrees(measured: Measured, release: Document) -> bool:
             return sized and getattr(noise, "width", width) == width
         case MeasuredStep():
             return _step_agrees(measured, release)
+        case UnmeasuredModel():
+            return _model_agrees(measured, release)
         case _:
             return True
 
 
-def _step_agrees(measured: MeasuredStep, release: Document) -> bool:
+def _model_agrees(measured: MeasuredStep | UnmeasuredModel, release: Document) -> bool:
+    """Whether its target and features are in the schema."""
     names = {column.name for column in release.schema.columns}
-    if not set(measured.on) <= names or measured.target not in {*names, *release.schema.names}:
+    return set(measured.on) <= names and measured.target in {*names, *release.schema.names}
+
+
+def _step_agrees(measured: MeasuredStep, release: Document) -> bool:
+    if not _model_agrees(measured, release):
         return False
     width = feature_schema(release.schema, measured.on).width
     sized = measured.coordinates.width == width == len(measured.slopes) == len(measured.score)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from dpgram.estimators.adassp import AdaSSP
     from dpgram.estimators.base import RepeatedFit, UnprotectedScore
     from dpgram.estimators.covariance import PrivateCovariance
+    from dpgram.estimators.declared import PrivateLogistic, PrivatePoisson, RobustRegression
     from dpgram.estimators.linear import PrivateLasso, PrivateLinearRegression
+    from dpgram.estimators.lp_regression import LpRegression
     from dpgram.estimators.output_perturbation import OutputPerturbation
     from dpgram.estimators.pca import PrivatePCA
     from dpgram.estimators.preprocessing import (
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
         SigmaClipper,
     )
     from dpgram.estimators.ridge import PrivateRidge
-    from dpgram.estimators.robust import RobustRegression
     from dpgram.estimators.ssp import SSP
 
 __all__ = [
@@ -37,12 +38,15 @@ __all__ = [
     "AdaSSP",
     "ColumnStandardizer",
     "Intercept",
+    "LpRegression",
     "MaxNormMapping",
     "OutputPerturbation",
     "PrivateCovariance",
     "PrivateLasso",
     "PrivateLinearRegression",
+    "PrivateLogistic",
     "PrivatePCA",
+    "PrivatePoisson",
     "PrivateRidge",
     "RepeatedFit",
     "RobustRegression",
@@ -57,6 +61,7 @@ __getattr__, __dir__ = _when_used(
         "dpgram.estimators.adassp": "AdaSSP",
         "dpgram.estimators.base": "RepeatedFit UnprotectedScore",
         "dpgram.estimators.covariance": "PrivateCovariance",
+        "dpgram.estimators.declared": "PrivateLogistic PrivatePoisson RobustRegression",
         "dpgram.estimators.linear": "PrivateLasso PrivateLinearRegression",
         "dpgram.estimators.output_perturbation": "OutputPerturbation",
         "dpgram.estimators.pca": "PrivatePCA",
@@ -64,7 +69,7 @@ __getattr__, __dir__ = _when_used(
             "ColumnStandardizer Intercept MaxNormMapping RowNormMapping SigmaClipper"
         ),
         "dpgram.estimators.ridge": "PrivateRidge",
-        "dpgram.estimators.robust": "RobustRegression",
+        "dpgram.estimators.lp_regression": "LpRegression",
         "dpgram.estimators.ssp": "SSP",
     },
 )

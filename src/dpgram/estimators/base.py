@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Self, final
 
@@ -34,6 +35,7 @@ from dpgram.estimators._table import (
     without_quoting_cells,
 )
 from dpgram.mechanisms import MechanismLike
+from dpgram.models import Model
 from dpgram.privacy.receipt import Receipt
 from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import Adaptive, LedgerLike, publish_with
@@ -90,6 +92,14 @@ class PrivateEstimator(BaseEstimator, ABC):
         given = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(array.shape[1])] if given is None else [str(name) for name in given]
         return array, tuple(names)
+
+    @final
+    def _require_target(self, y: Any) -> None:
+        """In scikit-learn's words, which its checks look for."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
 
     @final
     def _noise_source(self) -> Entropy:
@@ -200,7 +210,12 @@ class PublishingEstimator(PrivateEstimator, ABC):
 
     @final
     def _published(
-        self, table: Table, *, mechanism: MechanismLike | None = None, radius: float | None = None
+        self,
+        table: Table,
+        *,
+        mechanism: MechanismLike | None = None,
+        radius: float | None = None,
+        models: Sequence[Model] = (),
     ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
         (release,) = publish_with(
@@ -214,6 +229,7 @@ class PublishingEstimator(PrivateEstimator, ABC):
             adaptive=self.adaptive,
             mechanism=self.mechanism if mechanism is None else mechanism,
             adjacency=self.adjacency,
+            models=models,
             progress=False,
             note=type(self).__name__,
         )
@@ -231,14 +247,6 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
         """Fit once, spending (epsilon, delta)."""
-
-    @final
-    def _require_target(self, y: Any) -> None:
-        """In scikit-learn's words, which its checks look for."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
 
     @final
     def _target_numbers(self, array: Vector, y: Any) -> Vector:

@@ -35,7 +35,7 @@ def exact_noise(parameters: FitParameters) -> JointGaussian:
             "Gaussian noise cannot give a pure guarantee",
             got="delta = 0",
             limit="delta > 0",
-            remedy="Give a delta such as 1e-6, or use RobustRegression or OutputPerturbation with delta=0.",
+            remedy="Give a delta such as 1e-6, or use LpRegression or OutputPerturbation with delta=0.",
         )
     mu = discrete_mu_at_most(parameters.guarantee.epsilon, parameters.guarantee.delta)
     return JointGaussian.calibrated(mu, parameters.adjacency, width=parameters.width)

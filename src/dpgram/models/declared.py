@@ -29,7 +29,7 @@ MOST_STEPS: Final = 8
 LEAST_LIMIT: Final = 1.5
 """Deviations: Huber's regression has as many."""
 MOST_LIMIT: Final = 1e6
-USUAL_SHARE: Final = 0.2
+USUAL_SHARE: Final = 0.25
 """Of one model, whose coefficients are measured anew."""
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4000)]
 
@@ -43,7 +43,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     on: tuple[Name, ...] | None = None
     """The declared columns of its features; none: all others."""
     share: float | None = None
-    """Of the budget, of μ². None: a fifth, less where many are declared."""
+    """Of the budget, of μ². None: a quarter, less where many are declared."""
     steps: int | None = None
     """Newton steps; none: by the published number of rows."""
     limit: float | None = None

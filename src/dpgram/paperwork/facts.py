@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from dpgram.document.fields import UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels
 from dpgram.noise import SampledLaw
 
@@ -40,7 +41,6 @@ KINDS: Final[Mapping[str, str]] = {
     "gram": "a first, rough matrix",
     "reach": "noisy counts of row lengths",
     "clip": "noisy counts of what the clip took",
-    "products": "what a declared linear model needs for its errors",
     "step": "a score and a Hessian matrix of a declared model",
 }
 
@@ -94,6 +94,7 @@ def measured_before(release: Document) -> tuple[str, ...]:
     return tuple(
         f"{KINDS[str(type(each).__struct_config__.tag)]} ({each.share:.2%} of the budget)"
         for each in release.measured
+        if not isinstance(each, UnmeasuredModel)
     )
 
 

@@ -68,7 +68,7 @@ from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.publication import Program
 from dpgram.publishing.request import Request
 from dpgram.publishing.split import SLACK
-from dpgram.publishing.terms import ReleaseTerms, numbered_blocks, own_guarantee
+from dpgram.publishing.terms import ModelsBudget, ReleaseTerms, numbered_blocks, own_guarantee
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.histograms import HistogramColumn
 
@@ -81,8 +81,6 @@ Family: TypeAlias = Literal["gaussian", "pure"]
 _NARROWEST: Final = 2.0**-20
 """The part of what is left that a block gets at least, however many levels are found: that of one column
 beside ten thousand."""
-PART_OF_A_MODEL: Final = 1e-5
-"""Of a model's price: the least that one of its parts gets, in the first of several steps."""
 SURE_LOSS: Final = 4.0
 """Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
 
@@ -206,7 +204,7 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
     smallest = min(_parts_of_blocks(schema, family)) if not schema.without_levels else _NARROWEST
     later = [smallest * share * float(made.matrices_rest) for share in (split.first, 0.5 * split.clip)]
-    models = [PART_OF_A_MODEL * (model.share or 0.0) * whole for model in request.models]
+    models = ModelsBudget(request=request, whole=whole).least_prices
     for price in (float(made.rest), split.histograms * whole, *later, *models):
         count_noise(law, price, 1, units_changed)
     return made

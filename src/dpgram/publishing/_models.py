@@ -8,7 +8,7 @@ into those. Proof: proofs/models.md#models-composition.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,12 +18,14 @@ from dpgram.analysis.design import build_design
 from dpgram.analysis.glm import FeatureSpace, NewtonStep
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.pilot import Pilot, pilot
+from dpgram.document.fields import UnmeasuredModel
 from dpgram.engines.passes import Pass
 from dpgram.errors import AnalysisError, MechanismError, OptionsError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Gaussian, PublicFacts
+from dpgram.models.declared import LEAST_SHARE
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST
-from dpgram.publishing._coordinates import rank, signal
+from dpgram.publishing._coordinates import radius, rank, signal
 from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.publication import Answer, Stage, tell
 from dpgram.publishing.split import SLACK
@@ -32,10 +34,9 @@ from dpgram.sums.models import LEAST_BOUND, StepStatistic, nearest_direction
 if TYPE_CHECKING:
     from dpgram.document.fields import MeasuredStep
     from dpgram.models import Model
-    from dpgram.publishing._adaptive import AdaptiveCalibration
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.publishing.request import Request
-    from dpgram.publishing.terms import ReleaseTerms
+    from dpgram.publishing.terms import ModelsBudget, ReleaseTerms
     from dpgram.release import Release
     from dpgram.rows.rules import RowRules
     from dpgram.schema import Schema
@@ -49,7 +50,7 @@ PARTS: Final = (0.6, 0.4, 0.0)
 """Of a step's price, for score, Hessian matrix and spread: a Hessian matrix, which multiplies a small step,
 may be noisier than a score."""
 LAST_PARTS: Final[Mapping[str, tuple[float, float, float]]] = {
-    "linear": (0.8, 0.05, 0.15),
+    "linear": (0.85, 0.05, 0.1),
     "poisson": (0.6, 0.25, 0.15),
 }
 """Of the last step of families whose errors follow from the spread of their scores. The matrix tells much of
@@ -72,20 +73,30 @@ OneModel = Generator["Measurement", Any, None]
 """Measurement after measurement of one model, each from what those before it published."""
 
 
-def refuse_pure_models(request: Request, family: str) -> None:
+def refuse_pure_models(request: Request, *, pure: bool) -> None:
     """A ledger that counts ε alone makes the noise pure."""
-    if request.models and family != "gaussian":
+    if request.models and pure:
         raise OptionsError(
             "declared models are measured with Gaussian noise, and this ledger counts epsilon alone",
             remedy="Use a ledger with a delta, or leave models out",
         )
 
 
+def unmeasured(models: Iterable[Model]) -> tuple[UnmeasuredModel, ...]:
+    """What a release says of models that noise left without a measurement."""
+    return tuple(
+        UnmeasuredModel(
+            share=model.share or LEAST_SHARE, family=model.family, target=model.target, on=model.on or ()
+        )
+        for model in models
+    )
+
+
 def measured_models(
-    calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Release, rules: RowRules
+    budget: ModelsBudget, terms: ReleaseTerms, release: Release, rules: RowRules
 ) -> Generator[Stage, Answer, tuple[Any, ...]]:
     """All models of the request. Proof: proofs/models.md#models-composition."""
-    running = [_program(calibration, terms, release, model) for model in calibration.request.models]
+    running = [_program(budget, terms, release, model) for model in budget.request.models]
     waiting = [(one, first) for one in running for first in _next(one, None)]
     steps: list[Any] = []
     while waiting:
@@ -97,7 +108,9 @@ def measured_models(
         for (one, _), published in zip(waiting, answer.published, strict=True):
             going += [(one, following) for following in _next(one, published)]
         waiting = going
-    return tuple(steps)
+    found = {(step.family, step.target, step.on) for step in steps}
+    left = [one for one in budget.request.models if (one.family, one.target, one.on) not in found]
+    return (*steps, *unmeasured(left))
 
 
 def _next(program: OneModel, published: Any) -> Iterator[Measurement]:
@@ -107,28 +120,26 @@ def _next(program: OneModel, published: Any) -> Iterator[Measurement]:
         return
 
 
-def _program(
-    calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Release, model: Model
-) -> OneModel:
+def _program(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model: Model) -> OneModel:
     try:
-        yield from _steps(calibration, terms, release, model)
+        yield from _steps(budget, terms, release, model)
     except (AnalysisError, MechanismError, ArithmeticError, ValueError, np.linalg.LinAlgError) as problem:
         # What is published decides it, and it costs nothing: the model stays without its measurement.
         tell(f"{model.words} was not measured, since noise hides what it begins with: {problem}")
 
 
-def _steps(calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Release, model: Model) -> OneModel:
+def _steps(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model: Model) -> OneModel:
     """Newton steps, each from where the one before it led; the later, the larger its part of the price."""
-    request, moments, on = calibration.request, Moments.of(release), model.on or ()
+    request, moments, on = budget.request, Moments.of(release), model.on or ()
     space = FeatureSpace.of(moments, build_design(moments, model.target, on), on, None)
     column, one = _meaning_of_one(terms.schema, model.target)
     facts = PublicFacts(width=space.schema.width, adjacency=request.adjacency)
     begun = pilot(moments, space, model.family)
-    usual = terms.radius / math.sqrt(rank(terms.schema))
+    usual = _usual_radius(budget, terms, moments.rows or 0.0)
     theta = begun.theta
-    shares = step_shares(_number_of_steps(calibration, terms, model, moments.rows or 0.0))
+    shares = step_shares(_number_of_steps(budget, terms, model, moments.rows or 0.0))
     for place, part in enumerate(shares):
-        price = part * (model.share or 0.0) * calibration.whole * SLACK
+        price = part * (model.share or 0.0) * budget.whole * SLACK
         parts = LAST_PARTS.get(model.family, PARTS) if place == len(shares) - 1 else PARTS
         score_price, matrix_price, spread_price = (own * price for own in parts)
         spread = spread_price > 0.0
@@ -164,6 +175,15 @@ def _steps(calibration: AdaptiveCalibration, terms: ReleaseTerms, release: Relea
         theta = NewtonStep.of(published, space).careful_end()
 
 
+def _usual_radius(budget: ModelsBudget, terms: ReleaseTerms, rows: float) -> float:
+    """The radius of the matrix, in roots of its width; for declared columns, an adaptive one's first."""
+    width = rank(terms.schema)
+    if terms.encoder.coordinates is not None:
+        return terms.radius / math.sqrt(width)
+    mu = math.sqrt(budget.whole / budget.units_changed)
+    return radius(max(rows, 1.0), mu, width) / math.sqrt(width)
+
+
 def _bounds(begun: Pilot, model: Model, width: int, usual: float, told: float) -> tuple[float, float, float]:
     """(R, E, c): how long rows and residuals may be, and from which expected count on rows weigh less.
 
@@ -196,13 +216,13 @@ def step_shares(steps: int) -> list[float]:
     return [size / sum(sizes) for size in sizes]
 
 
-def _number_of_steps(calibration: AdaptiveCalibration, terms: ReleaseTerms, model: Model, rows: float) -> int:
+def _number_of_steps(budget: ModelsBudget, terms: ReleaseTerms, model: Model, rows: float) -> int:
     """By n̂μ/d^1.5 of the model's own share: more steps only where noise is small beside what they correct."""
     if model.family == "linear":
         return 1
     if model.steps is not None:
         return model.steps
-    mu = math.sqrt((model.share or 0.0) * calibration.whole) / calibration.units_changed
+    mu = math.sqrt((model.share or 0.0) * budget.whole) / budget.units_changed
     told = signal(rows, mu, rank(terms.schema))
     return 1 + (model.family == "poisson") + sum(told >= limit for limit in MORE_STEPS)
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, final
 
 from dpgram.errors import OptionsError
-from dpgram.mechanisms import MECHANISMS, Auto, MatrixLaplace, Mechanism
+from dpgram.mechanisms import MECHANISMS, Auto, Gaussian, Mechanism
 
 LEARNING: Final = ("learnt bounds", "learnt levels")
 """What is learnt privately before the matrix."""
@@ -108,22 +108,32 @@ def _of_models() -> Iterator[Clash]:
     """Proof: proofs/models.md#models-composition."""
     yield Clash(
         MODELS,
-        "one matrix",
-        "declared models are measured after the matrix of an adaptive release, in its coordinates",
-        "Publish with adaptive=True, without a radius, and with mechanism='gaussian' or 'auto'",
+        "learning in one matrix",
+        "declared models are measured beside bounds and levels that are public, or learnt by an adaptive "
+        "release",
+        "Give public bounds and levels, or publish with adaptive=True and without a radius",
     )
+    for form, why in (("partial sums", "each site reads its rows once"), ("a stream", "it is read once")):
+        yield Clash(
+            form,
+            MODELS,
+            f"{why}, and declared models are measured after the matrix",
+            "Give a table, a file or a data set, or leave models out",
+        )
     yield Clash(
         MODELS,
         "delta=0",
         "what declared models need is measured with Gaussian noise, which gives no pure guarantee",
         "Give a delta such as 1e-6, or leave models out",
     )
-    yield Clash(
-        MODELS,
-        mechanism_option(MatrixLaplace),
-        "what declared models need is measured with Gaussian noise",
-        "Use mechanism='gaussian' or 'auto', or leave models out",
-    )
+    others = [mechanism_option(kind) for kind in MECHANISMS.values() if kind is not Gaussian]
+    for other in (SEMIDEFINITE, *others):
+        yield Clash(
+            MODELS,
+            other,
+            "what declared models need is measured with Gaussian noise, as the matrix",
+            "Use mechanism='gaussian' or 'auto', or leave models out",
+        )
     yield Clash(MODELS, "by", "declared models are fitted to the table as a whole", "Leave one out")
     yield Clash(
         MODELS, "blocks", "declared models need one matrix of all their columns", "Leave blocks or models out"

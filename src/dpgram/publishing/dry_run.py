@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
-from dpgram.privacy.accountant import composed, describe, price
+from dpgram.privacy.accountant import describe, price
 from dpgram.publishing._adaptive import adaptive_family, calibrate_adaptive
 from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.causes import Cause
@@ -16,7 +16,7 @@ from dpgram.publishing.column_checks import ColumnCheck
 from dpgram.publishing.losses import MOST_ROWS_LOST, Losses, losses_of
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import Asked, Request, check_rows, check_schema, open_ledger, requested
-from dpgram.publishing.terms import matrix_terms
+from dpgram.publishing.terms import matrix_terms, plain_price
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, RowRules, row_rules
 from dpgram.sums.grams import GramStatistic
@@ -176,7 +176,7 @@ def price_of(request: Request, ledger: LedgerLike | None) -> Price:
     else:
         terms = matrix_terms(request, currency)
         mechanism, reason = terms[0].mechanism.name, terms[0].reason
-        event = composed(one.event for one in terms)
+        event = plain_price(request, terms)
     share = None
     if book is not None:
         book.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)

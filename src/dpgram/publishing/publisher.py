@@ -20,7 +20,7 @@ from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramError, MechanismError, OptionsError
 from dpgram.mechanisms import MechanismLike
 from dpgram.models import Model
-from dpgram.privacy.accountant import Event, composed, describe
+from dpgram.privacy.accountant import Event, describe
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
 from dpgram.publishing._adaptive import (
@@ -39,7 +39,7 @@ from dpgram.publishing._learning import (
     learnt_terms,
     refuse_few_rows,
 )
-from dpgram.publishing._models import measured_models, refuse_pure_models
+from dpgram.publishing._models import measured_models, refuse_pure_models, unmeasured
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.each_group import by_group
 from dpgram.publishing.measurements.gram import MeasuredGram
@@ -55,7 +55,7 @@ from dpgram.publishing.request import (
     requested,
 )
 from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import ReleaseTerms, matrix_pass, matrix_terms
+from dpgram.publishing.terms import ModelsBudget, ReleaseTerms, matrix_pass, matrix_terms, plain_price
 from dpgram.release import Release
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, Rows
@@ -250,7 +250,7 @@ def published(
     order = _Order(request=request, entropy=entropy.label, report=report)
     family, stop = adaptive_family(request, currency), None
     if family is not None:
-        refuse_pure_models(request, family)
+        refuse_pure_models(request, pure=family == "pure")
         adaptive = calibrate_adaptive(request, family)
         stop = noisy_stop(adaptive)
         _refuse_expected(request, adaptive.octaves)
@@ -260,8 +260,9 @@ def published(
         _refuse_expected(request, calibration.octaves)
         program, price = order.learning(calibration), calibration.price
     else:
+        refuse_pure_models(request, pure=currency == "epsilon")
         terms = matrix_terms(request, currency)
-        price = composed(one.event for one in terms)
+        price = plain_price(request, terms)
         program = order.plain(terms, price)
     account = None
     if book is not None:
@@ -318,7 +319,7 @@ class _Order:
         self.started = time.perf_counter()
 
     def plain(self, terms: tuple[ReleaseTerms, ...], price: Event) -> Program[tuple[Release, ...]]:
-        """Everything is public but the matrix: one stage."""
+        """Everything is public but the matrix: one stage, and those of declared models."""
         work = matrix_pass(terms, self.request.rules)
 
         def inspect(sums: Sums) -> None:
@@ -334,7 +335,13 @@ class _Order:
             inspect=inspect,
         )
         parts = self._parts(terms)
-        return self._releases(parts, chain.from_iterable(answer.published), [()] * len(parts), answer)
+        drawn = list(chain.from_iterable(answer.published))
+        releases = self._releases(parts, drawn, [()] * len(parts), answer)
+        if self.request.models:  # groups and blocks are refused: there is one release
+            budget = ModelsBudget.of(self.request)
+            beside = yield from measured_models(budget, terms[0], releases[0], self.request.rules)
+            releases = self._releases(parts, drawn, [beside], answer)
+        return releases
 
     def learning(self, calibration: LearningCalibration) -> Program[tuple[Release, ...]]:
         """What the schema leaves open is measured first."""
@@ -422,9 +429,11 @@ class _Order:
         parts = list(zip(adapted.terms, self.request.rules.groups * len(matrices), strict=True))
         drawn = [gram for each in found for (gram,) in each]
         releases = self._releases(parts, drawn, measured, answer)
-        if self.request.models and adapted.terms[0].encoder.coordinates is not None:
-            # Groups and blocks are refused: there is one release.
-            beside = yield from measured_models(calibration, adapted.terms[0], releases[0], rules)
+        if self.request.models:  # groups and blocks are refused: there is one release
+            beside: Measurements = unmeasured(self.request.models)
+            if adapted.terms[0].encoder.coordinates is not None:
+                budget = ModelsBudget(request=self.request, whole=calibration.whole)
+                beside = yield from measured_models(budget, adapted.terms[0], releases[0], rules)
             releases = self._releases(parts, drawn, [(*measured[0], *beside)], answer)
         for sums in seen:
             for (one, level), total in zip(parts, sums, strict=False):

@@ -87,7 +87,7 @@ class Request:
             "learnt bounds": split.bounds > 0.0,
             "learnt levels": split.levels > 0.0,
             "adaptive=True": split.histograms > 0.0,
-            "one matrix": split.histograms == 0.0,
+            "learning in one matrix": split.learning_in_one_matrix,
             "models": bool(self.models),
             "delta=0": self.guarantee.pure,
             "adjacency='replace-one'": self.adjacency.name == "replace-one",

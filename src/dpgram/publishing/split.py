@@ -65,7 +65,13 @@ class BudgetSplit:
         return self.bounds + self.levels + self.histograms + self.first + self.clip + self.models
 
     def __bool__(self) -> bool:
-        return self.total > 0.0
+        """Whether something is measured before the matrix."""
+        return self.total > self.models
+
+    @property
+    def learning_in_one_matrix(self) -> bool:
+        """Whether bounds or levels are learnt for a matrix that is measured as it is."""
+        return not self.histograms and bool(self.bounds or self.levels)
 
     @property
     def learnt_alone(self) -> BudgetSplit:
@@ -162,7 +168,7 @@ def budget_split(
     )
     if one_matrix:
         asked = asked.learnt_alone
-    asked = replace(asked, models=models if asked.histograms else 0.0)
+    asked = replace(asked, models=models)
     if asked.total > MOST_SHARE:
         raise GuaranteeError(
             "too little of the budget would be left for the matrix",

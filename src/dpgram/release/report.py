@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from scipy.special import ndtr, ndtri
 
 from dpgram import pages
-from dpgram.analysis.display import declared_models, facts, guarantee_in_words
+from dpgram.analysis.display import declared_models, facts, guarantee_in_words, unmeasured_models
 from dpgram.analysis.histograms import LOSSES, Histogram, histograms
 from dpgram.document.measurements import learnt_bounds, learnt_levels
 from dpgram.release import _report_figures as figures
@@ -242,6 +242,11 @@ def _answers(release: Release) -> str:
     ]
     cannot = [
         "anything about a single row or person",
+        *(
+            f"the declared model {family}, {target} on {_listed(on)}: noise hid what it would begin with, so "
+            "that it was not measured"
+            for family, target, on in unmeasured_models(release)
+        ),
         "exact numbers: every answer is off by noise of known size",
         "interactions, powers and thresholds that were not declared"
         if products

@@ -19,6 +19,7 @@ from dpgram.estimators import (
     AdaSSP,
     ColumnStandardizer,
     Intercept,
+    LpRegression,
     MaxNormMapping,
     OutputPerturbation,
     PrivateCovariance,
@@ -26,7 +27,6 @@ from dpgram.estimators import (
     PrivateLinearRegression,
     PrivatePCA,
     PrivateRidge,
-    RobustRegression,
     RowNormMapping,
     SigmaClipper,
 )
@@ -47,7 +47,7 @@ def supervised():
         PrivateLasso(1.0, 1e-6, **BOUNDED),
         AdaSSP(1.0, 1e-6, **NORMED),
         SSP(1.0, 1e-6, **NORMED),
-        RobustRegression(1.0, 1e-6, **NORMED),
+        LpRegression(1.0, 1e-6, **NORMED),
         OutputPerturbation(1.0, 1e-6, **NORMED),
     ]
 

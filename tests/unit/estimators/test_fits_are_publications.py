@@ -14,13 +14,13 @@ from dpgram.estimators import (
     SSP,
     AdaSSP,
     ColumnStandardizer,
+    LpRegression,
     OutputPerturbation,
     PrivateCovariance,
     PrivateLasso,
     PrivateLinearRegression,
     PrivatePCA,
     PrivateRidge,
-    RobustRegression,
     SigmaClipper,
 )
 from dpgram.privacy.accountant import composed
@@ -47,7 +47,7 @@ FITS = {
     "covariance": lambda **o: PrivateCovariance(1.0, 1e-6, **BOUNDS, **PLAIN, **o),
     "ssp": lambda **o: SSP(1.0, 1e-6, **NORMED, **o),
     "adassp": lambda **o: AdaSSP(1.0, 1e-6, **NORMED, **o),
-    "robust": lambda **o: RobustRegression(1.0, 1e-6, iterations=4, **NORMED, **o),
+    "robust": lambda **o: LpRegression(1.0, 1e-6, iterations=4, **NORMED, **o),
     "output": lambda **o: OutputPerturbation(1.0, 1e-6, **NORMED, **o),
     "gamma output": lambda **o: OutputPerturbation(1.0, 0.0, **NORMED, **o),
     "standardizer": lambda **o: ColumnStandardizer(epsilon=1.0, delta=1e-6, **BOUNDS, **o),
@@ -197,7 +197,7 @@ def test_all_iterations_are_charged_as_what_they_draw(book: Ledger) -> None:
     "model",
     [
         AdaSSP(1.0, 1e-4, **NORMED, adjacency="replace-one"),
-        RobustRegression(1.0, 1e-4, iterations=2, **NORMED, adjacency="replace-one"),
+        LpRegression(1.0, 1e-4, iterations=2, **NORMED, adjacency="replace-one"),
         OutputPerturbation(1.0, 1e-4, **NORMED, adjacency="replace-one"),
         PrivateRidge(1.0, 1e-4, mechanism="joint-gaussian", **TARGET, adjacency="replace-one"),
         ColumnStandardizer(epsilon=1.0, delta=1e-4, **BOUNDS, adjacency="replace-one"),

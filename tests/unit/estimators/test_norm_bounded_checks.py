@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpgram.estimators import SSP, AdaSSP, OutputPerturbation, RobustRegression
+from dpgram.estimators import SSP, AdaSSP, LpRegression, OutputPerturbation
 from dpgram.privacy.sampling.entropy import SeededEntropy
 
 pytestmark = [  # these warnings are meant; tests of their own look for them
@@ -17,7 +17,7 @@ COMMON = {"epsilon": 10.0, "delta": 1e-5, "x_norm": 20.0, "y_bound": 100.0, "ent
 ESTIMATORS = [
     SSP(**COMMON),
     AdaSSP(**COMMON),
-    RobustRegression(**COMMON, iterations=2),
+    LpRegression(**COMMON, iterations=2),
     OutputPerturbation(**COMMON),
 ]
 

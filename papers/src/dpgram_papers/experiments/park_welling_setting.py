@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.estimators.robust import RobustRegression
+from dpgram.estimators.lp_regression import LpRegression
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.park_welling import OneSidedWishart, step_epsilon
@@ -98,9 +98,9 @@ class Method:
     parameters: dict[str, object]
     epsilon: float = EPSILON
     iterations: int = ITERATIONS
-    estimator: type[RobustRegression | PrintedRobustRegression] = RobustRegression
+    estimator: type[LpRegression | PrintedRobustRegression] = LpRegression
 
-    def model(self) -> RobustRegression | PrintedRobustRegression:
+    def model(self) -> LpRegression | PrintedRobustRegression:
         """The estimator that draws it."""
         model = self.estimator(
             self.epsilon,

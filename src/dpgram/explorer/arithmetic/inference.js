@@ -203,8 +203,12 @@ function varianceCautions(moments, design) {
   ];
 }
 
+// Smaller chances are not told: the law of the statistic is an approximation there.
+const LEAST_PVALUE = 1e-4;
+
 function varianceTestInWords(test) {
-  return `χ²(${test.degrees}) = ${general(test.statistic, 4)}, p = ${general(test.pvalue, 2)}`;
+  const chance = test.pvalue < LEAST_PVALUE ? `p < ${LEAST_PVALUE}` : `p = ${general(test.pvalue, 2)}`;
+  return `χ²(${test.degrees}) = ${general(test.statistic, 4)}, ${chance}`;
 }
 
 // A joint test that the coefficients at `places` are all zero, as in `wald_test` of analysis/inference.py:

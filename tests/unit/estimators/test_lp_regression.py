@@ -18,7 +18,7 @@ from dpgram.estimators.iteration_noise import (
     event_of,
     exact_guarantee,
 )
-from dpgram.estimators.robust import RobustRegression
+from dpgram.estimators.lp_regression import LpRegression
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.adjacency import adjacency
 from dpgram.privacy.guarantee import Guarantee
@@ -93,7 +93,7 @@ def test_a_pure_guarantee() -> None:
     one = settings("basic", "laplace", "matrix-laplace", guarantee=Guarantee(1.0))
     assert delta_of(event_of(one), 1.0) == 0.0
     x, y, _ = table(2000)
-    fit = RobustRegression(
+    fit = LpRegression(
         1.0,
         0.0,
         **BOUNDS,
@@ -105,7 +105,7 @@ def test_a_pure_guarantee() -> None:
     assert fit.guarantee_.delta == 0.0
     assert 1.0 - 1e-12 < fit.guarantee_.epsilon <= 1.0
     with pytest.raises(GuaranteeError, match="pure"):
-        RobustRegression(1.0, 0.0, **BOUNDS).fit(x, y)
+        LpRegression(1.0, 0.0, **BOUNDS).fit(x, y)
 
 
 def test_weights_keep_every_row_inside_the_lattice() -> None:
@@ -128,7 +128,7 @@ def test_weights_keep_every_row_inside_the_lattice() -> None:
 @pytest.mark.parametrize("second", list(MATRIX_NOISES))
 def test_finds_the_coefficients(second: str) -> None:
     x, y, theta = table()
-    fit = RobustRegression(3.0, 1e-6, **BOUNDS, second=second, entropy=SeededEntropy(4)).fit(x, y)
+    fit = LpRegression(3.0, 1e-6, **BOUNDS, second=second, entropy=SeededEntropy(4)).fit(x, y)
     assert fit.coef_ == pytest.approx(theta, abs=0.02)
     assert fit.guarantee_.epsilon <= fit.claimed_.epsilon == 3.0
 
@@ -138,7 +138,7 @@ def test_outliers_pull_least_squares_and_not_this() -> None:
     least_squares = AdaSSP(3.0, 1e-6, **BOUNDS, entropy=SeededEntropy(4)).fit(x, y)
     errors = {}
     for p in (1.0, 1.5):
-        fit = RobustRegression(3.0, 1e-6, **BOUNDS, p=p, floor=0.05, entropy=SeededEntropy(4)).fit(x, y)
+        fit = LpRegression(3.0, 1e-6, **BOUNDS, p=p, floor=0.05, entropy=SeededEntropy(4)).fit(x, y)
         errors[p] = float(np.linalg.norm(fit.coef_ - theta))
     assert errors[1.0] < errors[1.5] < np.linalg.norm(least_squares.coef_ - theta)
     assert errors[1.0] < 0.4 * np.linalg.norm(least_squares.coef_ - theta)
@@ -146,8 +146,8 @@ def test_outliers_pull_least_squares_and_not_this() -> None:
 
 def test_units_do_not_matter() -> None:
     x, y, _ = table(2000)
-    one = RobustRegression(1.0, 1e-6, **BOUNDS, floor=0.1, entropy=SeededEntropy(5)).fit(x, y)
-    two = RobustRegression(1.0, 1e-6, x_norm=4.0, y_bound=8.0, floor=0.8, entropy=SeededEntropy(5))
+    one = LpRegression(1.0, 1e-6, **BOUNDS, floor=0.1, entropy=SeededEntropy(5)).fit(x, y)
+    two = LpRegression(1.0, 1e-6, x_norm=4.0, y_bound=8.0, floor=0.8, entropy=SeededEntropy(5))
     assert two.fit(4.0 * x, 8.0 * y).coef_ == pytest.approx(2.0 * one.coef_, rel=1e-12)
 
 
@@ -168,13 +168,13 @@ def test_units_do_not_matter() -> None:
 def test_refuses(wrong: dict[str, object]) -> None:
     x, y, _ = table(50)
     with pytest.raises(GuaranteeError):
-        RobustRegression(1.0, 1e-6, **BOUNDS).set_params(**wrong).fit(x, y)
+        LpRegression(1.0, 1e-6, **BOUNDS).set_params(**wrong).fit(x, y)
 
 
 def test_a_ledger_is_charged_for_all_iterations(tmp_path) -> None:
     x, y, _ = table(100)
     book = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-5)
-    fit = RobustRegression(1.0, 1e-6, **BOUNDS, ledger=book).fit(x, y)
+    fit = LpRegression(1.0, 1e-6, **BOUNDS, ledger=book).fit(x, y)
     assert fit.receipt_.event == fit.event_
     assert len(fit.event_.parts) == 5
 

@@ -85,7 +85,7 @@ class ReweightedRegression(NormBoundedRegressor, ABC):
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class RobustRegression(ReweightedRegression):
+class LpRegression(ReweightedRegression):
     """L_p regression, 1 ≤ p < 2, by J iterations of private reweighted least squares (Park and Welling 2016).
 
     `floor`: the size of a residual below which all count alike, a public number (default y_bound/10).
