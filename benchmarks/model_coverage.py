@@ -292,7 +292,7 @@ def append(one: Counted) -> None:
         writer = csv.DictWriter(file, [each.name for each in fields(Counted)], lineterminator="\n")
         if not begun:
             writer.writeheader()
-        writer.writerow(asdict(one))
+        writer.writerow({name: f"{v:.7g}" if name in NUMBERS else v for name, v in asdict(one).items()})
 
 
 def waiting(chosen: Sequence[Setting], done: Sequence[Counted]) -> Iterator[tuple[Setting, float, int]]:

@@ -32,6 +32,7 @@ from dpgram.errors import (
     ReleaseError,
     SchemaError,
 )
+from dpgram.explorer.facts import page_facts
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
@@ -307,6 +308,15 @@ class TestDeclarations:
         assert shares[4] == 0.1
         assert shares[2] == pytest.approx(0.075)
 
+    def test_they_fit_beside_bounds_and_levels_that_are_learnt(self) -> None:
+        open_schema = dg.Schema(
+            dg.numeric("x", 0, 100), dg.numeric("y", 0, 1), dg.numeric("z"), dg.categorical("g")
+        )
+        models = [dg.linear("y", ["x"]), dg.linear("x", ["y"])]
+        found = requested(open_schema, epsilon=1.0, delta=1e-6, models=models)
+        assert found.split.total == pytest.approx(0.8)
+        assert found.models[0].share == pytest.approx(0.11)
+
     def test_a_name_for_a_list_is_refused(self) -> None:
         with pytest.raises(SchemaError, match="list of columns"):
             dg.linear("y", "x")
@@ -388,6 +398,7 @@ class TestProgram:
         assert sum(isinstance(each, UnmeasuredModel) for each in few.measured) == 4
         assert dg.Release.from_json(few.to_json()) == few
         assert "poisson of k on x, g: noise hides what it begins with" in " ".join(str(few).split())
+        assert "not measured" in dict(page_facts(few)["facts"])  # type: ignore[call-overload]
         with pytest.raises(AnalysisError, match="declared and not measured"):
             few.regress("b", family="logistic")
         promised = Fraction(few.guarantee.mu or 0.0) ** 2

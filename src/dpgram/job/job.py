@@ -227,6 +227,7 @@ class Job:
                 rows=self.rows,
                 adjacency=self.adjacency,
                 mechanisms=asked if isinstance(asked, Auto) else [asked],
+                models=self.models,
                 ledger=payer,
                 progress=progress,
             )

@@ -174,15 +174,18 @@ def _declared(
     return Model(family=family, target=target, on=features, share=part, steps=steps, limit=reach)
 
 
-def checked_models(models: object, schema: Schema) -> tuple[Model, ...]:
-    """The models with their features named, or what is wrong with them. Reads no data."""
+def checked_models(models: object, schema: Schema, *, left: float = 1.0) -> tuple[Model, ...]:
+    """The models with their features named, or what is wrong with them. Reads no data.
+
+    `left` is the part of the budget that they may have, so that shares that were left out fit into it.
+    """
     if not isinstance(models, Sequence) or not all(isinstance(each, Model) for each in models):
         raise SchemaError(
             "models is a list of declared models",
             got=repr(models)[:100],
             remedy='Write models=[dg.linear("cost"), dg.logistic("readmitted")]',
         )
-    found = _with_shares([_checked(each, schema) for each in models])
+    found = _with_shares([_checked(each, schema) for each in models], min(MOST_SHARE, left))
     seen: set[tuple[object, ...]] = set()
     for each in found:
         key = (each.family, each.target, frozenset(each.on or ()))
@@ -192,11 +195,11 @@ def checked_models(models: object, schema: Schema) -> tuple[Model, ...]:
     return found
 
 
-def _with_shares(models: Sequence[Model]) -> tuple[Model, ...]:
-    """Shares that were left out: the usual one, or as much less as leaves MOST_SHARE for all of them."""
+def _with_shares(models: Sequence[Model], most: float) -> tuple[Model, ...]:
+    """Shares that were left out: the usual one, or as much less as all of them together may have."""
     given = sum(each.share for each in models if each.share is not None)
     without = sum(each.share is None for each in models)
-    usual = min(USUAL_SHARE, max(MOST_SHARE - given, LEAST_SHARE) / without) if without else 0.0
+    usual = min(USUAL_SHARE, max(most - given, LEAST_SHARE) / without) if without else 0.0
     return tuple(
         structs.replace(each, share=usual if each.share is None else float(each.share)) for each in models
     )

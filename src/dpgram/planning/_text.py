@@ -61,10 +61,32 @@ def table_rows(plan: Plan) -> list[list[str]]:
 def plan_text(plan: Plan) -> str:
     """Headline, table, how to read it, and what to do."""
     parts = [plan.headline(), "", plan.table(), "", _legend(plan), "", _advice(plan)]
+    if plan.models:
+        parts += ["", *_models(plan)]
     if plan.left_out:
         reasons = (f"left out: {name} ({why})" for name, why in plan.left_out.items())
         parts += ["", *(textwrap.fill(reason, WIDTH, subsequent_indent="  ") for reason in reasons)]
     return "\n".join(parts)
+
+
+def _models(plan: Plan) -> list[str]:
+    """What every declared model costs and should give."""
+    lines = []
+    for found in plan.models:
+        told = "noise will hide it"
+        if found.works:
+            told = (
+                f"SE × {_ratio(found.se_ratio)}, of which privacy noise alone makes {found.privacy:.2g} of "
+                "the sampling error"
+            )
+        steps = f"{found.steps} Newton step{'s' * (found.steps > 1)}"
+        line = f"declared: {found.family} of {found.target}, {found.share:.1%} of μ², {steps}: {told}"
+        lines.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
+    note = (
+        "Of declared models SE × is over their standard error without privacy. The forecast of the adaptive "
+        "release has what they leave; the table above is without them."
+    )
+    return [*lines, textwrap.fill(note, WIDTH)]
 
 
 def _legend(plan: Plan) -> str:

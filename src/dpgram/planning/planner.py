@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
+from dpgram.models import Model
 from dpgram.planning._adaptive import AdaptiveSetting
 from dpgram.planning._assumption import (
     Assumption,
@@ -30,7 +31,8 @@ from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.expected import ExpectedAdaptive
-from dpgram.publishing.request import LedgerLike, check_request, check_rows, open_ledger
+from dpgram.publishing.expected_models import ExpectedModel, expected_models
+from dpgram.publishing.request import LedgerLike, check_request, check_rows, open_ledger, requested
 from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import Rows
@@ -93,6 +95,8 @@ class Plan:
     """Every mechanism that was asked about, by name."""
     setting: Setting = field(repr=False)
     adaptive_setting: AdaptiveSetting | None = field(repr=False, default=None)
+    models: tuple[ExpectedModel, ...] = ()
+    """What every declared model should give."""
 
     def __repr__(self) -> str:
         return f"<Plan: {len(self.forecasts)} forecasts for {self.target}, {self.rows:,} rows>"
@@ -194,6 +198,7 @@ class Plan:
             "recommended": None if self.recommended is None else self.recommended.mechanism,
             "advice": None if self.advice is None else asdict(self.advice),
             "left_out": dict(self.left_out),
+            "models": [asdict(found) for found in self.models],
             "forecasts": [{**asdict(found), "verdict": found.verdict} for found in self.forecasts],
         }
         return {key: _finite(value) for key, value in form.items()}
@@ -284,6 +289,7 @@ def plan(
     assume: Assumption | Release | Matrix = TYPICAL,
     target_se_ratio: float | None = None,
     mechanisms: Sequence[MechanismLike] | Auto | None = None,
+    models: Sequence[Model] = (),
     simulate: bool = True,
     ledger: LedgerLike | None = None,
     progress: Progress = None,
@@ -295,8 +301,9 @@ def plan(
     like: an `Assumption`, a release of a similar table, or its second moments E aaᵀ; none of them may come
     from the rows to be published. `adaptive` says which share of the budget learning bounds would take.
     `mechanisms` are names or objects of `dpgram.mechanisms`, all by default; `Auto(semidefinite=True)`: all
-    that give a positive semidefinite matrix. With a `ledger` nothing is recommended that it would refuse, nor
-    what would cost it much more than another mechanism of the same guarantee.
+    that give a positive semidefinite matrix. `models` are declared beforehand, as for `publish`: what each
+    costs and how closely its coefficients should be known. With a `ledger` nothing is recommended that it
+    would refuse, nor what would cost it much more than another mechanism of the same guarantee.
 
     >>> forecast = dg.plan(schema, epsilon=1, delta=1e-6, rows=dg.Rows(expected=20_000))
     >>> forecast.recommended.mechanism, forecast.recommended.verdict
@@ -327,7 +334,20 @@ def plan(
         adjacency=adjacency_named(adjacency),
         radius=radius,
     )
-    own = _adaptive_setting(setting, budget_split(schema, adaptive), rows)
+    declared: tuple[ExpectedModel, ...] = ()
+    if models:
+        request = requested(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            rows=rows,
+            adaptive=adaptive,
+            adjacency=setting.adjacency.name,
+            models=models,
+        )
+        declared = expected_models(request, float(count), _shares_of_ones(regression))
+    taken = sum(each.share for each in declared)
+    own = _adaptive_setting(setting, budget_split(schema, adaptive, models=taken), rows)
     halved = _halved(bounded, setting, on, clip=clip)
     candidates = _candidates(mechanisms)
     book = open_ledger(ledger)
@@ -380,7 +400,20 @@ def plan(
         semidefinite=semidefinite,
         asked=candidates,
         setting=setting,
+        models=declared,
     )
+
+
+def _shares_of_ones(regression: AssumedRegression) -> dict[str, float]:
+    """The assumed variance of every column with two values, 0 and 1."""
+    second, found = regression.second, {}
+    if not regression.schema.constant:
+        return {}
+    for place, column in enumerate(regression.schema.encoded):
+        if column.kind in ("boolean", "level"):
+            spread = second[place, place] - second[0, place] ** 2 / second[0, 0]
+            found[column.name] = float(np.clip(spread * (column.half_width / column.weight) ** 2, 1e-3, 0.25))
+    return found
 
 
 def _assumed_regression(

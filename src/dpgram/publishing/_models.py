@@ -135,9 +135,11 @@ def _steps(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model: M
     column, one = _meaning_of_one(terms.schema, model.target)
     facts = PublicFacts(width=space.schema.width, adjacency=request.adjacency)
     begun = pilot(moments, space, model.family)
-    usual = _usual_radius(budget, terms, moments.rows or 0.0)
+    usual = terms.radius / math.sqrt(rank(terms.schema))
+    if terms.encoder.coordinates is None:
+        usual = usual_radius(budget, rank(terms.schema), moments.rows or 0.0)
     theta = begun.theta
-    shares = step_shares(_number_of_steps(budget, terms, model, moments.rows or 0.0))
+    shares = step_shares(number_of_steps(budget, model, rank(terms.schema), moments.rows or 0.0))
     for place, part in enumerate(shares):
         price = part * (model.share or 0.0) * budget.whole * SLACK
         parts = LAST_PARTS.get(model.family, PARTS) if place == len(shares) - 1 else PARTS
@@ -147,7 +149,7 @@ def _steps(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model: M
         size = float(np.linalg.norm(slopes))
         changed = request.adjacency.units_changed
         told = math.sqrt(max(moments.rows or 1.0, 1.0) * score_price) / changed
-        radius, limit, cap = _bounds(begun, model, rank(space.schema), usual, told)
+        radius, limit, cap = step_bounds(begun, model, rank(space.schema), usual, told)
         features = replace(terms.encoder, schema=space.schema, coordinates=space.coordinates, clip=radius)
         published: MeasuredStep = yield Step(
             sums=StepStatistic(
@@ -175,16 +177,15 @@ def _steps(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model: M
         theta = NewtonStep.of(published, space).careful_end()
 
 
-def _usual_radius(budget: ModelsBudget, terms: ReleaseTerms, rows: float) -> float:
-    """The radius of the matrix, in roots of its width; for declared columns, an adaptive one's first."""
-    width = rank(terms.schema)
-    if terms.encoder.coordinates is not None:
-        return terms.radius / math.sqrt(width)
+def usual_radius(budget: ModelsBudget, width: int, rows: float) -> float:
+    """What the first radius of an adaptive release of so many columns is, in roots of their number."""
     mu = math.sqrt(budget.whole / budget.units_changed)
     return radius(max(rows, 1.0), mu, width) / math.sqrt(width)
 
 
-def _bounds(begun: Pilot, model: Model, width: int, usual: float, told: float) -> tuple[float, float, float]:
+def step_bounds(
+    begun: Pilot, model: Model, width: int, usual: float, told: float
+) -> tuple[float, float, float]:
     """(R, E, c): how long rows and residuals may be, and from which expected count on rows weigh less.
 
     `usual` is the radius of the matrix, in roots of its width: that of a logit or probit. Where residuals are
@@ -216,14 +217,14 @@ def step_shares(steps: int) -> list[float]:
     return [size / sum(sizes) for size in sizes]
 
 
-def _number_of_steps(budget: ModelsBudget, terms: ReleaseTerms, model: Model, rows: float) -> int:
+def number_of_steps(budget: ModelsBudget, model: Model, width: int, rows: float) -> int:
     """By n̂μ/d^1.5 of the model's own share: more steps only where noise is small beside what they correct."""
     if model.family == "linear":
         return 1
     if model.steps is not None:
         return model.steps
     mu = math.sqrt((model.share or 0.0) * budget.whole) / budget.units_changed
-    told = signal(rows, mu, rank(terms.schema))
+    told = signal(rows, mu, width)
     return 1 + (model.family == "poisson") + sum(told >= limit for limit in MORE_STEPS)
 
 

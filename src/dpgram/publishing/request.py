@@ -173,7 +173,9 @@ def requested(
     check_rows(rows)
     guarantee, expected = check_request(epsilon, delta, rows.expected)
     rules = row_rules(schema, rows)
-    declared = checked_models(models, rules.schema)
+    one_matrix = _one_matrix(as_mechanism(mechanism), rows)
+    before = budget_split(rules.schema, adaptive, one_matrix=one_matrix)
+    declared = checked_models(models, rules.schema, left=before.left_for_models)
     request = Request(
         schema=schema,
         guarantee=guarantee,
@@ -183,7 +185,7 @@ def requested(
         split=budget_split(
             rules.schema,
             adaptive,
-            one_matrix=_one_matrix(as_mechanism(mechanism), rows),
+            one_matrix=one_matrix,
             models=sum(model.share or 0.0 for model in declared),
         ),
         mechanism=as_mechanism(mechanism),

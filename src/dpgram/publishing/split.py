@@ -69,6 +69,11 @@ class BudgetSplit:
         return self.total > self.models
 
     @property
+    def left_for_models(self) -> float:
+        """What declared models may have beside all else, a little less for rounding."""
+        return (MOST_SHARE - self.total) * (1.0 - 1e-9)
+
+    @property
     def learning_in_one_matrix(self) -> bool:
         """Whether bounds or levels are learnt for a matrix that is measured as it is."""
         return not self.histograms and bool(self.bounds or self.levels)
