@@ -129,7 +129,6 @@ def synthetic(draws: int) -> Iterator[Line]:
                     rows=Rows(expected=rows),
                     assume=Assumption(spread=spread, correlation=correlation),
                     mechanisms=names,
-                    progress=False,
                 )
                 label = f"{features} features, spread {spread:.2f}, correlation {correlation:g}"
                 for name in names:

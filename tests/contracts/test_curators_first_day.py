@@ -428,7 +428,7 @@ class TestWordsThatMeanWhatTheySay:
         ledger = a_ledger()
         table = {"x": np.linspace(0, 1, 500), "y": np.linspace(0, 1, 500)}
         rows = dg.Rows(expected=500)
-        found = dg.plan(self.SCHEMA, rows=rows, ledger=ledger, progress=False, **BUDGET)
+        found = dg.plan(self.SCHEMA, rows=rows, ledger=ledger, **BUDGET)
         refused = {name: why for name, why in found.left_out.items() if "of the budget of the ledger" in why}
         assert "matrix-laplace" in refused
         assert not {forecast.mechanism for forecast in found.forecasts} & set(found.left_out)
@@ -449,7 +449,7 @@ class TestWordsThatMeanWhatTheySay:
         for name in set(refused) & {"matrix-laplace", "wishart", "sketch"}:
             with pytest.raises(BudgetExceeded):
                 asked(name)
-        without = dg.plan(self.SCHEMA, rows=rows, progress=False, **BUDGET)
+        without = dg.plan(self.SCHEMA, rows=rows, **BUDGET)
         assert {forecast.mechanism for forecast in without.forecasts} >= set(refused)
 
     def test_what_is_kept_of_delta_is_called_so(self, capsys: pytest.CaptureFixture[str]) -> None:

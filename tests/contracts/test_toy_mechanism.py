@@ -163,7 +163,7 @@ class TestAllTheWay:
                 published(**options)
 
     def test_a_plan_an_audit_and_the_command_know_it(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = plan(SCHEMA, rows=ROWS, epsilon=2.0, delta=1e-6, simulate=False, progress=False,
+        found = plan(SCHEMA, rows=ROWS, epsilon=2.0, delta=1e-6, simulate=False,
                        mechanisms=["gaussian", "cautious"])  # fmt: skip
         assert found.forecast("cautious").noise == pytest.approx(2.0 * found.forecast("gaussian").noise)
         facts = PublicFacts(width=2, adjacency=adjacency("add-remove"))

@@ -27,9 +27,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1
 
 def test_a_plan_for_one_column_says_that_there_is_nothing_to_regress_on() -> None:
     with pytest.raises(AnalysisError, match="something to regress on"):
-        plan(
-            Schema(numeric("age", 18, 90)), epsilon=1.0, delta=1e-6, rows=Rows(expected=1000), progress=False
-        )
+        plan(Schema(numeric("age", 18, 90)), epsilon=1.0, delta=1e-6, rows=Rows(expected=1000))
 
 
 @pytest.mark.parametrize("rest", [b"y", b",y", b"\r\n", b'"'])

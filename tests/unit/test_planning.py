@@ -38,7 +38,7 @@ ADDITIVE = ("gaussian", "matrix-laplace", "laplace")
 
 
 def quick(rows: int = 20_000, epsilon: float = 1.0, delta: float = 1e-6, **others: object) -> Plan:
-    settings = {"mechanisms": ADDITIVE, "progress": False, **others}
+    settings = {"mechanisms": ADDITIVE, **others}
     return plan(SCHEMA, rows=rows, epsilon=epsilon, delta=delta, **settings)
 
 
@@ -90,7 +90,6 @@ def test_closed_form_for_one_standardised_column_is_that_of_the_page() -> None:
         correlation=0.0,
         r_squared=0.36,
         mechanisms=["gaussian"],
-        progress=False,
     )
     one = found.forecasts[0]
     A, theta, s2 = 30_000 * 0.25, 0.6, 0.25 * 0.64
@@ -175,7 +174,6 @@ def test_advice_reaches_the_wanted_accuracy_with_the_least_epsilon() -> None:
         adaptive=False,
         mechanisms=ADDITIVE,
         target_se_ratio=1.2,
-        progress=False,
     )
     assert found.advice is not None
     assert found.advice.epsilon is not None
@@ -197,7 +195,6 @@ def test_an_adaptive_release_gives_what_was_forecast(rows: int) -> None:
         assume=Assumption(spread=1 / 9),
         mechanisms=["gaussian"],
         simulate=False,
-        progress=False,
         **asked,
     )
     assert found.adaptive is not None
@@ -232,7 +229,7 @@ def test_it_says_plainly_what_will_not_work() -> None:
 def test_every_mechanism_has_a_forecast_or_a_reason() -> None:
     from dpgram.mechanisms import MECHANISMS
 
-    found = plan(SCHEMA, rows=50_000, epsilon=1.0, delta=1e-6, simulate=False, progress=False)
+    found = plan(SCHEMA, rows=50_000, epsilon=1.0, delta=1e-6, simulate=False)
     assert {one.mechanism for one in found.forecasts} == set(MECHANISMS)
     assert not found.left_out
     best = found.recommended
@@ -252,7 +249,6 @@ def test_only_semidefinite_mechanisms_when_asked() -> None:
         delta=1e-6,
         mechanisms=Auto(semidefinite=True),
         simulate=False,
-        progress=False,
     )
     assert {one.mechanism for one in found.forecasts} == {n for n, k in MECHANISMS.items() if k.semidefinite}
     assert found.semidefinite
@@ -260,7 +256,7 @@ def test_only_semidefinite_mechanisms_when_asked() -> None:
 
 def test_a_short_simulation_agrees_with_the_closed_form() -> None:
     names = ["eigenvectors-zcdp", "inverse-noise"]
-    given = {"rows": 400_000, "epsilon": 10.0, "delta": 1e-6, "mechanisms": names, "progress": False}
+    given = {"rows": 400_000, "epsilon": 10.0, "delta": 1e-6, "mechanisms": names}
     closed, simulated = (plan(SCHEMA, simulate=s, **given) for s in (False, True))
     for name in names:
         assert simulated.forecast(name).simulated
@@ -283,7 +279,7 @@ def test_a_plan_from_a_similar_release_uses_its_moments() -> None:
 
 def test_columns_without_bounds_are_planned_for() -> None:
     schema = dg.Schema(dg.numeric("income"), dg.numeric("y", 0, 1))
-    found = plan(schema, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=["gaussian"], progress=False)
+    found = plan(schema, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=["gaussian"])
     assert found.bounds_unknown == ("income",)
     assert "income must be learnt" in str(found)
 
@@ -351,11 +347,11 @@ class TestCommand:
 def test_a_plan_takes_the_objects_that_publish_takes() -> None:
     given: dict[str, Any] = {"rows": 50_000, "epsilon": 1.0, "delta": 1e-6, "simulate": False}
     few, many = (
-        plan(SCHEMA, mechanisms=[Sketch(degrees=degrees)], progress=False, **given).forecast("sketch")
+        plan(SCHEMA, mechanisms=[Sketch(degrees=degrees)], **given).forecast("sketch")
         for degrees in (200, 20_000_000)
     )
     assert few.se_ratio > 1.5 * many.se_ratio, "a sketch of few rows errs by itself"
-    narrow = plan(SCHEMA, mechanisms=[Eigenvectors(rank=SCHEMA.width)], progress=False, **given)
+    narrow = plan(SCHEMA, mechanisms=[Eigenvectors(rank=SCHEMA.width)], **given)
     assert narrow.forecast("eigenvectors").se_ratio_with_half_the_columns is not None
 
 
@@ -364,7 +360,7 @@ def test_a_plan_takes_the_objects_that_publish_takes() -> None:
 )
 def test_lists_of_mechanisms_that_make_no_plan(wrong: Any) -> None:
     with pytest.raises(AnalysisError, match="each of them once"):
-        plan(SCHEMA, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=wrong, progress=False)
+        plan(SCHEMA, rows=5000, epsilon=1.0, delta=1e-6, mechanisms=wrong)
 
 
 class TestLedger:

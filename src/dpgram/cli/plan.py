@@ -100,7 +100,6 @@ def plan(
         target_se_ratio=target_se_ratio,
         mechanisms=[asked_mechanism(name, psd=psd) for name in mechanism or ()] or Auto(semidefinite=psd),
         simulate=not quick,
-        progress=False if as_json else None,
     )
     if figure is not None:
         found.plot(figure)

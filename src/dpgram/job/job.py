@@ -192,7 +192,7 @@ class Job:
         with _in_words_of_the_file(self.path):
             return price_of(self._request(), self._payer())
 
-    def plan(self, *, progress: Literal[False] | None = None) -> Plan | None:
+    def plan(self) -> Plan | None:
         """The forecast, from public facts; None where no number of rows is expected or there are parts.
 
         >>> from pathlib import Path
@@ -205,9 +205,9 @@ class Job:
         >>> job.plan().recommended.verdict
         'usable'
         """
-        return self._forecast(as_mechanism(self.mechanism), progress)
+        return self._forecast(as_mechanism(self.mechanism))
 
-    def _forecast(self, asked: Mechanism | Auto, progress: Literal[False] | None) -> Plan | None:
+    def _forecast(self, asked: Mechanism | Auto) -> Plan | None:
         if (
             self.series is not None
             or self.rows.expected is None
@@ -229,7 +229,6 @@ class Job:
                 mechanisms=asked if isinstance(asked, Auto) else [asked],
                 models=self.models,
                 ledger=payer,
-                progress=progress,
             )
 
     def review(self, *, progress: Progress = None) -> Review:
@@ -255,8 +254,7 @@ class Job:
         found = self.check(progress=progress)
         asked, price = as_mechanism(self.mechanism), found.price
         used = as_mechanism(price.mechanism) if isinstance(asked, Auto) and price is not None else asked
-        quiet: Literal[False] | None = False if progress is False else None
-        return Review(check=found, plan=self._forecast(used, quiet), continued=continued)
+        return Review(check=found, plan=self._forecast(used), continued=continued)
 
     def run(
         self,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 from scipy.special import ndtri
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpgram.release import Release
-
-Progress: TypeAlias = Literal[False] | None
 
 LARGEST_EPSILON: Final = 100.0
 CURVE_POINTS: Final = 9
@@ -292,7 +290,6 @@ def plan(
     models: Sequence[Model] = (),
     simulate: bool = True,
     ledger: LedgerLike | None = None,
-    progress: Progress = None,
 ) -> Plan:
     """Forecast what every mechanism would give for a regression on a table of `rows.expected` rows.
 
@@ -356,7 +353,7 @@ def plan(
     work = sum(tick_count(each, bounded.width, simulate=simulate) for each in candidates.values())
     found: list[Forecast] = []
     left_out: dict[str, str] = {}
-    with _ticking(progress, work) as tick:
+    with _ticking(work) as tick:
         for each in candidates.values():
             try:
                 if payer is not None:
@@ -631,9 +628,9 @@ def _finite(value: object) -> object:
 
 
 @contextmanager
-def _ticking(progress: Progress, total: int) -> Iterator[Callable[[], None]]:
+def _ticking(total: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, nothing elsewhere."""
-    if progress is False or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console

@@ -204,7 +204,7 @@ def test_the_job_file_asks_for_the_same_release(visits: Path) -> None:
     assert differences(by_hand, by_wizard) == ()
     assert replace(by_hand, path=None) == replace(by_wizard, path=None)
     assert by_hand.price() == by_wizard.price() == browser.session.review.check.price
-    plans = [replace(job, mechanism="gaussian").plan(progress=False) for job in (by_hand, by_wizard)]
+    plans = [replace(job, mechanism="gaussian").plan() for job in (by_hand, by_wizard)]
     assert plans[0].to_json() == plans[1].to_json()
     assert (exact_gram(by_hand) == exact_gram(by_wizard)).all()
 

@@ -138,7 +138,6 @@ def _forecast_anew(session: Session) -> tuple[dict[str, Any] | None, str]:
             adaptive=privacy.get("adaptive") is not False,
             mechanisms=[asked if isinstance(own, Auto) else own],
             simulate=False,
-            progress=False,
         )
         return _told(found), ""
     except DpgramError as problem:
