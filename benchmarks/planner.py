@@ -146,7 +146,7 @@ def real(folder: Path, draws: int, refused: list[str]) -> Iterator[Line]:
             given = {"rows": Rows(expected=rows), "epsilon": epsilon, "delta": DELTA, "target": table.target}
             names = EVERY_DAY[:2] if table.schema.width > WIDE else EVERY_DAY
             try:
-                found = plan(table.schema, assume=second, mechanisms=names, progress=False, **given)
+                found = plan(table.schema, assume=second, mechanisms=names, **given)
             except DpgramError as problem:
                 refused.append(f"{table.name}: {problem.what}")
                 break
@@ -158,7 +158,6 @@ def real(folder: Path, draws: int, refused: list[str]) -> Iterator[Line]:
             guess = plan(
                 table.schema,
                 mechanisms=names,
-                progress=False,
                 assume=Assumption(**_measured(table.schema, second, table.target)),
                 **given,
             )
