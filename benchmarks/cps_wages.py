@@ -108,7 +108,6 @@ def main() -> None:
             "epsilon": epsilon,
             "delta": DELTA,
             "mechanisms": [name],
-            "progress": False,
         }
         forecast, blind = (
             plan(SCHEMA, target="log_wage", **more, **given).forecast(name).se_ratios["education"]
