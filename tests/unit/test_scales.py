@@ -190,3 +190,17 @@ def test_rows_outside_of_a_closer_look_widen_the_scale() -> None:
 
     assert deviation(0) == deviation(20) == pytest.approx(2.0 / (16.0 * math.sqrt(12.0)))
     assert deviation(100) == pytest.approx(math.hypot(deviation(0), math.sqrt(0.1)), rel=1e-6)
+
+
+def test_the_widest_floats_do_no_harm() -> None:
+    schema = Schema(numeric("x", -1.6e308, 1.6e308))
+    whole = histogram(-1.6e308, 1.6e308, {8: 1_000.0})
+    ends = looked_at(whole)
+    assert ends == pytest.approx((-2e307, 2e307))
+    every = MeasuredHistograms(law=NOISE.law, scale=NOISE.scale, share=0.1, columns=(whole,))
+    look = MeasuredZoom(
+        law=NOISE.law, scale=NOISE.scale, share=0.1, columns=(histogram(*ends, {7: 500.0, 9: 500.0}),)
+    )
+    found = scales(schema, every, 10.0, [look])["x"]
+    assert found.centre == pytest.approx(0.0, abs=1e-12)
+    assert 0.005 < found.deviation < 0.02

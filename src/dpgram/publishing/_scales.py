@@ -137,17 +137,23 @@ def _of_numbers(looks: Sequence[NumberHistogram], noise: CountNoise, rows: float
     for last in range(len(looks) - 1, 0, -1):
         seen = _moments(_at_nodes(looks[last], whole, noise), noise.deviation, rows)
         if seen is not None:
-            width = (looks[last].high - looks[last].low) / (whole.high - whole.low)
-            mean = (looks[last].low - whole.low) / (whole.high - whole.low) + width * seen[0]
+            width = _half(looks[last]) / _half(whole)
+            mean = (looks[last].low / 2.0 - whole.low / 2.0) / _half(whole) + width * seen[0]
             # What lies outside of a closer look is at least half its width away from the middle.
-            closer = looks[1 : last + 1]
-            outside = sum(_outside(one, whole, noise) * (one.high - one.low) ** 2 for one in closer)
-            outside /= 4.0 * rows * (whole.high - whole.low) ** 2
+            outside = sum(
+                _outside(one, whole, noise) / rows * (0.5 * _half(one) / _half(whole)) ** 2
+                for one in looks[1 : last + 1]
+            )
             return Scale(2.0 * mean - 1.0, 2.0 * math.sqrt((width * seen[1]) ** 2 + outside))
     seen = _moments(_in_rows(whole.counts), noise.deviation, rows)
     if seen is None:
         return Scale(0.0, HIDDEN_SCALE)
     return Scale(2.0 * seen[0] - 1.0, 2.0 * seen[1])
+
+
+def _half(look: NumberHistogram) -> float:
+    """Half its width, which is a float even where the width is not."""
+    return look.high / 2.0 - look.low / 2.0
 
 
 def _in_rows(cells: Sequence[str]) -> Floats:
