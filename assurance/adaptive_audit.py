@@ -8,6 +8,7 @@ squared shifts (or the L1 and nuclear norms) are what the release has told of th
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any, Final, Literal, final
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,7 @@ from dpgram.document.fields import (
     MeasuredMatrix,
     MeasuredReach,
     MeasuredStep,
+    MeasuredZoom,
     NumberHistogram,
 )
 from dpgram.document.measurements import feature_schema
@@ -41,7 +44,7 @@ from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
-from dpgram.publishing import publish_with
+from dpgram.publishing import _zoom, publish_with
 from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.release import Release
 from dpgram.rows import Rows
@@ -59,6 +62,7 @@ Relation = Literal["add-remove", "replace-one"]
 
 SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 WITH_MODELS: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1), boolean("b"))
+WIDE: Final = Schema(numeric("x", -9, 9), numeric("y", -9, 9))
 MODELS: Final = (linear("y", ["x"], share=0.15), logistic("b", ["x", "y"], share=0.25, steps=2))
 OTHERS: Final = 60
 SEEN: Final = 16.0
@@ -101,9 +105,13 @@ class Setting:
     other: Row = (1.0, 1.0)
     """What comes in its place, where rows are replaced."""
     surprising: bool = False
+    wide: bool = False
+    """Whether bounds are so far away that columns are looked at again."""
 
     @property
     def schema(self) -> Schema:
+        if self.wide:
+            return WIDE
         return WITH_MODELS if self.models else SCHEMA
 
     @property
@@ -116,7 +124,7 @@ class Setting:
 
     def publish(self, data: pa.Table, entropy: Entropy) -> Release:
         """The release that `publish` gives by default."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), self._looked_at_again():
             warnings.simplefilter("ignore", DpgramWarning)
             (release,) = publish_with(
                 data,
@@ -131,6 +139,12 @@ class Setting:
                 progress=False,
             )
         return release
+
+    def _looked_at_again(self) -> contextlib.AbstractContextManager[Any]:
+        """Columns with wide public bounds as if these had been learnt: closer looks without the octaves."""
+        if not self.wide:
+            return contextlib.nullcontext()
+        return mock.patch.object(_zoom, "roughly_bounded", lambda schema: schema.source_columns)
 
     def run(self, data: pa.Table) -> Callable[[Entropy], Release]:
         return lambda entropy: self.publish(data, entropy)
@@ -232,7 +246,7 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
     statistics: list[Any] = []
     for each in release.measured:
         match each:
-            case MeasuredHistograms(columns=columns):
+            case MeasuredHistograms(columns=columns) | MeasuredZoom(columns=columns):
                 statistics.append(HistogramsStatistic(tuple(map(_column, columns))))
             case MeasuredMatrix(coordinates=coordinates, radius=radius):
                 first = Encoder(schema, clip=radius, coordinates=coordinates)
@@ -322,7 +336,7 @@ def _column(found: Any) -> HistogramColumn:
 
 
 def _lines(told: Any) -> list[Cells]:
-    if isinstance(told, MeasuredHistograms):
+    if isinstance(told, MeasuredHistograms | MeasuredZoom):
         return [_floats([*each.counts, *each.lost]) for each in told.columns]
     return [_floats(told.cells)]
 
@@ -493,6 +507,18 @@ SETTINGS: Final = {
     ),
 }
 """Little noise, so that few runs tell much; the code is that of every ε."""
+FAR: Row = (9.0, -9.0)
+"""The row where bounds are far away: at the end of the first histograms, outside of closer ones."""
+WIDE_SETTINGS: Final = {
+    "a row, Gaussian noise, add-remove": Setting(epsilon=SEEN, wide=True, row=FAR),
+    "a row, pure noise, replace-one": Setting(
+        epsilon=12.0, delta=0.0, wide=True, row=FAR, other=(0.1, 0.07), adjacency="replace-one"
+    ),
+    "a person of nine rows, Gaussian noise, replace-one": Setting(
+        epsilon=SEEN, wide=True, row=FAR, rows=PERSONS, visits=VISITS, adjacency="replace-one"
+    ),
+}
+"""Bounds ninety deviations away: all columns are looked at again."""
 MODEL_SETTINGS: Final = {
     "a row, add-remove": Setting(epsilon=SEEN, models=MODELS),
     "a row, replace-one": Setting(epsilon=SEEN, models=MODELS, adjacency="replace-one"),

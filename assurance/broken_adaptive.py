@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -24,14 +24,21 @@ import pyarrow as pa
 
 from assurance.trials import Outcome, Trial, checked
 from dpgram.document.coordinates import Coordinates
-from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix, MeasuredReach
-from dpgram.document.measurements import histogram_rows
+from dpgram.document.fields import (
+    MeasuredHistograms,
+    MeasuredMatrix,
+    MeasuredReach,
+    MeasuredZoom,
+    NumberHistogram,
+)
+from dpgram.document.measurements import histogram_rows, learnt_bounds
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
 from dpgram.errors import DpgramWarning, MechanismError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
-from dpgram.publishing import _adaptive, _coordinates, publish_with
+from dpgram.publishing import _adaptive, _coordinates, _scales, _zoom, publish_with
 from dpgram.publishing.measurements.gram import FirstGram, lower_triangle
 from dpgram.publishing.measurements.histograms import Reach
 from dpgram.release import Release
@@ -57,13 +64,19 @@ def table(rows: int = ROWS) -> pa.Table:
     return pa.table({"x": x, "y": 0.5 * (x - 30) + generator.normal(0, 2, rows)})
 
 
-def released() -> Release:
-    """One adaptive release; the same one each time."""
+def narrow() -> pa.Table:
+    """A density that varies within a step between powers of two, and what goes with it."""
+    rows = table()
+    return pa.table({"x": 0.9967 + 4e-4 * (rows["x"].to_numpy() - 30.0), "y": rows["y"]})
+
+
+def released(*, open_columns: bool = False) -> Release:
+    """One adaptive release; the same one each time. Open columns are looked at again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)
         (release,) = publish_with(
-            table(),
-            SCHEMA,
+            narrow() if open_columns else table(),
+            Schema(numeric("x"), numeric("y", -50, 50)) if open_columns else SCHEMA,
             epsilon=2.0,
             delta=1e-6,
             entropy=SeededEntropy(4),
@@ -76,15 +89,16 @@ def released() -> Release:
 def unexplained(release: Release) -> tuple[str, ...]:
     """Whatever of T and the radius does not follow from the rest of the file, in the release's own order."""
     found = {type(each): each for each in release.measured}
+    closer = [each for each in release.measured if isinstance(each, MeasuredZoom)]
     histograms, first = found.get(MeasuredHistograms), found.get(MeasuredMatrix)
     if not isinstance(histograms, MeasuredHistograms):
         return () if release.coordinates is None else ("coordinates without histograms",)
     rows = float(release.public_rows or max(histogram_rows(histograms), 1.0))
     mu, width = release.guarantee.mu or 0.0, _coordinates.rank(release.schema)
     told = max(_coordinates.signal(rows, mu, width), _coordinates.PLAIN_BELOW)
-    rough = _coordinates.standardising(release.schema, histograms, told)
+    rough = _coordinates.standardising(release.schema, histograms, told, closer)
     start = _coordinates.radius(rows, mu, width)
-    breaches = []
+    breaches = list(_unexplained_looks(release, histograms, closer, rows))
     if not isinstance(first, MeasuredMatrix):
         if release.coordinates not in (None, rough):
             breaches.append("the coordinates follow from nothing that is published")
@@ -100,6 +114,36 @@ def unexplained(release: Release) -> tuple[str, ...]:
     if release.radius != _coordinates.last_radius(first, counted, rows=rows, mu=mu, width=width):
         breaches.append("the radius does not follow from the counts of lengths")
     return tuple(breaches)
+
+
+def _unexplained_looks(
+    release: Release, histograms: MeasuredHistograms, closer: Sequence[MeasuredZoom], rows: float
+) -> Iterator[str]:
+    """Closer looks whose ends do not follow from the look before, or that should have been made."""
+    noise = CountNoise(law=histograms.law, scale=histograms.scale)
+    latest = {each.column: each for each in histograms.columns if isinstance(each, NumberHistogram)}
+    latest = whole = {name: latest[name] for name in learnt_bounds(release)}
+    for look in closer:
+        found = ((name, _scales.window(each, whole[name], noise, rows)) for name, each in latest.items())
+        ends = {name: window for name, window in found if window is not None}
+        if ends != {each.column: (each.low, each.high) for each in look.columns}:
+            yield "a closer look does not follow from the histograms before it"
+        latest = {each.column: each for each in look.columns}
+
+
+@contextlib.contextmanager
+def _exact_ends() -> Iterator[None]:
+    """A closer look between the values next to the ends of the table."""
+    honest = _scales.window
+
+    def spying(look: NumberHistogram, *others: Any) -> tuple[float, float] | None:
+        if honest(look, *others) is None:
+            return None
+        cells = np.sort(narrow()[look.column].to_numpy())
+        return float(cells[1]), float(cells[-2])
+
+    with mock.patch.object(_zoom, "window", spying):
+        yield
 
 
 @contextlib.contextmanager
@@ -147,9 +191,9 @@ def _honest() -> Iterator[None]:
 Fault = Callable[[], contextlib.AbstractContextManager[None]]
 
 
-def _follows(fault: Fault, withheld: tuple[type, ...], _: bool) -> Outcome:
+def _follows(fault: Fault, withheld: tuple[type, ...], open_columns: bool, _: bool) -> Outcome:
     with fault():
-        release = released()
+        release = released(open_columns=open_columns)
     kept = tuple(each for each in release.measured if not isinstance(each, withheld))
     release = msgspec.structs.replace(release, measurements=kept)
     return checked(unexplained(release))
@@ -158,11 +202,17 @@ def _follows(fault: Fault, withheld: tuple[type, ...], _: bool) -> Outcome:
 def used_and_not_published() -> tuple[Trial, ...]:
     """What the coordinates come from is not in the file."""
     return tuple(
-        Trial(name=name, broken=partial(_follows, fault, withheld), ours=partial(_follows, _honest, ()))
-        for name, fault, withheld in (
-            ("adaptive: T from exact data", _exact_coordinates, ()),
-            ("adaptive: radius from exact data", _exact_radius, ()),
-            ("adaptive: first matrix used and not published", _honest, (MeasuredMatrix,)),
+        Trial(
+            name=name,
+            broken=partial(_follows, fault, withheld, opened),
+            ours=partial(_follows, _honest, (), opened),
+        )
+        for name, fault, withheld, opened in (
+            ("adaptive: T from exact data", _exact_coordinates, (), False),
+            ("adaptive: radius from exact data", _exact_radius, (), False),
+            ("adaptive: first matrix used and not published", _honest, (MeasuredMatrix,), False),
+            ("adaptive: closer look used and not published", _honest, (MeasuredZoom,), True),
+            ("adaptive: ends of a closer look from exact data", _exact_ends, (), True),
         )
     )
 
@@ -187,10 +237,17 @@ def _histograms_for_nothing() -> Iterator[None]:
         yield
 
 
-def _paid(fault: Fault, _: bool) -> Outcome:
+@contextlib.contextmanager
+def _looks_for_nothing() -> Iterator[None]:
+    """Closer looks, of whose price the matrices know nothing."""
+    with mock.patch.object(_zoom, "price_of_counts", return_value=Fraction(0)):
+        yield
+
+
+def _paid(fault: Fault, open_columns: bool, _: bool) -> Outcome:
     try:
         with fault():
-            released()
+            released(open_columns=open_columns)
     except MechanismError as refusal:
         if "would cost more than was charged" not in str(refusal):
             raise
@@ -201,10 +258,11 @@ def _paid(fault: Fault, _: bool) -> Outcome:
 def unpaid() -> tuple[Trial, ...]:
     """The publication itself refuses what no charge covers."""
     return tuple(
-        Trial(name=name, broken=partial(_paid, fault), ours=partial(_paid, _honest))
-        for name, fault in (
-            ("adaptive: a share used twice", _first_for_nothing),
-            ("adaptive: histograms that nobody paid for", _histograms_for_nothing),
+        Trial(name=name, broken=partial(_paid, fault, opened), ours=partial(_paid, _honest, opened))
+        for name, fault, opened in (
+            ("adaptive: a share used twice", _first_for_nothing, False),
+            ("adaptive: histograms that nobody paid for", _histograms_for_nothing, False),
+            ("adaptive: a closer look that nobody paid for", _looks_for_nothing, True),
         )
     )
 

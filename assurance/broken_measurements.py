@@ -31,7 +31,7 @@ from dpgram.privacy.count_noise import CountNoise, scale_of_counts
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
 from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
-from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
+from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach, Zoom
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.publication import Answer, Program, Stage, drawn, publication
@@ -159,6 +159,11 @@ def subjects() -> dict[str, Subject]:
         ),
         "histograms": (
             Histograms(noise=_noise(1), columns=(HistogramColumn(name="x", bounds=(64.0, 128.0)),), **common),
+            OPEN,
+            _in_histogram,
+        ),
+        "zoom": (
+            Zoom(noise=_noise(1), columns=(HistogramColumn(name="x", bounds=(126.0, 127.9)),), **common),
             OPEN,
             _in_histogram,
         ),

@@ -1,6 +1,6 @@
 """Tables whose bounds nobody knows: `publish` with no bounds at all, against ordinary least squares.
 
-ε = ln 3, δ = 10⁻⁵, 80/20 splits, 50 seeds; a fifth of the budget learns bounds, 3% the row radius. Categories
+ε = ln 3, δ = 10⁻⁵, 80/20 splits, 50 seeds; a fifth of the budget learns bounds. Categories
 have public levels. Wanted: a median test R² of at least 85% of that of OLS on every set with n ≥ 1000 and an
 R² of OLS above 0.05, and no silent disaster: wherever the test R² is negative or below half of that of OLS,
 there was a refusal, a warning or a caution.
@@ -40,8 +40,8 @@ HEADS = (
     *("refused", "cautions", "no intervals", "below", "disasters", "silent"),
 )
 NOTES = """\
-The constants of the ladder (reach, marks, bins, looks, shares, what lost weight counts) and the rule behind
-its cautions were chosen on these same sets, so this is no held-out test. Ratios above 1 probably come from
+The constants of learning bounds and of closer looks, and the rule behind the cautions, were chosen on these
+same sets, so this is no held-out test. Ratios above 1 probably come from
 clamping: `predict` keeps rows and predictions inside the learnt bounds, plain OLS extrapolates. This was not
 checked further.
 

@@ -64,6 +64,7 @@ def test_nothing_of_the_list_is_forgotten() -> None:
                 "octaves",
                 "bins",
                 "histograms",
+                "zoom",
                 "reach",
                 "clip",
                 "first-gram",

@@ -22,7 +22,7 @@ from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.column_moments import ColumnMoments
 from dpgram.publishing.measurements.counts import Bins, Octaves, RowCount
 from dpgram.publishing.measurements.gram import FirstGram, Gram, full_matrix
-from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
+from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach, Zoom
 from dpgram.publishing.measurements.levels import Levels
 from dpgram.publishing.measurements.minimiser import (
     GammaGridNoise,
@@ -203,6 +203,23 @@ class HistogramsCase(Counts):
 
 
 class LaplaceHistogramsCase(HistogramsCase):
+    l1 = True
+    degrees = 20_000
+    noise = LAPLACE
+
+
+class ZoomCase(HistogramsCase):
+    """Closer ends, beyond which most odd rows lie: these count in the cells for what is outside."""
+
+    def measurement(self, relation: Adjacency) -> Measurement:
+        columns = (
+            HistogramColumn(name="a", bounds=(0.65, 0.75)),
+            HistogramColumn(name="b", bounds=(-1.0, -1.0 + 1e-6)),
+        )
+        return Zoom(noise=self.noise, share=0.1, units_changed=steps(relation), columns=columns)
+
+
+class LaplaceZoomCase(ZoomCase):
     l1 = True
     degrees = 20_000
     noise = LAPLACE
@@ -554,6 +571,8 @@ CASES: dict[str, Case] = {
         BinsCase,
         HistogramsCase,
         LaplaceHistogramsCase,
+        ZoomCase,
+        LaplaceZoomCase,
         ReachCase,
         ClipCase,
         LevelsCase,

@@ -130,7 +130,9 @@ def test_every_way_learns_and_says_so(way: str) -> None:
         if way == "positive semidefinite":  # one matrix
             assert kinds == ["MeasuredRows", "MeasuredOctaves", "MeasuredBins"]
         else:
-            assert kinds == [*levels, "MeasuredOctaves", *later]
+            # Columns that noise makes look wide may be looked at again, after their histograms.
+            closer = ["MeasuredZoom"] * kinds.count("MeasuredZoom")
+            assert kinds == [*levels, "MeasuredOctaves", later[0], *closer, *later[1:]]
             assert release.coordinates is not None
         assert not release.schema.unbounded
         assert not release.schema.without_levels
@@ -186,7 +188,7 @@ def test_other_seeds_give_other_bits() -> None:
     """What is compared here does depend on the noise and on every row."""
     (release,) = on_one_thread("persons")
     (other,) = released(TABLE, "persons", entropy=SeededEntropy(6))
-    assert [a == b for a, b in zip(release.measured, other.measured, strict=True)] == [False] * 6
+    assert not set(release.measured) & set(other.measured)
     (fewer,) = released(TABLE.slice(2), "persons")
     assert fewer.published != release.published
 

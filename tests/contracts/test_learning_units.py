@@ -28,6 +28,7 @@ from dpgram.document.fields import (
     MeasuredMatrix,
     MeasuredOctaves,
     MeasuredReach,
+    MeasuredZoom,
 )
 from dpgram.document.measurements import histogram_rows
 from dpgram.engines.local import add_up
@@ -371,7 +372,8 @@ class TestAudit:
         return [*(count / ROW_NORM_SQUARED for count in found), rows, *cells]
 
     def measured(self, release: Release) -> list[float]:
-        _, nodes, rough, reach, clip = release.measured
+        _, nodes, *closer, rough, reach, clip = release.measured
+        assert all(isinstance(each, MeasuredZoom) for each in closer)
         assert isinstance(nodes, MeasuredHistograms)
         assert isinstance(rough, MeasuredMatrix)
         assert isinstance(reach, MeasuredReach)

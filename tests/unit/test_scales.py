@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from dpgram import Release, Schema, boolean, categorical, numeric
-from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix, MeasuredReach
+from dpgram.document.fields import (
+    MeasuredHistograms,
+    MeasuredMatrix,
+    MeasuredReach,
+    MeasuredZoom,
+    NumberHistogram,
+)
 from dpgram.document.measurements import histogram_rows
 from dpgram.engines.local import LocalEngine
+from dpgram.lattice import ROW_NORM_SQUARED
+from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.publishing._coordinates import REACH_FROM, last_radius, radius, rank, signal, whitening
-from dpgram.publishing._scales import scales
+from dpgram.publishing._scales import scales, window
 
 SCHEMA = Schema(
     numeric("x", -5, 5), categorical("g", ["common", "rare", "rarest"]), boolean("b"), numeric("y", -5, 5)
@@ -102,3 +113,94 @@ def test_the_last_radius_follows_the_mean_length_of_rows(release: Release) -> No
     assert last_radius(first, None, rows=rows, mu=100.0 * mu, width=width) == pytest.approx(
         radius(rows, 100.0 * mu, mean), rel=1e-6
     )
+
+
+NOISE = CountNoise(law="discrete-gaussian", scale=10.0 * ROW_NORM_SQUARED)
+
+
+def histogram(low: float, high: float, counts: dict[int, float]) -> NumberHistogram:
+    cells = tuple(str(round(counts.get(node, 0.0) * ROW_NORM_SQUARED)) for node in range(17))
+    return NumberHistogram(column="x", low=low, high=high, counts=cells, lost=("0",) * 4)
+
+
+def looked_at(found: NumberHistogram) -> tuple[float, float] | None:
+    return window(found, found, NOISE, 1_000.0)
+
+
+def test_values_beyond_the_bounds_count_at_their_ends() -> None:
+    """They are moved there: a column whose upper end was learnt too low is looked at all the same."""
+    found = histogram(0.0, 16.0, {15: 300.0, 16: 600.0})
+    beyond = msgspec.structs.replace(found, lost=("0", "0", "0", str(100 * ROW_NORM_SQUARED)))
+    assert looked_at(found) is None
+    assert looked_at(beyond) == (14.0, 16.0)
+
+
+def test_a_column_within_a_step_is_looked_at_around_its_middle() -> None:
+    assert looked_at(histogram(0.0, 16.0, {5: 500.0, 6: 500.0})) == (4.5, 6.5)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        dict.fromkeys(range(17), 1000.0 / 17),
+        {5: 500.0, 6: 350.0, 12: 150.0},
+        {4: 60.0, 5: 240.0, 6: 400.0, 7: 240.0, 8: 60.0},
+    ],
+    ids=["flat", "many at one value and some far away", "a bell of one step"],
+)
+def test_others_are_not(counts: dict[int, float]) -> None:
+    assert looked_at(histogram(0.0, 16.0, counts)) is None
+
+
+@given(
+    low=st.floats(-1e12, 1e12),
+    width=st.floats(1e-12, 1e12),
+    place=st.integers(0, 16),
+    part=st.floats(0.0, 1.0),
+)
+def test_ends_are_within_the_bounds_and_never_too_close(
+    low: float, width: float, place: int, part: float
+) -> None:
+    high = low + width
+    assume(high > low)
+    counts = {place: 1_000.0 * (1.0 - part)}
+    if place < 16:
+        counts[place + 1] = 1_000.0 * part
+    ends = looked_at(histogram(low, high, counts))
+    if ends is not None:
+        assert low <= ends[0] < ends[1] <= high
+        half = ends[1] / 2.0 - ends[0] / 2.0
+        assert half >= 1e-9 * max(map(abs, ends))
+        assert half >= 1e-300
+
+
+def test_rows_outside_of_a_closer_look_widen_the_scale() -> None:
+    """Where they are more than noise makes: each is at least half its width away."""
+    schema = Schema(numeric("x", 0.0, 16.0))
+    whole = histogram(0.0, 16.0, {5: 500.0, 6: 500.0})
+    closer = histogram(4.5, 6.5, {8: 1_000.0})
+    every = MeasuredHistograms(law=NOISE.law, scale=NOISE.scale, share=0.1, columns=(whole,))
+
+    def deviation(above: int) -> float:
+        lost = ("0", "0", "0", str(above * ROW_NORM_SQUARED))
+        look = MeasuredZoom(
+            law=NOISE.law, scale=NOISE.scale, share=0.1, columns=(msgspec.structs.replace(closer, lost=lost),)
+        )
+        return 8.0 * scales(schema, every, 10.0, [look])["x"].deviation
+
+    assert deviation(0) == deviation(20) == pytest.approx(2.0 / (16.0 * math.sqrt(12.0)))
+    assert deviation(100) == pytest.approx(math.hypot(deviation(0), math.sqrt(0.1)), rel=1e-6)
+
+
+def test_the_widest_floats_do_no_harm() -> None:
+    schema = Schema(numeric("x", -1.6e308, 1.6e308))
+    whole = histogram(-1.6e308, 1.6e308, {8: 1_000.0})
+    ends = looked_at(whole)
+    assert ends == pytest.approx((-2e307, 2e307))
+    every = MeasuredHistograms(law=NOISE.law, scale=NOISE.scale, share=0.1, columns=(whole,))
+    look = MeasuredZoom(
+        law=NOISE.law, scale=NOISE.scale, share=0.1, columns=(histogram(*ends, {7: 500.0, 9: 500.0}),)
+    )
+    found = scales(schema, every, 10.0, [look])["x"]
+    assert found.centre == pytest.approx(0.0, abs=1e-12)
+    assert 0.005 < found.deviation < 0.02

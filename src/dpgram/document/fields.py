@@ -291,7 +291,7 @@ class MeasuredLengths(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_
 class NumberHistogram(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="numbers", tag_field="of"
 ):
-    """Noisy counts at 17 equal nodes from `low` to `high`, the bounds of a column.
+    """Noisy counts at 17 equal nodes from `low` to `high`, the bounds of a column or, closer, within them.
 
     A value between two nodes counts at both, in proportion to how near it is. `lost` counts the rows whose
     value is missing, unreadable, below the bounds and above them.
@@ -322,6 +322,16 @@ class MeasuredHistograms(
     """A noisy histogram of every column that is read: what analysts see of it, and how it is scaled."""
 
     columns: tuple[NumberHistogram | LevelHistogram, ...]
+
+
+@final
+class MeasuredZoom(MeasuredCounts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="zoom"):
+    """Closer histograms of columns whose values lie within a step of the one before: these tell the scale.
+
+    `lost` counts what lies outside of `low` and `high`, which are within the bounds of the column.
+    """
+
+    columns: Annotated[tuple[NumberHistogram, ...], Meta(min_length=1)]
 
 
 @final
@@ -426,6 +436,7 @@ Measurements: TypeAlias = tuple[
     | MeasuredBins
     | MeasuredLengths
     | MeasuredHistograms
+    | MeasuredZoom
     | MeasuredMatrix
     | MeasuredReach
     | MeasuredClip

@@ -30,6 +30,7 @@ from dpgram.document.fields import (
     MeasuredReach,
     MeasuredRows,
     MeasuredStep,
+    MeasuredZoom,
     Measurements,
     NumberHistogram,
     UnmeasuredModel,
@@ -61,6 +62,7 @@ def histogram_count(measured: MeasuredCounts) -> int:
             MeasuredLevels(columns=columns)
             | MeasuredOctaves(columns=columns)
             | MeasuredHistograms(columns=columns)
+            | MeasuredZoom(columns=columns)
         ):
             return len(columns)
         case MeasuredBins(columns=columns):
@@ -197,7 +199,7 @@ def consistent(release: Document) -> bool:
     """Whether the measurements are of known kinds in their order, and say what the schema says."""
     measured = release.measured
     order = [_ORDER.index(type(each)) for each in measured]
-    several = (MeasuredStep, UnmeasuredModel)
+    several = (MeasuredZoom, MeasuredStep, UnmeasuredModel)
     repeated = [place for place, each in zip(order, measured, strict=True) if isinstance(each, several)]
     if order != sorted([*(set(order) - set(repeated)), *repeated]):
         return False
@@ -214,6 +216,8 @@ def consistent(release: Document) -> bool:
     if MeasuredOctaves in kinds and not kinds & {MeasuredBins, MeasuredHistograms}:
         return False
     if MeasuredBins in kinds and (MeasuredOctaves not in kinds or MeasuredHistograms in kinds):
+        return False
+    if MeasuredZoom in kinds and MeasuredHistograms not in kinds:
         return False
     return all(_agrees(each, release) for each in measured)
 
@@ -247,6 +251,7 @@ _ORDER: Final = (
     MeasuredBins,
     MeasuredLengths,
     MeasuredHistograms,
+    MeasuredZoom,
     MeasuredMatrix,
     MeasuredReach,
     MeasuredClip,
@@ -270,6 +275,9 @@ def _agrees(measured: Measured, release: Document) -> bool:
         case MeasuredHistograms(columns=columns):
             names = [each.column for each in columns]
             return len(set(names)) == len(names) and all(_histogram_agrees(each, release) for each in columns)
+        case MeasuredZoom(columns=columns):
+            names = [each.column for each in columns]
+            return len(set(names)) == len(names) and all(_within_bounds(each, release) for each in columns)
         case MeasuredMatrix(cells=cells, coordinates=coordinates, noise=noise):
             width = release.schema.width
             sized = len(cells) == width * (width + 1) // 2 and coordinates.width == width
@@ -332,6 +340,14 @@ def _histogram_agrees(histogram: NumberHistogram | LevelHistogram, release: Docu
     if isinstance(histogram, LevelHistogram):
         return len(histogram.counts) == level_count(column)
     return (histogram.low, histogram.high) == number_bounds(column)
+
+
+def _within_bounds(closer: NumberHistogram, release: Document) -> bool:
+    column = _declared(closer.column, release)
+    if column is None:
+        return release.block is not None
+    bounds = number_bounds(column)
+    return bounds is not None and bounds[0] <= closer.low < closer.high <= bounds[1]
 
 
 def number_bounds(column: Column) -> tuple[float, float] | None:

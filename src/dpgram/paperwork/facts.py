@@ -38,6 +38,7 @@ KINDS: Final[Mapping[str, str]] = {
     "bins": "noisy counts of equal bins",
     "lengths": "noisy counts of row lengths",
     "histograms": "a noisy histogram of every column",
+    "zoom": "closer noisy histograms of some columns",
     "gram": "a first, rough matrix",
     "reach": "noisy counts of row lengths",
     "clip": "noisy counts of what the clip took",

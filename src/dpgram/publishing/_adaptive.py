@@ -2,6 +2,7 @@
 
     levels, octaves       where the schema leaves something open
     histograms            of every column: where it lies, how much it varies, what was lost
+    zoom                  closer histograms of columns whose values lie within a step of theirs
     first matrix          standardised columns, rows clipped: which columns go together
     clip, matrix          whitened columns, rows clipped by their length there
 
@@ -14,7 +15,7 @@ only if it goes on. Proofs: proofs/adaptive.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +25,7 @@ from dpgram.document.fields import (
     MeasuredHistograms,
     MeasuredMatrix,
     MeasuredReach,
+    MeasuredZoom,
     Measurements,
 )
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
@@ -61,6 +63,7 @@ from dpgram.publishing._open_columns import (
     stage,
     with_levels,
 )
+from dpgram.publishing._zoom import MOST_FOR_ZOOM, Zoomed, zoom
 from dpgram.publishing.losses import NoisyStop
 from dpgram.publishing.measurements.each_group import by_group, each_group
 from dpgram.publishing.measurements.gram import FirstGram, Gram
@@ -203,7 +206,8 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     # Noise that is too small for the proof, or too large to be drawn, is refused before anything is charged:
     # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
     smallest = min(_parts_of_blocks(schema, family)) if not schema.without_levels else _NARROWEST
-    later = [smallest * share * float(made.matrices_rest) for share in (split.first, 0.5 * split.clip)]
+    left = (1.0 - MOST_FOR_ZOOM) * smallest * float(made.matrices_rest)
+    later = [share * left for share in (split.first, 0.5 * split.clip)]
     models = ModelsBudget(request=request, whole=whole).least_prices
     for price in (float(made.rest), split.histograms * whole, *later, *models):
         count_noise(law, price, 1, units_changed)
@@ -257,8 +261,23 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     answer = yield stage(request, schema, (counted,), charge, inspect)
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms)
-    blocks = _blocks(calibration, schema, histograms, answer.public_rows)
-    charge = rest_charge
+    rows = _rows(histograms, answer.public_rows)
+    zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
+    if any(
+        signal(one, mu, rank(part)) >= PLAIN_BELOW for one in rows for part, mu in _mus(calibration, schema)
+    ):
+        zoomed = yield from zoom(
+            request,
+            schema,
+            histograms,
+            rows,
+            share=request.split.histograms / len(histograms[0].columns),
+            rest=calibration.matrices_rest,
+            charge=rest_charge,
+            inspect=inspect,
+        )
+    blocks = _blocks(calibration, schema, histograms, zoomed, rows)
+    charge = zoomed.charge
     firsts = tuple(one for block in blocks for one in (block.first, block.reach) if one is not None)
     if firsts:
         answer = yield stage(request, schema, firsts, charge, inspect)
@@ -267,7 +286,7 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         blocks = tuple(block.whitened(found) for block in blocks)
     own = [terms for block in blocks for terms in block.terms()]
     seen = [one.seen for block in blocks for one in block.groups]
-    shown = histograms if len(blocks) == 1 else histograms * len(blocks)
+    shown, again = histograms * len(blocks), zoomed.looks * len(blocks)
     return Adapted(
         schema=schema,
         terms=tuple(own)
@@ -275,7 +294,9 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
         else numbered_blocks(own, calibration.guarantee, calibration.gaussian),
         matrices=tuple(block.matrix() for block in blocks),
         clips=tuple(block.clip for block in blocks),
-        measured=tuple((*measured, one, *after) for one, after in zip(shown, seen, strict=True)),
+        measured=tuple(
+            (*measured, one, *closer, *after) for one, closer, after in zip(shown, again, seen, strict=True)
+        ),
         charge=charge,
     )
 
@@ -371,6 +392,8 @@ class _BlockPlan:
     mu: float
     """That of Gaussian noise as large as that of one matrix at its whole share."""
     groups: tuple[_GroupPlan, ...]
+    zoom_price: Fraction
+    """What closer histograms have cost, of all blocks together."""
 
     def _price(self, share: float) -> float:
         """The part of its own price that a share of the whole budget stands for."""
@@ -477,7 +500,8 @@ class _BlockPlan:
         guarantee, gaussian = calibration.guarantee, calibration.gaussian
         if request.blocks > 1:
             event = mechanism.event(self._facts(self.groups[0]))
-            spent = self._before + calibration.first_price + _price_of(calibration, event)
+            before = calibration.first_price + self.zoom_price + self._before
+            spent = before + _price_of(calibration, event)
             guarantee, gaussian = own_guarantee(request, calibration.family, spent, calibration.level_delta)
         for one in self.groups:
             facts = self._facts(one)
@@ -501,38 +525,58 @@ def _price_of(calibration: AdaptiveCalibration, event: Event) -> Fraction:
     raise GuaranteeError(f"no price in the currency of {calibration.family} noise", got=describe(event))
 
 
+def _rows(histograms: Sequence[MeasuredHistograms], public_rows: int | None) -> list[float]:
+    """n̂ of each group."""
+    known = float(public_rows) if public_rows is not None and len(histograms) == 1 else None
+    return [max(known or histogram_rows(one), 1.0) for one in histograms]
+
+
+def _mus(calibration: AdaptiveCalibration, schema: Schema) -> list[tuple[Schema, float]]:
+    """Every block, with the μ of Gaussian noise as large as that of one matrix at its whole share."""
+    parts = _parts_of_blocks(schema, calibration.family)
+    return [
+        (one, calibration.mu(rank(one)) * math.sqrt(part))
+        for one, part in zip(schema.in_blocks(), parts, strict=True)
+    ]
+
+
 def _blocks(
     calibration: AdaptiveCalibration,
     schema: Schema,
     histograms: tuple[MeasuredHistograms, ...],
-    public_rows: int | None,
+    zoomed: Zoomed,
+    rows: Sequence[float],
 ) -> tuple[_BlockPlan, ...]:
     """Budget shares of all blocks by their widths, for the least Σ d_b·σ_b²."""
-    known = float(public_rows) if public_rows is not None and len(histograms) == 1 else None
-    rows = [max(known or histogram_rows(one), 1.0) for one in histograms]
-    schemas, parts = schema.in_blocks(), _parts_of_blocks(schema, calibration.family)
+    parts = _parts_of_blocks(schema, calibration.family)
     plans = []
-    for one, part in zip(schemas, parts, strict=True):
-        mu = calibration.mu(rank(one)) * math.sqrt(part)
+    for (one, mu), part in zip(_mus(calibration, schema), parts, strict=True):
         share = part * (1.0 if len(parts) == 1 else SLACK)
-        found = [_group(calibration.request, one, mu, *each) for each in zip(histograms, rows, strict=True)]
+        seen = zip(histograms, zoomed.looks, rows, strict=True)
+        found = [_group(calibration.request, one, mu, *each) for each in seen]
         # Declared models are measured where there are coordinates: else the matrix has their share.
         in_coordinates = any(each.encoder.coordinates is not None for each in found)
         rest = calibration.matrices_rest if in_coordinates else calibration.rest
         plans.append(
             _BlockPlan(
                 calibration=calibration,
-                price=float(rest) * SLACK * share,
+                price=float(rest - zoomed.price) * SLACK * share,
                 share=share,
                 mu=mu,
                 groups=tuple(found),
+                zoom_price=zoomed.price,
             )
         )
     return tuple(plans)
 
 
 def _group(
-    request: Request, schema: Schema, mu: float, histograms: MeasuredHistograms, rows: float
+    request: Request,
+    schema: Schema,
+    mu: float,
+    histograms: MeasuredHistograms,
+    closer: tuple[MeasuredZoom, ...],
+    rows: float,
 ) -> _GroupPlan:
     """The standardised coordinates of one group, where its rows suffice for them."""
     width = rank(schema)
@@ -541,7 +585,7 @@ def _group(
     if told < PLAIN_BELOW:
         return _GroupPlan(encoder=encoder, rows=rows, two=False)
     standardised = replace(
-        encoder, clip=radius(rows, mu, width), coordinates=standardising(schema, histograms, told)
+        encoder, clip=radius(rows, mu, width), coordinates=standardising(schema, histograms, told, closer)
     )
     return _GroupPlan(encoder=standardised, rows=rows, two=bool(request.split.first))
 

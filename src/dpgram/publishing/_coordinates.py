@@ -9,13 +9,14 @@ proofs/adaptive.md
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.coordinates import Coordinates
-from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix, MeasuredReach
+from dpgram.document.fields import MeasuredHistograms, MeasuredMatrix, MeasuredReach, MeasuredZoom
 from dpgram.document.reach import REACH_ENDS
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.privacy.count_noise import CountNoise
@@ -36,9 +37,11 @@ PLAIN_BELOW: Final = 1.0
 measured as they are, with everything that is left."""
 
 
-def standardising(schema: Schema, measured: MeasuredHistograms, told: float) -> Coordinates:
-    """T₀; `told` is n̂μ/d^1.5."""
-    known, width = scales(schema, measured, told), schema.width
+def standardising(
+    schema: Schema, measured: MeasuredHistograms, told: float, closer: Sequence[MeasuredZoom] = ()
+) -> Coordinates:
+    """T₀; `told` is n̂μ/d^1.5, `closer` what was looked at again."""
+    known, width = scales(schema, measured, told, closer), schema.width
     transform = np.zeros((width, width))
     for place, column in enumerate(schema.encoded):
         if column.name not in known:

@@ -7,6 +7,7 @@ together; where even that shows nothing, the column keeps its public bounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from dpgram.document.fields import (
     LevelHistogram,
     MeasuredHistograms,
+    MeasuredZoom,
     NumberHistogram,
 )
 from dpgram.document.measurements import histogram_rows, level_count
@@ -87,10 +89,12 @@ def _coarser(counts: Floats) -> Floats:
     return kept
 
 
-def scales(schema: Schema, measured: MeasuredHistograms, told: float) -> dict[str, Scale]:
+def scales(
+    schema: Schema, measured: MeasuredHistograms, told: float, closer: Sequence[MeasuredZoom] = ()
+) -> dict[str, Scale]:
     """For every encoded column but the constant; those computed from others as if these were independent.
 
-    `told` is n̂μ/d^1.5.
+    `told` is n̂μ/d^1.5, `closer` what was looked at again.
     """
     noise, rows = CountNoise(law=measured.law, scale=measured.scale), max(histogram_rows(measured), 1.0)
     histograms = {each.column: each for each in measured.columns}
@@ -98,7 +102,8 @@ def scales(schema: Schema, measured: MeasuredHistograms, told: float) -> dict[st
     for column in schema.encoded:
         histogram = histograms.get(column.source)
         if isinstance(histogram, NumberHistogram):
-            found[column.name] = _of_numbers(histogram, noise, rows)
+            again = [each for one in closer for each in one.columns if each.column == column.source]
+            found[column.name] = _of_numbers([histogram, *again], noise, rows)
         elif isinstance(histogram, LevelHistogram):
             found[column.name] = _of_levels(schema, column, histogram, noise, rows)
     for derived in schema.columns_derived:
@@ -126,13 +131,110 @@ def _alike(schema: Schema, found: dict[str, Scale], part: float) -> dict[str, Sc
     return widened
 
 
-def _of_numbers(histogram: NumberHistogram, noise: CountNoise, rows: float) -> Scale:
-    """In z, which is −1 and 1 at the bounds."""
-    counts = np.array([int(cell) / ROW_NORM_SQUARED for cell in histogram.counts])
-    seen = _moments(counts, noise.deviation, rows)
+def _of_numbers(looks: Sequence[NumberHistogram], noise: CountNoise, rows: float) -> Scale:
+    """In z, which is −1 and 1 at the bounds, from the closest look that shows the column."""
+    whole = looks[0]
+    for last in range(len(looks) - 1, 0, -1):
+        seen = _moments(_at_nodes(looks[last], whole, noise), noise.deviation, rows)
+        if seen is not None:
+            width = _half(looks[last]) / _half(whole)
+            mean = (looks[last].low / 2.0 - whole.low / 2.0) / _half(whole) + width * seen[0]
+            # What lies outside of a closer look is at least half its width away from the middle.
+            outside = sum(
+                _outside(one, whole, noise) / rows * (0.5 * _half(one) / _half(whole)) ** 2
+                for one in looks[1 : last + 1]
+            )
+            return Scale(2.0 * mean - 1.0, 2.0 * math.sqrt((width * seen[1]) ** 2 + outside))
+    seen = _moments(_in_rows(whole.counts), noise.deviation, rows)
     if seen is None:
         return Scale(0.0, HIDDEN_SCALE)
     return Scale(2.0 * seen[0] - 1.0, 2.0 * seen[1])
+
+
+def _half(look: NumberHistogram) -> float:
+    """Half its width, which is a float even where the width is not."""
+    return look.high / 2.0 - look.low / 2.0
+
+
+def _in_rows(cells: Sequence[str]) -> Floats:
+    return np.array([int(cell) / ROW_NORM_SQUARED for cell in cells])
+
+
+def _at_nodes(look: NumberHistogram, whole: NumberHistogram, noise: CountNoise) -> Floats:
+    """Counts with those beyond the bounds of the column, which are moved to them, where they stand out."""
+    counts = _in_rows(look.counts)
+    below, above = _in_rows(look.lost[2:])
+    if look.low == whole.low and below > OUTSIDE * noise.deviation:
+        counts[0] += below
+    if look.high == whole.high and above > OUTSIDE * noise.deviation:
+        counts[-1] += above
+    return counts
+
+
+def _outside(look: NumberHistogram, whole: NumberHistogram, noise: CountNoise) -> float:
+    """Rows beyond the ends of a closer look, where they are more than noise makes."""
+    below, above = _in_rows(look.lost[2:])
+    rows = (below if look.low > whole.low else 0.0) + (above if look.high < whole.high else 0.0)
+    return float(rows) if rows > OUTSIDE * math.sqrt(2.0) * noise.deviation else 0.0
+
+
+def window(
+    look: NumberHistogram, whole: NumberHistogram, noise: CountNoise, rows: float
+) -> tuple[float, float] | None:
+    """Ends for a closer look, eight times as close; none where this one tells the scale well enough.
+
+    `whole` is the histogram between the bounds of the column.
+
+    Proof: proofs/adaptive.md#adaptive-zoom.
+    """
+    known = rows - float(np.maximum(_in_rows(look.lost[:2]), 0.0).sum())
+    place = narrow_place(_at_nodes(look, whole, noise), noise, known)
+    if place is None:
+        return None
+    first = min(max(place - 1.0, 0.0), STEPS - 2.0) / STEPS
+    last = first + 2.0 / STEPS
+    ends = look.low * (1.0 - first) + look.high * first, look.low * (1.0 - last) + look.high * last
+    half = ends[1] / 2.0 - ends[0] / 2.0
+    return ends if half >= max(LEAST_HALF_WIDTH * max(map(abs, ends)), 1e-300) else None
+
+
+def narrow_place(counts: Floats, noise: CountNoise, rows: float) -> float | None:
+    """The middle, in steps, of a column that three neighbouring nodes hold and that looks too wide.
+
+    No other node stands out clearly, and values lie within a step, or the histogram tells a deviation several
+    times that of the three nodes by themselves, because others stand out by chance.
+    """
+    triples = counts[:-2] + counts[1:-1] + counts[2:]
+    first = int(np.argmax(triples))
+    mass, nodes = float(triples[first]), np.arange(first, first + 3)
+    others = np.delete(counts, nodes)
+    clearly = noise.upper_quantile(BY_CHANCE / len(counts))
+    doubt = math.sqrt(len(nodes)) * noise.deviation
+    if mass <= 0.0 or mass + doubt < WITHIN * rows or float(others.max()) > clearly:
+        return None
+    shares = counts[nodes] / mass
+    mean = float(shares @ nodes)
+    # Values that are close together count at two nodes, which adds f(1 − f) steps².
+    apart = mean - math.floor(mean)
+    own = float(shares @ (nodes - mean) ** 2) - apart * (1.0 - apart)
+    seen = _moments(counts, noise.deviation, rows)
+    looks = 0.5 * HIDDEN_SCALE * STEPS if seen is None else STEPS * seen[1]
+    return mean if own <= A_STEP**2 or looks > TOO_WIDE * math.sqrt(own) else None
+
+
+OUTSIDE: Final = 2.0
+"""Noise deviations above which rows outside of a closer look count."""
+WITHIN: Final = 0.98
+"""The part of all values that three neighbouring nodes hold, but for a deviation of their noise, where a
+column is looked at again."""
+BY_CHANCE: Final = 1e-3
+"""Chance that noise alone makes any of the other nodes stand out clearly."""
+A_STEP: Final = 0.2
+"""The deviation in steps of a column that lies within one: the histogram tells at least 0.29 of it."""
+TOO_WIDE: Final = 3.0
+"""How many times its own deviation a column looks wide where it is looked at again."""
+LEAST_HALF_WIDTH: Final = 1e-9
+"""Of a closer look, in parts of its larger end, as that of the bounds of a column."""
 
 
 def _of_levels(

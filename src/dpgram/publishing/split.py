@@ -29,7 +29,8 @@ class Adaptive:
     `bounds` and `levels` are spent only on columns whose bounds or levels the schema leaves open.
     `histograms` pays for a histogram of every column, which analysts see and by which columns are scaled,
     `first` for a rough matrix, by which the last one is measured in better coordinates, `clip` for counting
-    how long rows are and what their clip takes. What is not needed goes to the matrix. Where the histograms
+    how long rows are and what their clip takes. What is not needed goes to the matrix, which also pays for
+    closer histograms of open columns whose values lie within a step of theirs. Where the histograms
     show that more than `loss_at_most` of the values of a column are missing or unreadable, nothing more is
     spent.
 

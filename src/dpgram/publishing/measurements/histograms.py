@@ -6,21 +6,21 @@ A row, or a unit, adds at most 2^30 to each histogram: to one cell, or shared be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
-
-import numpy as np
-import numpy.typing as npt
 
 from dpgram.document.fields import (
     LevelHistogram,
     MeasuredClip,
     MeasuredHistograms,
     MeasuredReach,
+    MeasuredZoom,
     NumberHistogram,
 )
 from dpgram.publishing.measurements.counts import CountMeasurement, decimal_cells
 from dpgram.rows.encoder import Encoder
+from dpgram.rows.kernel import NODES
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 
@@ -29,16 +29,10 @@ if TYPE_CHECKING:
     from dpgram.sums.counts import ExactCounts
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histograms(CountMeasurement):
-    """Seventeen nodes of each column of numbers, all levels of the others, and what was lost of each.
+class _ColumnHistograms(CountMeasurement):
+    """One histogram of each of these columns, and what was lost of it."""
 
-    Proof: proofs/adaptive.md#adaptive-histograms.
-    """
-
-    kind: ClassVar[str] = "histograms"
-    result: ClassVar[Any] = MeasuredHistograms
     columns: tuple[HistogramColumn, ...]
 
     @property
@@ -49,25 +43,61 @@ class Histograms(CountMeasurement):
     def drawn(self) -> int:
         return len(self.columns)
 
+    def _noisy(self, exact: tuple[ExactCounts], entropy: Entropy) -> Iterator[tuple[str, ...]]:
+        """Noise on every cell of every column, nodes or levels and what was lost."""
+        for column, line in zip(self.columns, exact[0].cells, strict=True):
+            yield decimal_cells(self.noise.draw(line[: column.cells + column.losses], entropy))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histograms(_ColumnHistograms):
+    """Seventeen nodes of each column of numbers, all levels of the others, and what was lost of each.
+
+    Proof: proofs/adaptive.md#adaptive-histograms.
+    """
+
+    kind: ClassVar[str] = "histograms"
+    result: ClassVar[Any] = MeasuredHistograms
+
     def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredHistograms:
-        """Noise on every cell of every column."""
+        noisy = zip(self.columns, self._noisy(exact, entropy), strict=True)
         return MeasuredHistograms(
             columns=tuple(
-                self._noisy(column, line, entropy)
-                for column, line in zip(self.columns, exact[0].cells, strict=True)
+                LevelHistogram(column=column.name, counts=cells[: column.cells], lost=cells[column.cells :])
+                if column.bounds is None
+                else _of_numbers(column.name, column.bounds, cells)
+                for column, cells in noisy
             ),
             **self._facts(),
         )
 
-    def _noisy(
-        self, column: HistogramColumn, line: npt.NDArray[np.int64], entropy: Entropy
-    ) -> NumberHistogram | LevelHistogram:
-        cells = decimal_cells(self.noise.draw(line[: column.cells + column.losses], entropy))
-        counts, lost = cells[: column.cells], cells[column.cells :]
-        if column.bounds is None:
-            return LevelHistogram(column=column.name, counts=counts, lost=lost)
-        low, high = column.bounds
-        return NumberHistogram(column=column.name, low=low, high=high, counts=counts, lost=lost)
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zoom(_ColumnHistograms):
+    """The same of some columns of numbers again, between closer ends that follow from what was published.
+
+    Proof: proofs/adaptive.md#adaptive-zoom.
+    """
+
+    kind: ClassVar[str] = "zoom"
+    result: ClassVar[Any] = MeasuredZoom
+
+    def draw(self, exact: tuple[ExactCounts], entropy: Entropy) -> MeasuredZoom:
+        noisy = zip(self.columns, self._noisy(exact, entropy), strict=True)
+        return MeasuredZoom(
+            columns=tuple(
+                _of_numbers(column.name, column.bounds, cells)
+                for column, cells in noisy
+                if column.bounds is not None
+            ),
+            **self._facts(),
+        )
+
+
+def _of_numbers(name: str, ends: tuple[float, float], cells: tuple[str, ...]) -> NumberHistogram:
+    return NumberHistogram(column=name, low=ends[0], high=ends[1], counts=cells[:NODES], lost=cells[NODES:])
 
 
 @final
