@@ -145,9 +145,8 @@ class Series:
         require_publish()
         from dpgram.series import _curate
 
-        self._stream = _curate.publish(
-            self.path, data, period, engine=engine, progress=progress, report=report
-        )
+        found = _curate.publish(self.path, data, period, engine=engine, progress=progress, report=report)
+        self._stream = found.with_read(self._stream)
         return self._stream.release(1, self._stream.number(period))
 
     def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
