@@ -49,6 +49,8 @@ class LeftOut:
 
     They are many, and in no order: everybody who has ever counted. A table is mostly read in one piece, so
     they are gone through for each of the first pieces, and sorted only where there are more.
+
+    Proof: proofs/series.md#series-participation.
     """
 
     def __init__(self, key: bytes, hashes: Hashes) -> None:
@@ -59,7 +61,7 @@ class LeftOut:
         return "<LeftOut: NOT PRIVATE>"
 
     def among(self, ids: pa.LargeStringArray) -> Mask:
-        """Which rows are theirs. Proof: proofs/series.md#series-participation."""
+        """Which rows are theirs."""
         names, places = distinct(ids)
         if not names or not len(self._hashes):
             return np.zeros(len(ids), np.bool_)

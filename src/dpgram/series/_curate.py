@@ -259,6 +259,8 @@ def _continued(path: Path, secret: Secret) -> Stream:
     """The public file, if it is the one that the curator's file has seen before its last period.
 
     Those bytes were checked then, and a hash says that they are the same: only the last line is checked anew.
+
+    Proof: proofs/series.md#series-once.
     """
     raw = stream_bytes(path)
     known = secret.public(raw.count(b"\n") - 1)

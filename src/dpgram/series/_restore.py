@@ -44,6 +44,8 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
     They must hold the ids that they held then: whoever is missing could count once more. What can be read of
     the old file is kept, its key and everybody who has counted. Each table must give sums from which the
     published ones differ by noise alone, as far as that can be seen.
+
+    Proof: proofs/series.md#series-once.
     """
     target = secret_path(path)
     made = target.with_name(target.name + ".restored")

@@ -175,6 +175,8 @@ class Stream:
 
         Where `known` is the SHA-256 of all lines but the last, these very bytes were checked before. Then the
         last line alone is checked, and others are read when they are asked for.
+
+        Proof: proofs/series.md#series-once.
         """
         *lines, torn = raw.split(b"\n")
         if not lines:
