@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.errors import ReleaseError
 
 _AFTER_TEXT: Final = 65
 """A space and the digest, in hexadecimal, that follow the JSON of a line."""
@@ -72,6 +73,20 @@ def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
         # The new name too must outlive a power cut; a file system that cannot promise it has the file anyway.
         with contextlib.suppress(OSError):
             sync_folder(target)
+
+
+def written(path: str | os.PathLike[str], content: bytes) -> Path:
+    """`write_whole` for a file that somebody asked for: one message where that fails."""
+    target = Path(path)
+    try:
+        write_whole(target, content)
+    except OSError as problem:
+        raise ReleaseError(
+            f"the file cannot be written to {target}",
+            got=problem.strerror or type(problem).__name__,
+            remedy="Choose a folder that exists and may be written",
+        ) from problem
+    return target
 
 
 def append_line(handle: int, line: Mapping[str, object]) -> None:
