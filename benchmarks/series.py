@@ -65,6 +65,9 @@ WIDE = Schema(*(numeric(f"x{k}", -1, 1) for k in range(20)))
 NOISY = 60
 """Columns of the matrices of which noise is measured: 1,830 cells."""
 REPEATS = 4
+TIMED = (2_000, 20_000)
+"""Rows of a period whose publication is timed."""
+REPEATED = 5
 LIMITS = {12: 1.9, 60: 2.4, 120: 2.65}
 
 
@@ -158,24 +161,20 @@ def truth(release: Release, cells: list[int]) -> tuple[tuple[str, ...], np.ndarr
     return found.names, found.estimate
 
 
-def coverage(folder: Path, streams: int) -> tuple[Counted, list[list[float]], int]:
-    """60 months of cps1988 again and again; also seconds by period and the size of the public file."""
+def coverage(folder: Path, streams: int) -> tuple[Counted, int]:
+    """60 months of cps1988 again and again; also the size of the public file."""
     frame = wages(folder).to_arrow()
     months = frame.num_rows // PERIODS
-    counted, seconds, size = Counted(), [], 0
+    counted, size = Counted(), 0
     for seed in range(streams):
         draw = np.random.default_rng([88, seed])
         noise = SeededEntropy(seed)
         with TemporaryDirectory() as place:
             path = Path(place) / "cps.series"
             create(path, WAGES, epsilon=EPSILON, delta=DELTA, periods=PERIODS, entropy=noise)
-            took = []
             for t in range(1, PERIODS + 1):
                 rows = frame.take(pa.array(draw.integers(0, frame.num_rows, months)))
-                start = time.process_time()
                 publish(path, rows, str(t), engine=ENGINE, progress=False, entropy=noise)
-                took.append(time.process_time() - start)
-            seconds.append(took)
             stream, size = Stream.read(path), path.stat().st_size
             exact = kept(path, stream)
         whole = population_cells(stream.release(1, PERIODS), frame)
@@ -194,7 +193,7 @@ def coverage(folder: Path, streams: int) -> tuple[Counted, list[list[float]], in
                     if clear and name in ends:
                         counted.given[key] += 1
                         counted.covered[key] += int(ends[name][0] <= value <= ends[name][1])
-    return counted, seconds, size
+    return counted, size
 
 
 def coverage_table(counted: Counted) -> Iterator[str]:
@@ -216,33 +215,84 @@ def _line(counted: Counted, kind: str, what: str, keys: list[tuple[str, str]], s
     return f"| the {kind} | {what} | {asked:,} | {given:,} | {strong}{share}{strong} |"
 
 
-def wide_size() -> tuple[int, int, list[float]]:
-    """Files of 60 periods at 20 columns with 2,000 rows each, and the time of every period."""
-    with TemporaryDirectory() as folder:
-        path, noise, took = Path(folder) / "a.series", SeededEntropy(7), []
-        create(path, WIDE, epsilon=EPSILON, delta=DELTA, periods=PERIODS, rows=Rows(unit="id"), entropy=noise)
-        for t in range(1, PERIODS + 1):
-            table = wide_table(t, 2_000)
-            start = time.process_time()
-            publish(path, table, str(t), engine=ENGINE, progress=False, entropy=noise)
-            took.append(time.process_time() - start)
-        return path.stat().st_size, secret_path(path).stat().st_size, took
+@dataclass(frozen=True)
+class Timed:
+    """Sixty periods of so many rows: sizes of both files, and processor seconds by period."""
+
+    rows: int
+    public: int
+    secret: int
+    publish: np.ndarray
+    """To draw a period and write its line."""
+    release: np.ndarray
+    """To make the release of everything up to then."""
+
+
+def timed(rows: int) -> Timed:
+    """The median of several series for every period, after one that only warms up."""
+    tables = [wide_table(t, rows) for t in range(1, PERIODS + 1)]
+    seconds = np.zeros((1 + REPEATED, 2, PERIODS))
+    for run in range(1 + REPEATED):
+        with TemporaryDirectory() as folder:
+            path, noise = Path(folder) / "a.series", SeededEntropy(7)
+            horizon = {"periods": PERIODS, "rows": Rows(unit="id")}
+            create(path, WIDE, epsilon=EPSILON, delta=DELTA, entropy=noise, **horizon)
+            known = Stream.read(path)
+            for t, table in enumerate(tables, start=1):
+                start = time.process_time()
+                found = publish(path, table, f"month {t}", engine=ENGINE, progress=False, entropy=noise)
+                drawn = time.process_time()
+                known = found.with_read(known)
+                known.release(1, t)
+                seconds[run, :, t - 1] = drawn - start, time.process_time() - drawn
+            public, secret = path.stat().st_size, secret_path(path).stat().st_size
+    publishing, releasing = np.median(seconds[1:], axis=0)
+    return Timed(rows=rows, public=public, secret=secret, publish=publishing, release=releasing)
+
+
+def time_table(every: list[Timed]) -> Iterator[str]:
+    yield "| processor milliseconds | period 1 | 2 to 4 | 14 to 16 | 29 to 31 | 58 to 60 | last to second |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in every:
+        for what, each in (("publish", one.publish), ("release of the total", one.release)):
+            second, *others = (1e3 * np.median(each[t - 2 : t + 1]) for t in (3, 15, 30, 59))
+            told = " | ".join(f"{value:.1f}" for value in (1e3 * each[0], second, *others))
+            ratio = f"**{others[-1] / second:.2f}**" if what == "publish" else ""
+            yield f"| {what}, {one.rows:,} rows | {told} | {ratio} |"
+
+
+def files_and_time() -> list[str]:
+    every = [timed(rows) for rows in TIMED]
+    first = every[0]
+    return [
+        "## Files and time",
+        "",
+        f"20 columns, {PERIODS} periods of {first.rows:,} rows: public file {first.public / 1e6:.2f} MB,",
+        f"curator's file {first.secret / 1e6:.2f} MB. Medians of {REPEATED} series in one process.",
+        "`publish` reads the table, draws and writes; the release of the total adds up all lines, for the caller.",
+        "",
+        *time_table(every),
+        "",
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--noise", action="store_true", help="only the table of noise, on the screen")
+    parser.add_argument("--time", action="store_true", help="only files and time, in the file of results")
     parser.add_argument("--streams", type=int, default=STREAMS)
     parser.add_argument("--data", type=Path)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
+    if asked.time:
+        before = RESULT.read_text(encoding="utf-8").partition("## Files and time")[0]
+        RESULT.write_text(before + "\n".join(files_and_time()), encoding="utf-8")
+        return
     noise = list(noise_table())
     print("\n".join(noise), flush=True)
     if asked.noise:
         return
-    public, secret, took = wide_size()
-    counted, seconds, size = coverage(data_sets(asked.data), asked.streams)
-    typical = np.median(np.array(seconds), axis=0)
+    counted, size = coverage(data_sets(asked.data), asked.streams)
     lines = [
         "# A series beside independent releases",
         "",
@@ -264,19 +314,7 @@ def main() -> None:
         "",
         *coverage_table(counted),
         "",
-        "## Files and time",
-        "",
-        f"20 columns, 60 periods of 2,000 rows: public file {public / 1e6:.2f} MB,",
-        f"curator's file {secret / 1e6:.2f} MB.",
-        "",
-        "| processor seconds to publish a period | first | 2 to 5 | 28 to 32 | 56 to 60 |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {what} | {each[0]:.2f} | {np.median(each[1:5]):.3f} | {np.median(each[27:32]):.3f} "
-            f"| {np.median(each[55:60]):.3f} |"
-            for what, each in (("20 columns, 2,000 rows", took), ("cps1988, 469 rows", typical))
-        ),
-        "",
+        *files_and_time(),
     ]
     RESULT.write_text("\n".join(lines), encoding="utf-8")
 

@@ -138,6 +138,8 @@ class _Known(Struct, frozen=True):
 
     label: str
     digest: str
+    raw: bytes = b""
+    """The line itself, from which the rest is read when it is asked for."""
 
 
 _KNOWN: Final = msgspec.json.Decoder(_Known)
@@ -150,11 +152,12 @@ class Stream:
     def __init__(
         self,
         head: Head,
-        periods: Sequence[Period | bytes],
+        periods: Sequence[Period | _Known],
         digest: str,
         size: int,
         head_digest: str = START,
         beginnings: Sequence[str] = (),
+        digests: Sequence[str] = (),
     ) -> None:
         self.head, self.digest, self.size = head, digest, size
         self._lines = list(periods)
@@ -162,6 +165,8 @@ class Stream:
         self.head_digest = head_digest
         self.beginnings = tuple(beginnings)
         """The SHA-256 of the first line, the first two, and so on: of bytes, as they are in the file."""
+        self._digests = tuple(digests)
+        """Of the line of each period."""
         self.schema = Schema.from_dict(head.schema)
 
     @classmethod
@@ -185,18 +190,20 @@ class Stream:
         # The head and the first period, which fix the terms of all, are checked in any case.
         skipped = range(2, len(lines) - 1) if known in beginnings[-2:-1] else range(0)
         content, head_digest = _checked(lines[0], START, 0)
-        digest, found = head_digest, list[Period | bytes]()
+        digests, found = [head_digest], list[Period | _Known]()
         try:
             head = msgspec.convert(content, Head)
             for number, line in enumerate(lines[1:], start=1):
                 if number in skipped:
-                    found.append(line)
+                    known_line = _KNOWN.decode(line)
+                    digests.append(known_line.digest)
+                    found.append(msgspec.structs.replace(known_line, raw=line))
                 else:
-                    before = found[-1] if found else b""
-                    digest = _KNOWN.decode(before).digest if isinstance(before, bytes) and before else digest
-                    content, digest = _checked(line, digest, number)
+                    content, digest = _checked(line, digests[-1], number)
+                    digests.append(digest)
                     found.append(msgspec.convert(content, Period))
-            stream = cls(head, found, digest, len(raw) - len(torn), head_digest, beginnings)
+            size = len(raw) - len(torn)
+            stream = cls(head, found, digests[-1], size, head_digest, beginnings, digests[1:])
         except ReleaseError:
             raise
         except (msgspec.ValidationError, DpgramError, ValueError) as problem:
@@ -226,30 +233,28 @@ class Stream:
 
     def _period(self, place: int) -> Period:
         line = self._lines[place]
-        if isinstance(line, bytes):
-            content = json.loads(line)
+        if isinstance(line, _Known):
+            content = json.loads(line.raw)
             del content["before"], content["digest"]
             line = self._lines[place] = msgspec.convert(content, Period)
         return line
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        return tuple(
-            each.label if isinstance(each, Period) else _KNOWN.decode(each).label for each in self._lines
-        )
+        return tuple(each.label for each in self._lines)
 
     def with_period(self, period: Period, digest: str, size: int) -> Stream:
         """With one line more, of this digest and size."""
-        return Stream(self.head, [*self._lines, period], digest, self.size + size, self.head_digest)
+        lines, digests = [*self._lines, period], [*self._digests, digest]
+        return Stream(self.head, lines, digest, self.size + size, self.head_digest, digests=digests)
 
     def with_read(self, other: Stream) -> Stream:
         """The same, with the periods that an earlier reading of this file has read already."""
         count = len(other.labels)
-        line = self._lines[count - 1] if 0 < count <= len(self._lines) else None
-        if not isinstance(line, bytes) or _KNOWN.decode(line).digest != other.digest:
+        if other.digest not in self._digests[count - 1 : count]:
             return self
         lines = [*other.periods, *self._lines[count:]]
-        return Stream(self.head, lines, self.digest, self.size, self.head_digest)
+        return Stream(self.head, lines, self.digest, self.size, self.head_digest, digests=self._digests)
 
     def number(self, period: str | int) -> int:
         """The number of a period by its label, or by its number."""

@@ -156,7 +156,10 @@ class TestKnownLines:
         assert known.labels == whole.labels == ("m1", "m2", "m3", "m4")
         assert known.release(2, 3) == whole.release(2, 3)
         assert known.periods == whole.periods
-        assert Stream.of(raw, known=known.beginnings[-2]).with_read(whole).periods == whole.periods
+        earlier = Stream.of(b"".join(raw.splitlines(keepends=True)[:4]))
+        shared = Stream.of(raw, known=whole.beginnings[-2]).with_read(earlier)
+        assert shared.periods == whole.periods
+        assert shared.periods[1] is earlier.periods[1]
 
     def test_a_line_that_is_not_known_is_checked(self, four: Series) -> None:
         raw = four.path.read_bytes()
