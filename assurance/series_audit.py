@@ -220,7 +220,7 @@ def in_memory(
             del people
             now = lower_cells(exact.cells)
             total = combined(kept, now, c)
-            kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=NOBODY))
+            kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=NOBODY, public=""))
             return total
 
         work = PeriodWork(terms=terms, opening=opening, begin=lambda *_: None, carry=carry, left_out=None)

@@ -65,6 +65,12 @@ WIDE = Schema(*(numeric(f"x{k}", -1, 1) for k in range(20)))
 NOISY = 60
 """Columns of the matrices of which noise is measured: 1,830 cells."""
 REPEATS = 4
+TIMED = (2_000, 20_000)
+"""Rows of a period whose publication is timed."""
+SIDE_BY_SIDE = (1, 2, 15, 30, 60)
+"""Periods that are timed,"""
+REPEATED = 15
+"""so often."""
 LIMITS = {12: 1.9, 60: 2.4, 120: 2.65}
 
 
@@ -158,24 +164,20 @@ def truth(release: Release, cells: list[int]) -> tuple[tuple[str, ...], np.ndarr
     return found.names, found.estimate
 
 
-def coverage(folder: Path, streams: int) -> tuple[Counted, list[list[float]], int]:
-    """60 months of cps1988 again and again; also seconds by period and the size of the public file."""
+def coverage(folder: Path, streams: int) -> tuple[Counted, int]:
+    """60 months of cps1988 again and again; also the size of the public file."""
     frame = wages(folder).to_arrow()
     months = frame.num_rows // PERIODS
-    counted, seconds, size = Counted(), [], 0
+    counted, size = Counted(), 0
     for seed in range(streams):
         draw = np.random.default_rng([88, seed])
         noise = SeededEntropy(seed)
         with TemporaryDirectory() as place:
             path = Path(place) / "cps.series"
             create(path, WAGES, epsilon=EPSILON, delta=DELTA, periods=PERIODS, entropy=noise)
-            took = []
             for t in range(1, PERIODS + 1):
                 rows = frame.take(pa.array(draw.integers(0, frame.num_rows, months)))
-                start = time.process_time()
                 publish(path, rows, str(t), engine=ENGINE, progress=False, entropy=noise)
-                took.append(time.process_time() - start)
-            seconds.append(took)
             stream, size = Stream.read(path), path.stat().st_size
             exact = kept(path, stream)
         whole = population_cells(stream.release(1, PERIODS), frame)
@@ -194,7 +196,7 @@ def coverage(folder: Path, streams: int) -> tuple[Counted, list[list[float]], in
                     if clear and name in ends:
                         counted.given[key] += 1
                         counted.covered[key] += int(ends[name][0] <= value <= ends[name][1])
-    return counted, seconds, size
+    return counted, size
 
 
 def coverage_table(counted: Counted) -> Iterator[str]:
@@ -216,33 +218,90 @@ def _line(counted: Counted, kind: str, what: str, keys: list[tuple[str, str]], s
     return f"| the {kind} | {what} | {asked:,} | {given:,} | {strong}{share}{strong} |"
 
 
-def wide_size() -> tuple[int, int, list[float]]:
-    """Files of 60 periods at 20 columns with 2,000 rows each, and the time of every period."""
+@dataclass(frozen=True)
+class Timed:
+    """Sixty periods of so many rows: sizes of both files, and processor seconds by period."""
+
+    rows: int
+    public: int
+    secret: int
+    publish: np.ndarray
+    """To draw a period and write its line."""
+    release: np.ndarray
+    """To make the release of everything up to then."""
+
+
+def timed(rows: int) -> Timed:
+    """Each of `SIDE_BY_SIDE` again and again, in turn, from copies of the files before it."""
+    noise, before = SeededEntropy(7), {}
     with TemporaryDirectory() as folder:
-        path, noise, took = Path(folder) / "a.series", SeededEntropy(7), []
-        create(path, WIDE, epsilon=EPSILON, delta=DELTA, periods=PERIODS, rows=Rows(unit="id"), entropy=noise)
+        path = Path(folder) / "a.series"
+        files = (path, secret_path(path))
+        horizon = {"periods": PERIODS, "rows": Rows(unit="id")}
+        create(path, WIDE, epsilon=EPSILON, delta=DELTA, entropy=noise, **horizon)
         for t in range(1, PERIODS + 1):
-            table = wide_table(t, 2_000)
-            start = time.process_time()
-            publish(path, table, str(t), engine=ENGINE, progress=False, entropy=noise)
-            took.append(time.process_time() - start)
-        return path.stat().st_size, secret_path(path).stat().st_size, took
+            if t in SIDE_BY_SIDE:
+                before[t] = [each.read_bytes() for each in files]
+            publish(path, wide_table(t, rows), str(t), engine=ENGINE, progress=False, entropy=noise)
+        sizes = [each.stat().st_size for each in files]
+        seconds = np.zeros((REPEATED, 2, len(SIDE_BY_SIDE)))
+        for run in range(REPEATED):
+            for place, (t, raw) in enumerate(before.items()):
+                for each, content in zip(files, raw, strict=True):
+                    each.write_bytes(content)
+                known, table = Stream.read(path), wide_table(t, rows)
+                start = time.process_time()
+                found = publish(path, table, str(t), engine=ENGINE, progress=False, entropy=noise)
+                drawn = time.process_time()
+                found.with_read(known).release(1, t)
+                seconds[run, :, place] = drawn - start, time.process_time() - drawn
+    publishing, releasing = np.median(seconds, axis=0)
+    return Timed(rows=rows, public=sizes[0], secret=sizes[1], publish=publishing, release=releasing)
+
+
+def time_table(every: list[Timed]) -> Iterator[str]:
+    periods = " | ".join(f"period {t}" for t in SIDE_BY_SIDE)
+    yield f"| processor milliseconds | {periods} | last to second |"
+    yield "|---" * (len(SIDE_BY_SIDE) + 2) + "|"
+    for one in every:
+        for what, each in (("publish", one.publish), ("release of the total", one.release)):
+            told = " | ".join(f"{1e3 * seconds:.1f}" for seconds in each)
+            ratio = f"**{each[-1] / each[1]:.2f}**" if what == "publish" else ""
+            yield f"| {what}, {one.rows:,} rows | {told} | {ratio} |"
+
+
+def files_and_time() -> list[str]:
+    every = [timed(rows) for rows in TIMED]
+    first = every[0]
+    return [
+        "## Files and time",
+        "",
+        f"20 columns, {PERIODS} periods of {first.rows:,} rows: public file {first.public / 1e6:.2f} MB,",
+        f"curator's file {first.secret / 1e6:.2f} MB. Medians of {REPEATED} runs in turn.",
+        "`publish` reads the table, draws and writes; the release of the total adds up all lines.",
+        "",
+        *time_table(every),
+        "",
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--noise", action="store_true", help="only the table of noise, on the screen")
+    parser.add_argument("--time", action="store_true", help="only files and time, in the file of results")
     parser.add_argument("--streams", type=int, default=STREAMS)
     parser.add_argument("--data", type=Path)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
+    if asked.time:
+        before = RESULT.read_text(encoding="utf-8").partition("## Files and time")[0]
+        RESULT.write_text(before + "\n".join(files_and_time()), encoding="utf-8")
+        return
     noise = list(noise_table())
     print("\n".join(noise), flush=True)
     if asked.noise:
         return
-    public, secret, took = wide_size()
-    counted, seconds, size = coverage(data_sets(asked.data), asked.streams)
-    typical = np.median(np.array(seconds), axis=0)
+    counted, size = coverage(data_sets(asked.data), asked.streams)
     lines = [
         "# A series beside independent releases",
         "",
@@ -264,19 +323,7 @@ def main() -> None:
         "",
         *coverage_table(counted),
         "",
-        "## Files and time",
-        "",
-        f"20 columns, 60 periods of 2,000 rows: public file {public / 1e6:.2f} MB,",
-        f"curator's file {secret / 1e6:.2f} MB.",
-        "",
-        "| processor seconds to publish a period | first | 2 to 5 | 28 to 32 | 56 to 60 |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {what} | {each[0]:.2f} | {np.median(each[1:5]):.3f} | {np.median(each[27:32]):.3f} "
-            f"| {np.median(each[55:60]):.3f} |"
-            for what, each in (("20 columns, 2,000 rows", took), ("cps1988, 469 rows", typical))
-        ),
-        "",
+        *files_and_time(),
     ]
     RESULT.write_text("\n".join(lines), encoding="utf-8")
 

@@ -7,11 +7,15 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.errors import ReleaseError
+
+_AFTER_TEXT: Final = 65
+"""A space and the digest, in hexadecimal, that follow the JSON of a line."""
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -71,6 +75,20 @@ def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
             sync_folder(target)
 
 
+def written(path: str | os.PathLike[str], content: bytes) -> Path:
+    """`write_whole` for a file that somebody asked for: one message where that fails."""
+    target = Path(path)
+    try:
+        write_whole(target, content)
+    except OSError as problem:
+        raise ReleaseError(
+            f"the file cannot be written to {target}",
+            got=problem.strerror or type(problem).__name__,
+            remedy="Choose a folder that exists and may be written",
+        ) from problem
+    return target
+
+
 def append_line(handle: int, line: Mapping[str, object]) -> None:
     """One line of JSON with its own digest, durable when this returns."""
     body = canonical_bytes(line)
@@ -87,29 +105,46 @@ def append(handle: int, content: bytes) -> None:
 
 def whole_lines(handle: int) -> tuple[list[dict[str, Any]], int]:
     """All whole lines that `append_line` wrote, and where they end: a torn last one was never acted upon."""
-    lines: list[dict[str, Any]] = []
+    texts, end = whole_texts(content_of(handle))
+    return [json_object(text) for text in texts], end
+
+
+def whole_texts(content: bytes) -> tuple[list[memoryview], int]:
+    """The JSON of all whole lines up to the first that is not, and where they end."""
+    texts: list[memoryview] = []
     end = 0
-    for line in content_of(handle).splitlines(keepends=True):
-        found = _whole(line)
-        if found is None:
+    for text, after in _texts(content):
+        if text is None:
             break
-        lines.append(found)
-        end += len(line)
-    return lines, end
+        texts.append(text)
+        end = after
+    return texts, end
 
 
-def readable_lines(handle: int) -> list[dict[str, Any]]:
-    """All whole lines of a file that may be damaged anywhere."""
-    found = map(_whole, content_of(handle).splitlines(keepends=True))
-    return [line for line in found if line is not None]
+def readable_texts(content: bytes) -> list[memoryview]:
+    """The JSON of all whole lines of a file that may be damaged anywhere."""
+    return [text for text, _ in _texts(content) if text is not None]
 
 
-def _whole(line: bytes) -> dict[str, Any] | None:
-    body, _, digest = line.rstrip(b"\n").rpartition(b" ")
-    if not line.endswith(b"\n") or hashlib.sha256(body).hexdigest().encode() != digest:
-        return None
-    found = parse_strictly(body)
-    return found if isinstance(found, dict) else None
+def json_object(text: memoryview) -> dict[str, Any]:
+    """What `append_line` was given."""
+    found = parse_strictly(bytes(text))
+    if not isinstance(found, dict):
+        raise TypeError(type(found).__name__)
+    return found
+
+
+def _texts(content: bytes) -> Iterator[tuple[memoryview | None, int]]:
+    """Line by line its JSON, or None where that does not match its digest, and where the line ends."""
+    view, start = memoryview(content), 0
+    while (stop := content.find(b"\n", start)) >= 0:
+        text, digest = (
+            view[start : max(start, stop - _AFTER_TEXT)],
+            view[max(start, stop - _AFTER_TEXT) : stop],
+        )
+        whole = digest == b" " + hashlib.sha256(text).hexdigest().encode()
+        start = stop + 1
+        yield text if whole else None, start
 
 
 def content_of(handle: int) -> bytes:

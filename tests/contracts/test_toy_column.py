@@ -6,9 +6,6 @@ column gives that was made from the same numbers beforehand.
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from tests.flat import plan, publish
+from tests.node import NODE, in_node
 
 import dpgram as dg
 from dpgram import explorer
@@ -41,7 +39,6 @@ from dpgram.schema import (
 
 from .threshold_column import Threshold, threshold
 
-NODE = shutil.which("node")
 AT = 65.0
 
 
@@ -193,13 +190,9 @@ def test_the_code_that_the_explorer_writes_predicts(release: Release) -> None:
       const answer = { design, fit, inference, quality, features: on };
       console.log(dpgram.downloads.asPython(dpgram.downloads.modelOf(moments, answer)));
     """
-    done = subprocess.run(
-        [str(NODE), "-e", "\n".join([*map(explorer.script, explorer.ARITHMETIC), harness])],
-        input=json.dumps({"facts": page_facts(release), "on": on}),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    program = "\n".join([*map(explorer.script, explorer.ARITHMETIC), harness])
     namespace: dict[str, Any] = {}
-    exec(done.stdout, namespace)
+    exec(in_node(program, {"facts": page_facts(release), "on": on}), namespace)
     rows = [{"age": age, "bmi": 22.0 + age / 10, "sex": sex} for age in (20, 65.0, 90) for sex in "fm"]
     wanted = release.regress("charges", on).predict(rows)
     np.testing.assert_allclose([namespace["predict"](row) for row in rows], wanted, rtol=1e-6)

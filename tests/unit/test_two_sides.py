@@ -202,6 +202,7 @@ FREE: dict[str, tuple[str, ...]] = {
     ),
     "diff": ("job.toml", "job.toml"),
     "series plan": ("--periods", "60", "--epsilon", "1", "--delta", "1e-6"),
+    "series explore": ("months.series", "-o", "months.html"),
     "series show": ("months.series", "--trend", "charges", "--on", "age"),
     "series window": ("months.series", "m1", "m2", "-o", "window.dpgram.json"),
     "ledger create": ("new.ledger", "--name", "new", "--epsilon", "1", "--delta", "1e-6"),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from dpgram.analysis._frames import Frame
     from dpgram.document.document import Document
+    from dpgram.document.fields import SeriesPart
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -358,11 +359,9 @@ def trend(
     )
     cautions = dict.fromkeys(caution for one in windows for caution in one.inference.cautions)
     part = releases[0].series
-    if part is not None and part.participations > 1 and kind == "population":
-        cautions[
-            "a person may count in several windows, whose rows are then not drawn apart: errors of changes "
-            "leave that out"
-        ] = None
+    repeated = None if part is None else repeated_persons(part, kind)
+    if repeated is not None:
+        cautions[repeated] = None
     return Trend(
         target=windows[-1].design.target,
         names=names,
@@ -371,6 +370,16 @@ def trend(
         inferences=tuple(one.inference for one in windows),
         covariances=_covariances(windows, names, shared_rows=running and len(releases) > 1),
         cautions=tuple(cautions),
+    )
+
+
+def repeated_persons(part: SeriesPart, kind: Kind) -> str | None:
+    """What to say where persons may be in several windows, and that matters."""
+    if part.participations == 1 or kind == "table":
+        return None
+    return (
+        "a person may count in several windows, whose rows are then not drawn apart: errors of changes "
+        "leave that out"
     )
 
 

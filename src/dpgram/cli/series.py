@@ -28,6 +28,7 @@ from dpgram.cli.curate import (
     refuse_unclear_payment,
 )
 from dpgram.cli.databases import Query, asked_table
+from dpgram.cli.pages import Overwrite, PageFile, print_written
 from dpgram.cli.row_options import Missing, Radius, Strict, Unit, UnitRows, Weight
 from dpgram.errors import DpgramError, require_publish
 
@@ -242,6 +243,24 @@ def show(
         say(over.summary())
     if plot is not None:
         say(f"wrote {plot}")
+
+
+@app.command()
+def explore(
+    series: SeriesFile, output: PageFile, overwrite: Overwrite = False, as_json: JsonFlag = False
+) -> None:
+    """Write a web page for exploring a series: its running total, and trends.
+
+    One HTML file with everything inside: it needs no server, no network and nothing installed.
+
+    \b
+    Example:
+      dpgram series explore clinic.series -o clinic.html
+    """
+    from dpgram.series import Series
+
+    require_writable(output, overwrite=overwrite)
+    print_written(Series.open(series).explore(output), as_json=as_json)
 
 
 @app.command()

@@ -6,6 +6,7 @@ put into the file, with the release.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,7 @@ ARITHMETIC: Final = (
     "arithmetic/prediction.js",
     "arithmetic/models.js",
     "arithmetic/instruments.js",
+    "arithmetic/trend.js",
 )
 """What needs no browser, in the order in which they build on each other."""
 
@@ -48,19 +50,22 @@ SCRIPTS: Final = (
     "drawing/models_panel.js",
     "drawing/columns_panel.js",
     "drawing/association_panel.js",
+    "drawing/trend_panel.js",
     "drawing/view.js",
 )
 """All of them; `view.js` starts the page."""
 
 
-def page(release: Document) -> str:
+def page(release: Document, series: Mapping[str, object] | None = None) -> str:
+    """Of a release; with `trend_facts` of the series whose running total it is, trends too."""
     title = "" if release.about is None else release.about.title
+    kind = "release" if series is None else "series"
     return pages.page(
-        f"Explore: {title}" if title else "Explore a private release",
+        f"Explore: {title}" if title else f"Explore a private {kind}",
         pages.source(__package__, "drawing/explorer.html"),
         style=pages.source(__package__, "drawing/explorer.css"),
         scripts=[script(name) for name in SCRIPTS],
-        data=page_facts(release),
+        data=page_facts(release) | {"series": series},
     )
 
 

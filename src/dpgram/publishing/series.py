@@ -503,6 +503,17 @@ def exact_period(
     return _kept_sums(sums[0], sums[-1])
 
 
+def participants(data: object, terms: SeriesTerms, left_out: LeftOut, engine: Engine) -> ExactParticipants:
+    """Who is in the table of a period, as its stages would find it. **Not private.**"""
+    rules = replace(terms.request.rules, left_out=left_out)
+    chosen = engine if data is not None else NoRows()
+    work = Pass(rules=rules, statistics=(ParticipantsStatistic(left_out.key),))
+    (found,) = chosen.add_up(data, work)
+    if not isinstance(found, ExactParticipants):
+        raise TypeError(type(found).__name__)
+    return found
+
+
 def _kept_sums(first: Sum, last: Sum) -> tuple[ExactGram, ExactParticipants | None]:
     """The matrix, and who took part where that is asked for."""
     if not isinstance(first, ExactGram):

@@ -20,7 +20,7 @@ from dpgram.document.fields import About
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
 from dpgram.errors import AnalysisError, ReleaseError
-from dpgram.files import write_whole
+from dpgram.files import write_whole, written
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation, Correlations
@@ -520,16 +520,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return self._write(path, content.encode("utf-8"))
 
     def _write(self, path: str | os.PathLike[str], content: bytes) -> Path:
-        target = Path(path)
-        try:
-            write_whole(target, content)
-        except OSError as problem:
-            raise ReleaseError(
-                f"the file cannot be written to {target}",
-                got=problem.strerror or type(problem).__name__,
-                remedy="Choose a folder that exists and may be written",
-            ) from problem
-        return target
+        return written(path, content)
 
     def described(
         self, *, title: str = "", description: str = "", contact: str = "", licence: str = ""

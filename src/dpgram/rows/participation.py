@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, final
 
 import numpy as np
@@ -20,10 +19,11 @@ from dpgram.rows.units import Integers, Mask
 HASH_BYTES: Final = 16
 """128 bits: two of a thousand million persons share one with a chance of 10⁻²⁰."""
 KEY_BYTES: Final = 32
+GONE_THROUGH: Final = 4
+"""Pieces of a table for which everybody is gone through: more cost as much as sorting them once."""
 
 
 Hashes = npt.NDArray[np.bytes_]
-"""Sorted, each once."""
 NOBODY: Final[Hashes] = np.empty(0, f"S{HASH_BYTES}")
 
 
@@ -44,19 +44,46 @@ def distinct(ids: pa.LargeStringArray) -> tuple[list[str], Integers]:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """Persons who do not count in this period. As secret as the table: only workers that read it see it."""
+    """Persons who do not count in this period. As secret as the table: only workers that read it see it.
 
-    key: bytes = field(repr=False)
-    hashes: Hashes = field(repr=False)
+    They are many, and in no order: everybody who has ever counted. A table is mostly read in one piece, so
+    they are gone through for each of the first pieces, and sorted only where there are more.
+
+    Proof: proofs/series.md#series-participation.
+    """
+
+    def __init__(self, key: bytes, hashes: Hashes) -> None:
+        self.key, self._hashes = key, hashes
+        self._gone_through, self._sorted = 0, False
+
+    def __repr__(self) -> str:
+        return "<LeftOut: NOT PRIVATE>"
 
     def among(self, ids: pa.LargeStringArray) -> Mask:
-        """Which rows are theirs. Proof: proofs/series.md#series-participation."""
+        """Which rows are theirs."""
         names, places = distinct(ids)
-        if not names or not len(self.hashes):
+        if not names or not len(self._hashes):
             return np.zeros(len(ids), np.bool_)
         wanted = keyed_hashes(names, self.key)
-        near = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
-        theirs: Mask = self.hashes[near] == wanted
+        theirs: Mask = np.isin(wanted, self._candidates(wanted))
         return theirs[places]
+
+    def _candidates(self, wanted: Hashes) -> Hashes:
+        """A few of those left out, with all that are wanted among them."""
+        if self._gone_through < GONE_THROUGH:
+            self._gone_through += 1
+            # By their last bits, of which few are the same by chance.
+            bits = min(max(len(wanted).bit_length() + 6, 10), 22)
+            there = np.zeros(1 << bits, np.bool_)
+            there[_last_bits(wanted, bits)] = True
+            return self._hashes[there[_last_bits(self._hashes, bits)]]
+        if not self._sorted:
+            self._hashes, self._sorted = np.sort(self._hashes, kind="stable"), True
+        near = np.searchsorted(self._hashes, wanted)
+        return self._hashes[np.minimum(near, len(self._hashes) - 1)]
+
+
+def _last_bits(hashes: Hashes, bits: int) -> npt.NDArray[np.uint32]:
+    last: npt.NDArray[np.uint32] = hashes.view(np.uint32)[HASH_BYTES // 4 - 1 :: HASH_BYTES // 4]
+    return last & np.uint32((1 << bits) - 1)

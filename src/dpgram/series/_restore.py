@@ -14,7 +14,7 @@ from dpgram.errors import DpgramError, OptionsError
 from dpgram.files import sync_folder
 from dpgram.noise.factor import coefficients
 from dpgram.publishing.publication import tell
-from dpgram.publishing.series import exact_period, period_interrupted
+from dpgram.publishing.series import exact_period, participants, period_interrupted
 from dpgram.rows.participation import NOBODY
 from dpgram.series._curate import left_out_of, old_copy, opening_of, period_key, refuse_other_head, terms_of
 from dpgram.series._secret import (
@@ -44,6 +44,8 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
     They must hold the ids that they held then: whoever is missing could count once more. What can be read of
     the old file is kept, its key and everybody who has counted. Each table must give sums from which the
     published ones differ by noise alone, as far as that can be seen.
+
+    Proof: proofs/series.md#series-once.
     """
     target = secret_path(path)
     made = target.with_name(target.name + ".restored")
@@ -69,11 +71,6 @@ def _to_restore(path: Path, stream: Stream, tables: Mapping[str, object], old: R
     labels, number = list(stream.labels), len(stream.periods) + 1
     begun = old.kept.get(number)
     if period_interrupted(path, period_key(stream, number)):
-        if number == 1:
-            raise DpgramError(
-                "the first period was begun and interrupted: nothing can be restored before it is published",
-                remedy="Publish it again, with a copy of the curator's file where that was lost",
-            )
         others = [label for label in tables if label not in labels]
         if begun is None and len(others) != 1:
             raise OptionsError(
@@ -112,17 +109,23 @@ def _made_anew(made: Path, stream: Stream, old: Remains) -> Iterator[Secret]:
 def _restore_period(
     secret: Secret, stream: Stream, number: int, label: str, data: Any, old: Remains, engine: str | Engine
 ) -> None:
-    head, opening = stream.head, opening_of(stream)
-    if opening is None:
-        raise TypeError("no period was published")
+    head, opening, terms = stream.head, opening_of(stream), terms_of(stream.head)
     chosen = find_engine(engine if data is not None else "local", data)
-    exact, people = exact_period(data, terms_of(head), opening, left_out_of(secret, head, number), chosen)
-    now, hashes = lower_cells(exact.cells), NOBODY if people is None else people.hashes
+    left_out = left_out_of(secret, head, number)
+    if opening is None:
+        # Within the first period nobody knows yet what its sums are made of, but who must have counted.
+        now: tuple[int, ...] = ()
+        people = None if left_out is None else participants(data, terms, left_out, chosen)
+    else:
+        exact, people = exact_period(data, terms, opening, left_out, chosen)
+        now = lower_cells(exact.cells)
+    hashes = NOBODY if people is None else people.hashes
     if number in old.kept:
         hashes = np.union1d(hashes, old.kept[number].people)
-    total = combined(secret.past(number), now, coefficients(head.periods, head.bits))
-    secret.keep(KeptPeriod(number=number, label=label, cells=now, people=hashes))
-    if number <= len(stream.periods):
+    public = stream.beginnings[number - 1]
+    secret.keep(KeptPeriod(number=number, label=label, cells=now, people=hashes, public=public))
+    if opening is not None and number <= len(stream.periods):
+        total = combined(secret.past(number), now, coefficients(head.periods, head.bits))
         _refuse_foreign(stream.periods[number - 1], opening.sigma, lower_cells(total))
 
 

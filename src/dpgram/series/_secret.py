@@ -15,11 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from dpgram.errors import DpgramError
-from dpgram.files import append_line, content_of, is_at, readable_lines, sync_folder, whole_lines
+from dpgram.files import (
+    append_line,
+    content_of,
+    is_at,
+    json_object,
+    readable_texts,
+    sync_folder,
+    whole_texts,
+)
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
 
@@ -33,7 +43,9 @@ SUFFIX: Final = ".NOT-PRIVATE"
 WARNING: Final = "NOT PRIVATE: exact sums of the table and who is in it. Never publish, never send."
 
 _FIRST: Final = b'{"charge":'
-"""How the head of the file begins."""
+"""How the head of the file begins,"""
+_PERIOD: Final = b'{"cells":'
+"""and a line for a period."""
 
 Integers = npt.NDArray[np.object_]
 
@@ -49,6 +61,23 @@ class KeptPeriod:
     """X_t: lower triangle by rows; none while only what comes before it was drawn."""
     people: Hashes
     """Keyed hashes of the ids that counted."""
+    public: str
+    """The SHA-256 of the public file before this period: of all bytes that were checked by then."""
+
+
+@final
+class _Line(Struct, frozen=True, kw_only=True):
+    """A period as its line has it."""
+
+    period: int
+    label: str
+    cells: tuple[int, ...]
+    people: bytes
+    public: str = ""
+
+
+_LINE: Final = msgspec.json.Decoder(_Line, strict=False)
+"""Not strict: cells are texts, so that every reader of JSON has whole numbers of any size."""
 
 
 @final
@@ -57,8 +86,9 @@ class Secret:
 
     def __init__(self, path: Path, handle: int, series: str) -> None:
         self.path, self._handle = path, handle
-        lines, end = whole_lines(handle)
-        head = lines[0] if lines else {}
+        content = content_of(handle)
+        texts, end = whole_texts(content)
+        head = json_object(texts[0]) if texts else {}
         if head.get("format") != FORMAT or head.get("series") != series:
             raise DpgramError(
                 f"{path.name} does not belong to this series",
@@ -68,12 +98,11 @@ class Secret:
         self.head_digest = str(head.get("head", ""))
         """Of the first line of the public file: the terms of every draw."""
         self._charge = str(head.get("charge", ""))
-        self._kept = {int(line["period"]): line for line in lines[1:]}
-        self._read: dict[int, KeptPeriod] = {}
-        if b"\n" in content_of(handle)[end:]:
+        self._kept = {kept.number: kept for kept in map(_kept, texts[1:])}
+        if b"\n" in content[end:]:
             # Only a torn last line is cut off: it was never acted upon. Anything else is damage.
             raise DpgramError(
-                f"line {len(lines) + 1} of {path.name} does not match its digest",
+                f"line {len(texts) + 1} of {path.name} does not match its digest",
                 remedy="Put a good copy back, or restore it from kept tables: Series.restore",
             )
         os.ftruncate(handle, end)
@@ -86,26 +115,29 @@ class Secret:
 
     def begun(self, number: int) -> str | None:
         """The label under which this period was begun."""
-        line = self._kept.get(number)
-        return None if line is None else str(line["label"])
+        kept = self._kept.get(number)
+        return None if kept is None else kept.label
+
+    def public(self, number: int) -> str:
+        """The SHA-256 of the public file before this period; empty where that is not known."""
+        kept = self._kept.get(number)
+        return "" if kept is None else kept.public
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
-        missing = [each for each in range(1, number) if not self._kept.get(each, {}).get("cells")]
+        past = [self._kept.get(each) for each in range(1, number)]
+        missing = [each for each, kept in enumerate(past, start=1) if kept is None or not kept.cells]
         if missing:
             raise DpgramError(
                 f"{self.path.name} lacks period {missing[0]}: it was damaged or is an old copy",
                 remedy="Restore it from kept tables: Series.restore",
             )
-        for each in range(1, number):
-            if each not in self._read:
-                self._read[each] = _kept(self._kept[each])
-        return [self._read[each] for each in range(1, number)]
+        return [kept for kept in past if kept is not None]
 
     def people(self, number: int) -> Hashes:
         """Who is known to have counted in this period so far."""
-        line = self._kept.get(number)
-        return NOBODY if line is None else _kept(line).people
+        kept = self._kept.get(number)
+        return NOBODY if kept is None else kept.people
 
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""
@@ -114,30 +146,33 @@ class Secret:
             "label": period.label,
             "cells": [str(cell) for cell in period.cells],
             "people": base64.b64encode(period.people.tobytes()).decode(),
+            "public": period.public,
         }
         append_line(self._handle, line)
-        self._kept[period.number], self._read[period.number] = line, period
+        self._kept[period.number] = period
 
     def left_out(self, number: int, *, participations: int, apart: int) -> Hashes:
-        """Who may not count in this period: by everybody's own earlier periods.
+        """Who may not count in this period, in no order: by everybody's own earlier periods.
 
         Proof: proofs/series.md#series-participation.
         """
         past = self.past(number)
-        if not past:
-            return NOBODY
-        everybody, often = np.unique(np.concatenate([each.people for each in past]), return_counts=True)
-        used_up: Hashes = everybody[often >= participations]
+        everybody: Hashes = np.concatenate([NOBODY, *(each.people for each in past)])
+        if participations == 1:
+            return everybody
+        persons, often = np.unique(everybody, return_counts=True)
         recent = [each.people for each in past if number - each.number < apart]
-        return np.union1d(used_up, np.concatenate(recent)) if recent else used_up
+        return np.concatenate([persons[often >= participations], *recent])
 
 
-def _kept(line: dict[str, Any]) -> KeptPeriod:
+def _kept(text: memoryview) -> KeptPeriod:
+    line = _LINE.decode(text)
     return KeptPeriod(
-        number=int(line["period"]),
-        label=str(line["label"]),
-        cells=tuple(int(cell) for cell in line["cells"]),
-        people=np.frombuffer(base64.b64decode(line["people"]), NOBODY.dtype),
+        number=line.period,
+        label=line.label,
+        cells=line.cells,
+        people=np.frombuffer(line.people, NOBODY.dtype),
+        public=line.public,
     )
 
 
@@ -174,11 +209,12 @@ def refuse_leftover(path: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        (lines, end), content = whole_lines(handle), content_of(handle)
+        content = content_of(handle)
     finally:
         os.close(handle)
+    texts, end = whole_texts(content)
     torn = b"\n" not in content and content[: len(_FIRST)] == _FIRST[: len(content)]
-    whole = len(lines) == 1 and lines[0].get("format") == FORMAT and end == len(content)
+    whole = len(texts) == 1 and json_object(texts[0]).get("format") == FORMAT and end == len(content)
     if not torn and not whole:
         raise DpgramError(
             f"{path.name} may hold the exact sums of a series whose public file is not there",
@@ -199,15 +235,19 @@ class Remains:
 
 def remains(handle: int, series: str) -> Remains:
     """Without its head nothing is of use: hashes need their key."""
-    lines = readable_lines(handle)
-    head = next((line for line in lines if line.get("format") == FORMAT), {})
+    texts = readable_texts(content_of(handle))
+    heads = (json_object(text) for text in texts if bytes(text[: len(_FIRST)]) == _FIRST)
+    head = next((head for head in heads if head.get("format") == FORMAT), {})
     if head.get("series") != series:
         return Remains()
     return Remains(
         key=bytes.fromhex(str(head["key"])),
         head_digest=str(head.get("head", "")),
         charge=str(head.get("charge", "")),
-        kept={int(line["period"]): _kept(line) for line in lines if "period" in line},
+        kept={
+            kept.number: kept
+            for kept in (_kept(text) for text in texts if bytes(text[: len(_PERIOD)]) == _PERIOD)
+        },
     )
 
 

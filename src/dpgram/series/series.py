@@ -145,9 +145,8 @@ class Series:
         require_publish()
         from dpgram.series import _curate
 
-        self._stream = _curate.publish(
-            self.path, data, period, engine=engine, progress=progress, report=report
-        )
+        found = _curate.publish(self.path, data, period, engine=engine, progress=progress, report=report)
+        self._stream = found.with_read(self._stream)
         return self._stream.release(1, self._stream.number(period))
 
     def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:
@@ -230,6 +229,21 @@ class Series:
         ends = range(every, count + 1, every)
         windows = [self.window(1 if running else last - every + 1, last) for last in ends]
         return trend(windows, target, on, kind=kind, reference=reference)
+
+    def explore(self, path: str | os.PathLike[str]) -> Path:
+        """Write one HTML file in which anybody can ask this series questions; no server, no network.
+
+        It has all views of the running total, and trends: coefficients over time, with intervals.
+
+        >>> series.explore("months.html").name
+        'months.html'
+        """
+        from dpgram.files import written
+        from dpgram.series.show import explorer_page
+
+        if not self.labels:
+            raise AnalysisError("no period of this series was published yet", remedy="Publish one first")
+        return written(path, explorer_page(self._stream).encode("utf-8"))
 
     def departures(self, schema: Schema, **facts: object) -> list[str]:
         """In which public facts the series differs from these, in words: for whoever would go on with it.

@@ -47,6 +47,16 @@ def drifted(stream: Stream) -> list[str]:
     return found
 
 
+def explorer_page(stream: Stream) -> str:
+    """The explorer of the running total, with trends."""
+    from dpgram.explorer import page
+    from dpgram.explorer.trend_facts import offered_windows, trend_facts
+
+    windows = [stream.release(*ends) for ends in offered_windows(len(stream.labels))]
+    facts = trend_facts(windows, [each.cells for each in stream.periods], stream.labels)
+    return page(stream.release(1, len(stream.labels)), facts)
+
+
 def summary(stream: Stream) -> str:
     """As a table for the terminal."""
     head = stream.head

@@ -8,9 +8,11 @@ is described in docs/reference/series-format.md.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, final
 
@@ -131,41 +133,79 @@ def line_of(content: Head | Period, before: str) -> tuple[bytes, str]:
 
 
 @final
+class _Known(Struct, frozen=True):
+    """What is read at once of a line that was checked before."""
+
+    label: str
+    digest: str
+    raw: bytes = b""
+    """The line itself, from which the rest is read when it is asked for."""
+
+
+_KNOWN: Final = msgspec.json.Decoder(_Known)
+
+
+@final
 class Stream:
     """A series as its public file tells it."""
 
     def __init__(
-        self, head: Head, periods: Sequence[Period], digest: str, size: int, head_digest: str = START
+        self,
+        head: Head,
+        periods: Sequence[Period | _Known],
+        digest: str,
+        size: int,
+        head_digest: str = START,
+        beginnings: Sequence[str] = (),
+        digests: Sequence[str] = (),
     ) -> None:
-        self.head, self.periods, self.digest, self.size = head, tuple(periods), digest, size
+        self.head, self.digest, self.size = head, digest, size
+        self._lines = list(periods)
+        """Those that were checked before are read when they are asked for."""
         self.head_digest = head_digest
+        self.beginnings = tuple(beginnings)
+        """The SHA-256 of the first line, the first two, and so on: of bytes, as they are in the file."""
+        self._digests = tuple(digests)
+        """Of the line of each period."""
         self.schema = Schema.from_dict(head.schema)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Every whole line; a torn last one, which is being written or was cut off, is left alone."""
-        try:
-            raw = path.read_bytes()
-        except OSError as problem:
-            raise ReleaseError(f"there is no series at {path}", got=problem.strerror) from None
-        return cls.of(raw)
+        return cls.of(stream_bytes(path))
 
     @classmethod
-    def of(cls, raw: bytes) -> Self:
-        """The series in these bytes, or ReleaseError with the reason."""
-        before, size, found = START, 0, []
-        for number, line in enumerate(raw.splitlines(keepends=True)):
-            if not line.endswith(b"\n"):
-                break
-            content, before = _checked(line, before, number)
-            found.append((content, before))
-            size += len(line)
-        if not found:
-            raise ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
+    def of(cls, raw: bytes, *, known: str = "") -> Self:
+        """The series in these bytes, or ReleaseError with the reason.
+
+        Where `known` is the SHA-256 of all lines but the last, these very bytes were checked before. Then the
+        last line alone is checked, and others are read when they are asked for.
+
+        Proof: proofs/series.md#series-once.
+        """
+        *lines, torn = raw.split(b"\n")
+        if not lines:
+            raise _not_a_series()
+        beginnings = _beginnings(lines)
+        # The head and the first period, which fix the terms of all, are checked in any case.
+        skipped = range(2, len(lines) - 1) if known in beginnings[-2:-1] else range(0)
+        content, head_digest = _checked(lines[0], START, 0)
+        digests, found = [head_digest], list[Period | _Known]()
         try:
-            head = msgspec.convert(found[0][0], Head)
-            periods = [msgspec.convert(each, Period) for each, _ in found[1:]]
-            stream = cls(head, periods, before, size, found[0][1])
+            head = msgspec.convert(content, Head)
+            for number, line in enumerate(lines[1:], start=1):
+                if number in skipped:
+                    known_line = _KNOWN.decode(line)
+                    digests.append(known_line.digest)
+                    found.append(msgspec.structs.replace(known_line, raw=line))
+                else:
+                    content, digest = _checked(line, digests[-1], number)
+                    digests.append(digest)
+                    found.append(msgspec.convert(content, Period))
+            size = len(raw) - len(torn)
+            stream = cls(head, found, digests[-1], size, head_digest, beginnings, digests[1:])
+        except ReleaseError:
+            raise
         except (msgspec.ValidationError, DpgramError, ValueError) as problem:
             raise ReleaseError(
                 "the series does not follow the format", got=str(problem)[:200], remedy=_DAMAGED
@@ -176,24 +216,49 @@ class Stream:
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
         width = self.schema.width
-        labels = [each.label for each in self.periods]
+        read = [(place, each) for place, each in enumerate(self._lines, start=1) if isinstance(each, Period)]
         fits = all(
             each.number == place
             and len(each.cells) == width * (width + 1) // 2
             and (each.opening is not None) == (place == 1)
-            and _without_counts(each) == _without_counts(self.periods[0])
-            for place, each in enumerate(self.periods, start=1)
+            and _without_counts(each) == _without_counts(read[0][1])
+            for place, each in read
         )
-        if not fits or len(set(labels)) < len(labels) or len(labels) > self.head.periods:
+        if not fits or len(set(self.labels)) < len(self.labels) or len(self.labels) > self.head.periods:
             raise ReleaseError("the periods of this series contradict each other", remedy=_DAMAGED)
 
     @property
+    def periods(self) -> tuple[Period, ...]:
+        return tuple(map(self._period, range(len(self._lines))))
+
+    def _period(self, place: int) -> Period:
+        line = self._lines[place]
+        if isinstance(line, _Known):
+            content = json.loads(line.raw)
+            del content["before"], content["digest"]
+            line = self._lines[place] = msgspec.convert(content, Period)
+        return line
+
+    @cached_property
     def labels(self) -> tuple[str, ...]:
-        return tuple(each.label for each in self.periods)
+        return tuple(each.label for each in self._lines)
+
+    def with_period(self, period: Period, digest: str, size: int) -> Stream:
+        """With one line more, of this digest and size."""
+        lines, digests = [*self._lines, period], [*self._digests, digest]
+        return Stream(self.head, lines, digest, self.size + size, self.head_digest, digests=digests)
+
+    def with_read(self, other: Stream) -> Stream:
+        """The same, with the periods that an earlier reading of this file has read already."""
+        count = len(other.labels)
+        if other.digest not in self._digests[count - 1 : count]:
+            return self
+        lines = [*other.periods, *self._lines[count:]]
+        return Stream(self.head, lines, self.digest, self.size, self.head_digest, digests=self._digests)
 
     def number(self, period: str | int) -> int:
         """The number of a period by its label, or by its number."""
-        if isinstance(period, int) and not isinstance(period, bool) and 1 <= period <= len(self.periods):
+        if isinstance(period, int) and not isinstance(period, bool) and 1 <= period <= len(self.labels):
             return period
         if period in self.labels:
             return self.labels.index(str(period)) + 1
@@ -203,7 +268,7 @@ class Stream:
     @property
     def opening(self) -> StreamOpening | None:
         """None before the first period."""
-        return self.periods[0].opening if self.periods else None
+        return self._period(0).opening if self._lines else None
 
     def release(self, first: int, last: int) -> Release:
         """The release of the rows of these periods: Σ_s w_s Y_s, rounded to whole numbers.
@@ -211,9 +276,9 @@ class Stream:
         Proof: proofs/series.md#series-file.
         """
         head, opening = self.head, self.opening
-        if opening is None or not 1 <= first <= last <= len(self.periods):
+        if opening is None or not 1 <= first <= last <= len(self.labels):
             raise ReleaseError(
-                "the series has no such window", got=f"{first} to {last}", limit=f"1 to {len(self.periods)}"
+                "the series has no such window", got=f"{first} to {last}", limit=f"1 to {len(self.labels)}"
             )
         part = SeriesPart(
             series=head.series,
@@ -256,13 +321,14 @@ class Stream:
         """Whole numbers over one power of two, so that they are added without a fraction."""
         bottom = math.lcm(*(weight.denominator for weight in weights))
         tops = [weight.numerator * (bottom // weight.denominator) for weight in weights]
-        columns = zip(*(map(int, each.cells) for each in self.periods[: len(weights)]), strict=True)
+        lines = map(self._period, range(len(weights)))
+        columns = zip(*(map(int, each.cells) for each in lines), strict=True)
         sums = (sum(top * cell for top, cell in zip(tops, column, strict=True)) for column in columns)
         return tuple(str((2 * total + bottom) // (2 * bottom)) for total in sums)
 
     def _histograms(self, first: int, last: int) -> MeasuredHistograms | None:
         """Counts of the periods added up: their noises are independent."""
-        every = [each.histograms for each in self.periods[first - 1 : last]]
+        every = [self._period(place).histograms for place in range(first - 1, last)]
         found = [each for each in every if each is not None]
         if not found:
             return None
@@ -271,7 +337,8 @@ class Stream:
         return msgspec.structs.replace(one, columns=columns, scale=one.scale * math.sqrt(len(found)))
 
     def _clip(self, first: int, last: int) -> MeasuredClip | None:
-        found = [each.clip for each in self.periods[first - 1 : last] if each.clip is not None]
+        every = [self._period(place).clip for place in range(first - 1, last)]
+        found = [each for each in every if each is not None]
         if not found:
             return None
         cells = _cells_added(each.cells for each in found)
@@ -300,6 +367,27 @@ def _cells_added(lines: Any) -> tuple[str, ...]:
     return tuple(str(sum(map(int, cells))) for cells in zip(*lines, strict=True))
 
 
+def stream_bytes(path: Path) -> bytes:
+    """What is in the public file."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise ReleaseError(f"there is no series at {path}", got=problem.strerror) from None
+
+
+def _not_a_series() -> ReleaseError:
+    return ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
+
+
+def _beginnings(lines: Sequence[bytes]) -> list[str]:
+    seen, found = hashlib.sha256(), []
+    for line in lines:
+        seen.update(line)
+        seen.update(b"\n")
+        found.append(seen.hexdigest())
+    return found
+
+
 def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], str]:
     """The content of a line that follows the one with the digest `before`."""
     try:
@@ -309,7 +397,7 @@ def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], 
             f"line {number + 1} of the series is not clean JSON", got=str(problem)[:200], remedy=_DAMAGED
         ) from None
     if not isinstance(content, dict) or (number == 0 and content.get("format") != FORMAT):
-        raise ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
+        raise _not_a_series()
     digest = content.pop("digest", None)
     if content.get("before") != before or digest != hashlib.sha256(canonical_bytes(content)).hexdigest():
         raise ReleaseError(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.flat import publish
+from tests.node import NODE, in_node
 
 import dpgram as dg
 from dpgram import explorer
@@ -24,7 +23,6 @@ from dpgram.mechanisms import InverseNoise
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 
-NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
 
 DIGITS = 1e-6
@@ -120,13 +118,7 @@ console.log(JSON.stringify(told, named));
 def ask(release: Release | None, *questions: Mapping[str, object]) -> list[dict[str, object]]:
     program = "\n".join([*map(explorer.script, explorer.ARITHMETIC), HARNESS])
     facts = None if release is None else page_facts(release)
-    done = subprocess.run(
-        [str(NODE), "-e", program],
-        input=json.dumps({"facts": facts, "questions": questions}),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(in_node(program, {"facts": facts, "questions": questions}))
 
 
 def seeded(table: object, schema: dg.Schema, seed: int = 3, **options: object) -> Release:
@@ -393,11 +385,7 @@ def test_a_click_takes_a_few_cubic_steps() -> None:
         names = [f"x{i}" for i in range(width)]
         schema = dg.Schema(*(dg.numeric(name, -1, 1) for name in names))
         release = seeded(dict(zip(names, rows.T, strict=True)), schema, epsilon=20.0, delta=1e-6)
-        done = subprocess.run(
-            [str(NODE), "-e", program], input=json.dumps({"facts": page_facts(release), "questions": []}),
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        found.append(json.loads(done.stdout))
+        found.append(json.loads(in_node(program, {"facts": page_facts(release), "questions": []})))
     assert found[0] == found[1], "not one for each column"
     assert 0 < sum(found[1].values()) <= 20
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from msgspec.structs import replace
 from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
+from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import _journal
@@ -63,14 +66,14 @@ def published(series: Series, table: Any, period: str, **options: Any) -> Stream
     )
 
 
+def stopped(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def interrupted(series: Series, table: Any, period: str, patch: pytest.MonkeyPatch) -> None:
     """A period that is drawn, and stopped before its line is out."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     with patch.context() as here:
-        here.setattr(_curate, "_appended", interrupt)
+        here.setattr(_curate, "_appended", stopped)
         with pytest.raises(KeyboardInterrupt):
             published(series, table, period)
 
@@ -125,6 +128,93 @@ class TestNoSecondNoise:
         published(series, None, "m2")
         assert len(drawn) == 2
         assert names(tmp_path) == ["a[1].series", "a[1].series.NOT-PRIVATE"]
+
+
+def without_public(path: Path) -> None:
+    """The curator's file as it was before it kept hashes of the public one."""
+    lines = []
+    for line in path.read_bytes().splitlines():
+        content = json.loads(line.rpartition(b" ")[0])
+        content.pop("public", None)
+        text = canonical_bytes(content)
+        lines.append(text + b" " + hashlib.sha256(text).hexdigest().encode() + b"\n")
+    path.write_bytes(b"".join(lines))
+
+
+class TestKnownLines:
+    """What was checked before is known by a hash, and only a new line is checked anew."""
+
+    @pytest.fixture
+    def four(self, tmp_path: Path) -> Series:
+        return seeded(tmp_path / "a.series", [people(100 * t, 100) for t in range(4)])
+
+    def test_they_are_read_as_all_lines_are(self, four: Series) -> None:
+        raw = four.path.read_bytes()
+        whole = Stream.of(raw)
+        known = Stream.of(raw, known=whole.beginnings[-2])
+        assert (known.head, known.digest, known.size) == (whole.head, whole.digest, whole.size)
+        assert known.labels == whole.labels == ("m1", "m2", "m3", "m4")
+        assert known.release(2, 3) == whole.release(2, 3)
+        assert known.periods == whole.periods
+        earlier = Stream.of(b"".join(raw.splitlines(keepends=True)[:4]))
+        shared = Stream.of(raw, known=whole.beginnings[-2]).with_read(earlier)
+        assert shared.periods == whole.periods
+        assert shared.periods[1] is earlier.periods[1]
+
+    def test_a_line_that_is_not_known_is_checked(self, four: Series) -> None:
+        raw = four.path.read_bytes()
+        other = raw.replace(b'"label":"m2"', b'"label":"m9"')
+        for known in ("", Stream.of(raw).beginnings[-2]):
+            with pytest.raises(ReleaseError, match="line 3 of the series does not match its digest"):
+                Stream.of(other, known=known)
+
+    def test_the_last_line_is_always_checked(self, four: Series) -> None:
+        raw = four.path.read_bytes()
+        with pytest.raises(ReleaseError, match="line 5 of the series does not match its digest"):
+            Stream.of(raw.replace(b'"label":"m4"', b'"label":"m9"'), known=Stream.of(raw).beginnings[-2])
+
+    @pytest.mark.parametrize("kept", [True, False])
+    def test_an_edited_cell_is_refused_before_a_draw(
+        self, kept: bool, four: Series, drawn: list[Any]
+    ) -> None:
+        """By somebody who computed all digests again: only the curator's file can tell."""
+
+        def change(each: Any) -> Any:
+            if getattr(each, "label", "") != "m2":
+                return each
+            return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
+
+        if not kept:
+            without_public(secret_path(four.path))
+        four.path.write_bytes(edited(Stream.read(four.path), change))
+        if kept:
+            with pytest.raises(DpgramError, match=r"is not the file that a\.series\.NOT-PRIVATE has seen"):
+                published(four, people(900, 100), "m5")
+        else:
+            published(four, people(900, 100), "m5")
+        assert len(drawn) == (0 if kept else 1)
+
+    def test_a_curators_file_without_hashes_goes_on(self, four: Series) -> None:
+        without_public(secret_path(four.path))
+        assert published(four, people(900, 100), "m5").labels[-1] == "m5"
+        with open_secret(secret_path(four.path), Stream.read(four.path).head.series) as secret:
+            assert secret.public(4) == ""
+            assert secret.public(5) == Stream.read(four.path).beginnings[4]
+
+    def test_restoring_knows_the_same_lines(self, four: Series) -> None:
+        series = Stream.read(four.path).head.series
+        with open_secret(secret_path(four.path), series) as secret:
+            before = [secret.public(number) for number in range(1, 5)]
+        assert before == list(Stream.read(four.path).beginnings[:4])
+        secret_path(four.path).unlink()
+        four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
+        with open_secret(secret_path(four.path), series) as secret:
+            assert [secret.public(number) for number in range(1, 5)] == before
+
+    def test_a_return_is_no_end_of_a_file(self, four: Series) -> None:
+        raw = four.path.read_bytes()
+        middle = raw.index(b'"label":"m2"')
+        assert Stream.of(raw[:middle] + b"\r" + raw[middle:]).labels == ("m1", "m2", "m3", "m4")
 
 
 class TestTerms:
@@ -350,12 +440,36 @@ class TestRestore:
         assert len(drawn) == 2
         assert self.left_out(series, people(0, 120), "m3") == 100
 
-    def test_not_within_the_first_period(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        series = seeded(tmp_path / "a.series", [])
+    def test_within_the_first_period(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """After its histograms: who is in its table has counted, its sums are kept when its line is drawn."""
+        series = seeded(tmp_path / "a.series", [], periods=4)
+        with monkeypatch.context() as patch:
+            patch.setattr(StreamedGram, "draw", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                published(series, people(0, 50), "m1")
+        secret_path(series.path).unlink()
+        with pytest.raises(DpgramError, match=r"curator's file .* is missing"):
+            published(series, people(0, 50), "m1")
+        with pytest.raises(OptionsError, match="its table is needed too"):
+            series.restore({}, engine=ENGINE)
+        series.restore({"m1": people(0, 50)}, engine=ENGINE)
+        published(series, people(40, 40), "m1")
+        assert self.left_out(series, people(0, 120), "m2") == 80
+
+    def test_a_first_period_that_was_drawn(
+        self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its line is what was drawn; its sums are restored when that is out."""
+        series = seeded(tmp_path / "a.series", [], periods=4)
         interrupted(series, people(0, 50), "m1", monkeypatch)
-        with pytest.raises(DpgramError, match="first period was begun and interrupted"):
-            series.restore({"m1": people(0, 50)}, engine=ENGINE)
-        published(series, people(0, 5), "m1")
+        secret_path(series.path).unlink()
+        series.restore({"m1": people(0, 50)}, engine=ENGINE)
+        assert published(series, people(0, 50), "m1").periods[0].cells == drawn[0]
+        with pytest.raises(DpgramError, match=r"lacks period 1.*Series\.restore"):
+            published(series, people(0, 120), "m2")
+        series.restore({"m1": people(0, 50)}, engine=ENGINE)
+        assert self.left_out(series, people(0, 120), "m2") == 50
+        assert len(drawn) == 2
 
     def test_it_makes_no_old_copy_usable(self, tmp_path: Path) -> None:
         series = seeded(tmp_path / "a.series", [people(0, 50)])

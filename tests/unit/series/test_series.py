@@ -20,6 +20,7 @@ from dpgram.noise.factor import coefficients
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import publish_with
 from dpgram.rows.encoder import PolicyCounts
+from dpgram.rows.participation import LeftOut, keyed_hashes
 from dpgram.series import Series
 from dpgram.series._secret import open_secret, secret_path
 from dpgram.series.stream import Stream
@@ -261,6 +262,18 @@ class TestFile:
 
 
 class TestParticipation:
+    def test_they_are_found_in_every_piece_of_a_table(self) -> None:
+        """Whether everybody is gone through or sorted: the same people as a set would find."""
+        key, draw = b"k" * 32, np.random.default_rng(3)
+        gone = set(draw.choice(20_000, 3_000, replace=False).tolist())
+        hashes = keyed_hashes([str(number) for number in gone], key)
+        left_out = LeftOut(key, hashes)
+        found = []
+        for first in range(0, 20_000, 2_000):
+            ids = np.repeat(np.arange(first, first + 2_000), 2)
+            found += ids[left_out.among(pa.array(ids.astype(str), pa.large_string()))].tolist()
+        assert sorted(found) == sorted([*gone, *gone])
+
     def test_nobody_counts_more_often_than_allowed(self, tmp_path: Path) -> None:
         counted: list[PolicyCounts] = []
         series = Series.create(

@@ -163,4 +163,4 @@ function asPython(model) {
   return parts.filter(Boolean).join("\n\n");
 }
 
-export { modelOf, termOf, asJson, asCsv, asPython };
+export { modelOf, termOf, asJson, asCsv, asPython, csvCell };

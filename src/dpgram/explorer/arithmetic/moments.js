@@ -9,11 +9,10 @@ const TOO_NOISY =
   "The noise is larger than the whole table: the noisy number of rows is not positive. Ask for a release of " +
   "more rows, of fewer columns, or with a larger epsilon.";
 
-function momentsOf(facts) {
+// Of the release itself, or with another matrix that was measured in the same way.
+function momentsOf(facts, gram = publishedGram(facts, JSON.parse(facts.release))) {
   const lift = liftOf(facts);
   const nullSpace = knownNullSpace(facts, lift);
-  const release = JSON.parse(facts.release);
-  const gram = publishedGram(facts, release);
   const moments = {
     facts,
     columns: facts.columns,

@@ -1,7 +1,7 @@
 // A view as the part of the address behind the #: what is asked can be kept, sent and opened again.
 import { possibleTargets, possibleFeatures } from "../arithmetic/design.js";
 
-const VIEWS = ["regression", "person", "instruments", "models", "columns", "correlations", "components", "promise"];
+const VIEWS = ["regression", "person", "instruments", "models", "columns", "correlations", "components", "trend", "promise"];
 const METHODS = ["auto", "ridge", "ols"];
 const KINDS = ["population", "table"];
 const LEVELS = ["0.9", "0.95", "0.99"];
@@ -23,9 +23,10 @@ function usualFeatures(moments, target) {
 function initialState(moments) {
   const target = usualTarget(moments);
   return {
-    view: "regression", target, chosen: new Set(usualFeatures(moments, target)), references: {}, method: "auto", lambda: 0,
+    view: moments.facts.series ? "trend" : "regression", target, chosen: new Set(usualFeatures(moments, target)), references: {}, method: "auto", lambda: 0,
     level: "0.95", kind: "population", part: "all", standardise: false, pair: [], column: null, model: 0,
     endogenous: null, instruments: new Set(), ivMethod: "2sls", person: {}, tested: new Set(),
+    windows: "1", coefficient: null,
   };
 }
 
@@ -42,7 +43,7 @@ function toAddress(moments, state) {
     for (const name of state.chosen) parts.append("x", name);
     if (state.chosen.size === 0) parts.set("x", "");
   }
-  for (const key of ["method", "lambda", "level", "kind", "part", "standardise", "column", "model", "endogenous", "ivMethod"]) {
+  for (const key of ["method", "lambda", "level", "kind", "part", "standardise", "column", "model", "endogenous", "ivMethod", "windows", "coefficient"]) {
     put(key, state[key], usual[key]);
   }
   for (const [name, level] of Object.entries(state.references)) parts.append("reference", JSON.stringify([name, level]));
@@ -65,6 +66,8 @@ function fromAddress(moments, text) {
   one("part", ["all", "chosen"]);
   one("ivMethod", ["2sls", "liml"]);
   one("column", [...declared]);
+  one("windows", [...(moments.facts.series?.lengths ?? []).map(String), "running"]);
+  if (parts.has("coefficient")) state.coefficient = parts.get("coefficient");
   one("endogenous", [...declared]);
   state.standardise = parts.get("standardise") === "true";
   const lambda = Number(parts.get("lambda") ?? 0);

@@ -305,4 +305,83 @@ function counts(id, bars, { axis, upright, words }) {
   });
 }
 
-export { coefficients, heatMap, scree, biplot, counts, clear, limits, MOST_ROWS };
+// Estimates over time { window, short, place, estimate, trusted, low, high } with intervals, and the straight line through
+// them where there is one.
+function overTime(id, rows, { axis, slope, mark, wide }) {
+  const height = 340;
+  const drawn = rows.filter(({ trusted }) => trusted);
+  const words = `Chart of ${axis} in ${rows.length} windows with intervals; the table below holds the numbers.`;
+  const cross = (x, y) => shape("path", { d: `M${x - 4},${y - 4}l8,8m0,-8l-8,8`, class: "absent" });
+  draw(id, words, height, (sheet, width) => {
+    const top = legend(sheet, width, [
+      ...(drawn.length ? [{ mark: (x, y) => dot(x, y), name: mark }] : []),
+      ...(slope === null ? [] : [{ mark: (x, y) => shape("line", { x1: x - 8, x2: x + 8, y1: y, y2: y, class: "straight" }), name: `straight line: ${number(slope.estimate, 3)} in one period` }]),
+      ...(drawn.length < rows.length ? [{ mark: cross, name: "no interval: the noise leaves none" }] : []),
+    ]);
+    const box = { top: top + 8, bottom: height - 40, right: width - RIGHT };
+    const ends = spread(drawn, wide);
+    const [left, y] = leftAxis(sheet, box, ends, axis);
+    const [first, last] = [rows[0].place, rows.at(-1).place];
+    const room = 0.5 * Math.max((last - first) / Math.max(rows.length - 1, 1), 1);
+    const x = linear(first - room, last + room, left, box.right);
+    periodNames(sheet, rows, x, box, left);
+    if (slope !== null) {
+      const line = straight(rows, slope.estimate);
+      sheet.append(shape("line", { x1: x(first), x2: x(last), y1: y(line(first)), y2: y(line(last)), class: "straight" }));
+    }
+    for (const each of rows) {
+      const name = label(each.window, 60);
+      if (!each.trusted) {
+        sheet.append(withTip(cross(x(each.place), box.bottom - 8), `${name}: no interval, the noise leaves none`));
+        continue;
+      }
+      const told = `${name}: ${number(each.estimate)} (${number(each.low)} to ${number(each.high)})`;
+      const [low, high] = [Math.max(each.low, ends[0]), Math.min(each.high, ends[1])];
+      sheet.append(withTip(shape("line", { x1: x(each.place), x2: x(each.place), y1: y(low), y2: y(high), class: "interval" }), told));
+      for (const [cut, end, way] of [[each.low < ends[0], ends[0], -1], [each.high > ends[1], ends[1], 1]]) {
+        if (cut) sheet.append(withTip(shape("path", { d: `M${x(each.place) - 5},${y(end) + 7 * way}L${x(each.place)},${y(end)}L${x(each.place) + 5},${y(end) + 7 * way}`, class: "cut" }), told));
+      }
+      if (each.estimate >= ends[0] && each.estimate <= ends[1]) sheet.append(withTip(dot(x(each.place), y(each.estimate), rows.length > 40 ? 3 : 4.5), told));
+    }
+  });
+}
+
+// From the lowest to the highest end, but for intervals that are much wider than most.
+function spread(drawn, wide) {
+  if (drawn.length === 0) return [-1, 1];
+  const middle = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
+  const centre = middle(drawn.map(({ estimate }) => estimate));
+  const most = wide * middle(drawn.map(({ low, high }) => Math.max(high - centre, centre - low)));
+  const within = (value) => (Number.isFinite(most) ? Math.min(Math.max(value, centre - most), centre + most) : value);
+  const ends = drawn.flatMap(({ low, high }) => [within(low), within(high)]).filter(Number.isFinite);
+  const [least, largest] = [Math.min(...ends), Math.max(...ends)];
+  if (!(largest > least)) return [centre - 1, centre + 1];
+  return [least - 0.05 * (largest - least), largest + 0.05 * (largest - least)];
+}
+
+// Through the mean of windows that count by their precision, as in the figure of Python.
+function straight(rows, slope) {
+  const all = rows.reduce((sum, { error }) => sum + error ** -2, 0);
+  const mean = (key) => rows.reduce((sum, each) => sum + each[key] / each.error ** 2, 0) / all;
+  const [place, value] = [mean("place"), mean("estimate")];
+  return (at) => value + slope * (at - place);
+}
+
+// As many names of windows as fit beside each other.
+function periodNames(sheet, rows, x, box, left) {
+  const texts = rows.map((each) => shape("text", { x: x(each.place), y: box.bottom + 18, "text-anchor": "middle" }, label(each.short, 20)));
+  sheet.append(...texts);
+  const widest = Math.max(...texts.map((text) => text.getComputedTextLength())) + 12;
+  const every = Math.ceil((rows.length * widest) / Math.max(box.right - left, 1));
+  texts.forEach((text, i) => {
+    if (i % every !== 0) {
+      text.remove();
+      return;
+    }
+    // None is cut off at the edge.
+    const half = 0.5 * text.getComputedTextLength();
+    text.setAttribute("x", Math.min(x(rows[i].place), box.right + RIGHT - half));
+  });
+}
+
+export { coefficients, heatMap, scree, biplot, counts, overTime, clear, limits, MOST_ROWS };

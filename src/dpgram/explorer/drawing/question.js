@@ -135,7 +135,7 @@ function inWords(session) {
   const fit = `${shortened(session.targetName(), 40)} from ${few}`;
   if (["regression", "person"].includes(state.view)) return `${fit}; ${METHODS[state.method]}; ${intervals}`;
   if (state.view === "models") return `${percent(Number(state.level))} intervals`;
-  if (state.view === "instruments") return `${fit}; ${intervals}`;
+  if (["instruments", "trend"].includes(state.view)) return `${fit}; ${intervals}`;
   return ["components", "promise"].includes(state.view) ? "The question" : intervals;
 }
 

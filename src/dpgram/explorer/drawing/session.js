@@ -17,6 +17,7 @@ function openSession(facts, address) {
     return known(JSON.stringify(key), compute);
   };
 
+  session.remembered = remembered;
   session.change = (fields) => {
     Object.assign(session.state, fields);
     session.changed();

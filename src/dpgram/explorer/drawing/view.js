@@ -1,6 +1,7 @@
 // The page: opens the session, shows one view at a time, keeps the address, saves files.
 import { Refusal } from "../arithmetic/moments.js";
 import { modelOf, asJson, asCsv, asPython } from "../arithmetic/downloads.js";
+import { trendCsv } from "../arithmetic/trend.js";
 import { VIEWS, fromAddress } from "./address.js";
 import { openSession } from "./session.js";
 import { fillQuestion, listenToQuestion } from "./question.js";
@@ -10,11 +11,12 @@ import { showInstruments, listenToInstruments } from "./instruments_panel.js";
 import { showModels, listenToModels } from "./models_panel.js";
 import { showColumns, listenToColumns } from "./columns_panel.js";
 import { showCorrelations, showComponents, listenToAssociation } from "./association_panel.js";
+import { showTrend, trendOf, listenToTrend } from "./trend_panel.js";
 import { at, element, number, shortened } from "./elements.js";
 
 const SHOW = {
   regression: showFit, person: showPerson, instruments: showInstruments, models: showModels, columns: showColumns,
-  correlations: showCorrelations, components: showComponents, promise: () => {},
+  correlations: showCorrelations, components: showComponents, trend: showTrend, promise: () => {},
 };
 const root = document.documentElement;
 const facts = JSON.parse(at("data").textContent);
@@ -36,7 +38,7 @@ function soon(task) {
 function show() {
   const started = performance.now();
   const { state } = session;
-  if (state.view === "models" && facts.models.length === 0) state.view = "regression";
+  if ((state.view === "models" && facts.models.length === 0) || (state.view === "trend" && !facts.series)) state.view = "regression";
   if (document.body.dataset.view !== state.view) shown(state.view);
   document.body.dataset.part = state.part;
   for (const view of VIEWS) {
@@ -62,7 +64,7 @@ function shown(view) {
 }
 
 function titleOf(state) {
-  if (["regression", "person", "instruments"].includes(state.view)) return `${shortened(session.targetName(), 40)}: ${at(`tab-${state.view}`).textContent}`;
+  if (["regression", "person", "instruments", "trend"].includes(state.view)) return `${shortened(session.targetName(), 40)}: ${at(`tab-${state.view}`).textContent}`;
   return at(`tab-${state.view}`).textContent;
 }
 
@@ -74,12 +76,14 @@ function keepAddress() {
 function showRelease() {
   const { guarantee } = facts;
   if (facts.title !== "") at("title").textContent = shortened(facts.title, 120);
+  else if (facts.series) at("title").textContent = "Explore a private series";
   at("headline").textContent =
-    `${facts.declared.length} columns, protected with ε = ${number(guarantee.epsilon)} and δ = ${number(guarantee.delta)} (${guarantee.adjacency})`;
+    `${facts.series ? `${facts.series.labels.length} periods; ` : ""}${facts.declared.length} columns, protected with ε = ${number(guarantee.epsilon)} and δ = ${number(guarantee.delta)} (${guarantee.adjacency})`;
   at("guarantee").textContent = guarantee.words;
   at("library").textContent = facts.library;
   at("seeded").hidden = !facts.seeded;
   at("tab-models").hidden = facts.models.length === 0;
+  at("tab-trend").hidden = !facts.series;
   at("facts").replaceChildren(...facts.facts.flatMap(([name, text]) => [element("dt", name), element("dd", text, { dir: "auto" })]));
 }
 
@@ -99,8 +103,16 @@ function save(name, kind, content) {
 }
 
 function saveFit(ending, kind, form) {
+  unlessRefused(() => save(`${fileName(facts.title || "release", session.targetName())}.${ending}`, kind, form(modelOf(session.moments, session.answer()))));
+}
+
+function saveTrend() {
+  unlessRefused(() => save(`${fileName(facts.title || "release", session.targetName(), "trend")}.csv`, "text/csv", trendCsv(trendOf(session))));
+}
+
+function unlessRefused(task) {
   try {
-    save(`${fileName(facts.title || "release", session.targetName())}.${ending}`, kind, form(modelOf(session.moments, session.answer())));
+    task();
   } catch (problem) {
     if (!(problem instanceof Refusal)) throw problem;
   }
@@ -153,6 +165,7 @@ function listen() {
   listenToModels(session);
   listenToColumns(session);
   listenToAssociation(session);
+  listenToTrend(session);
   at("views").addEventListener("keydown", tabKeys);
   for (const view of VIEWS) {
     at(`tab-${view}`).addEventListener("click", () => session.change({ view }));
@@ -162,6 +175,8 @@ function listen() {
   at("save-python").addEventListener("click", () => saveFit("py", "text/x-python", asPython));
   at("save-release").addEventListener("click", () => save(`${fileName(facts.title || "release")}.dpgram.json`, "application/json", facts.release));
   at("save-view").addEventListener("click", saveView);
+  at("save-trend-json").addEventListener("click", saveView);
+  at("save-trend-csv").addEventListener("click", saveTrend);
   at("copy-address").addEventListener("click", copyAddress);
   at("theme").addEventListener("change", () => setTheme(at("theme").value));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => SHOW[session.state.view](session));
