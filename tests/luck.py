@@ -2,12 +2,14 @@
 
     pytest                     tests draw from seeds of their own, wherever the library asks the system
     pytest --luck              only the tests that ask it, and with its own bits
+    pytest --luck=own          without those of which only a process that they start may ask
     pytest --shuffle SEED      files, classes and tests in an order that follows from the seed
 
 `SystemEntropy` is the only door to the system's bits. Here it leads to a stream that belongs to the test or
 fixture that asks, whatever ran before; tests marked `system_entropy` are about the door itself and get the
 real one. Which tests ask is found by watching them run, not kept by hand: `--luck` knows it from the last
-run. A Python process that a test starts may go through the door out of sight, so that counts as asking.
+run. A Python process that a test starts may go through the door out of sight, so that counts as asking too;
+these tests are the slow ones.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ import pytest
 
 from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 
-KEPT = "dpgram/luck"
-"""In pytest's cache: the tests that ask the system, and the files of which a shared fixture does."""
+KEPT, KEPT_STARTED = "dpgram/luck", "dpgram/luck-of-processes"
+"""In pytest's cache: the tests that ask the system, and the files of which a shared fixture does; and tests
+that start a process which may."""
 ASKED, ALL_ASKED = ("system entropy", "test"), ("system entropy", "file")
+STARTED, ALL_STARTED = ("process", "test"), ("process", "file")
 """Properties of a test."""
 MARK = "system_entropy"
 DOORS = ("discrete_gaussian", "discrete_laplace", "generator", "random_bytes")
@@ -39,7 +43,7 @@ class Door:
     """Stands before the operating system's bits: counts who asks, and answers from the stream of the day."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.asked = self.started = 0
         self._streams: list[SeededEntropy | None] = [None]
 
     def install(self) -> None:
@@ -68,7 +72,7 @@ class Door:
 
     def _started(self, event: str, details: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen" and str(details[0]) == sys.executable:
-            self.asked += 1
+            self.started += 1
 
 
 DOOR = Door()
@@ -78,7 +82,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("luck")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run in an order that follows from the seed")
     group.addoption(
-        "--luck", action="store_true", help="only tests that ask the system for bits, and with them"
+        "--luck",
+        nargs="?",
+        const="all",
+        choices=("all", "own"),
+        help="only tests that ask the system for bits (themselves: own), and with them",
     )
 
 
@@ -103,13 +111,15 @@ def _stream(owner: Any, *names: str) -> SeededEntropy | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Wrapper:
     """A shared fixture is the same whichever test is the first to need it."""
-    owner, before = request.node, DOOR.asked  # the test, class, file or session that it is made for
+    owner = request.node  # the test, class, file or session that it is made for
+    asked, started = DOOR.asked, DOOR.started
     with DOOR.leading_to(_stream(owner, owner.nodeid, fixturedef.argname, repr(request.param_index))):
         try:
             return (yield)
         finally:
-            if DOOR.asked > before and fixturedef.scope != "function":
-                request._pyfuncitem.user_properties.append(ALL_ASKED)
+            if fixturedef.scope != "function":
+                found = [ALL_ASKED] * (DOOR.asked > asked) + [ALL_STARTED] * (DOOR.started > started)
+                request._pyfuncitem.user_properties.extend(found)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,18 +134,23 @@ def pytest_runtest_call(item: pytest.Item) -> Wrapper:
 
 
 def _watched(item: pytest.Item) -> Wrapper:
-    before = DOOR.asked
+    asked, started = DOOR.asked, DOOR.started
     try:
         return (yield)
     finally:
-        if DOOR.asked > before:
+        if DOOR.asked > asked:
             item.user_properties.append(ASKED)
+        if DOOR.started > started:
+            item.user_properties.append(STARTED)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("luck"):
+    luck = config.getoption("luck")
+    if luck:
         kept = set(config.cache.get(KEPT, []))
+        if luck == "all":
+            kept |= set(config.cache.get(KEPT_STARTED, []))
         if not kept:
             raise pytest.UsageError("no test is known to ask the system for bits: run `make test` first")
         asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & kept]
@@ -176,14 +191,20 @@ class Keeper:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._asked: set[str] = set()
+        self._found: dict[str, set[str]] = {KEPT: set(), KEPT_STARTED: set()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties = set(map(tuple, report.user_properties))
-        self._asked |= {report.nodeid} if ASKED in properties else set()
-        self._asked |= {_file(report.nodeid)} if ALL_ASKED in properties else set()
+        for mark, kept, name in (
+            (ASKED, KEPT, report.nodeid),
+            (ALL_ASKED, KEPT, _file(report.nodeid)),
+            (STARTED, KEPT_STARTED, report.nodeid),
+            (ALL_STARTED, KEPT_STARTED, _file(report.nodeid)),
+        ):
+            self._found[kept] |= {name} if mark in properties else set()
 
     def pytest_sessionfinish(self) -> None:
         """What asked once stays known: a run may be of a part of the tests."""
         if not hasattr(self._config, "workerinput"):
-            self._config.cache.set(KEPT, sorted(self._asked | set(self._config.cache.get(KEPT, []))))
+            for kept, found in self._found.items():
+                self._config.cache.set(kept, sorted(found | set(self._config.cache.get(kept, []))))

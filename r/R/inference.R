@@ -10,7 +10,7 @@ FOLLOWING <- 0.5
 MOST_OF_IT <- 0.25
 MOST_NAMED <- 5
 LITTLE_WEIGHT <- 0.01
-LOST_WEIGHT <- 0.5
+SHIFT <- 1
 NO_DEGREES <- "the number of rows is unknown or not larger than the number of coefficients"
 MOVED_REFUSAL <- paste(
   "bounds of columns in this regression were learnt and values outside them moved to them, which no interval",
@@ -280,5 +280,8 @@ row_cautions <- function(moments, kind, declared = FALSE) {
 
 is_least_squares <- function(moments) {
   if (is.null(moments$clip) || is.null(moments$rows) || moments$rows <= 0) return(FALSE)
-  (moments$clip$lost + 2 * moments$clip$lost_sd) * sqrt(moments$rows) <= LOST_WEIGHT
+  clip <- moments$clip
+  beyond <- clip$taken / (1 - clip$taken)
+  doubt <- clip$lost_sd * sqrt(sum(beyond^2) / sum(clip$taken^2))
+  0.5 * moments$radius^2 * (sum(clip$shares * beyond) + 2 * doubt) * sqrt(moments$rows) <= SHIFT
 }

@@ -42,8 +42,9 @@ CLIP_SLACK = 1e-9
 """A radius within this of the schema's largest norm clips nothing: it is the same number after rounding."""
 SMALLEST, LARGEST = 1e-35, 1e35
 """Sizes of cells and of noise in encoded units: a row has about 1, a full table 10^10."""
-LOST_WEIGHT = 0.5
-"""Part of all weight, times √n, below which what a clip changes is less than the standard error."""
+SHIFT = 1.0
+"""Standard errors by which, at the very most, a clip moves what is still called least squares; half of it in
+simulations."""
 CLEAREST = 1e15
 """Largest cell, in deviations of its noise: beyond it a float of that size cannot hold the noise."""
 
@@ -258,7 +259,7 @@ class Moments:
             return True
         if self.lift is None or self.clip is None or not self.rows or self.rows <= 0.0:
             return False
-        return (self.clip.lost + 2.0 * self.clip.lost_sd) * math.sqrt(self.rows) <= LOST_WEIGHT
+        return self.clip.largest_shift(self.radius, self.rows) <= SHIFT
 
     @cached_property
     def weights(self) -> Vector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,32 @@ def test_it_is_no_bound_where_the_variance_of_errors_grows() -> None:
     truth = np.mean(w**2 * e**2 * x**2) * np.mean(w) / (np.mean(w * e**2) * np.mean(w * x**2))
     assert truth > 1.5
     assert counted(squared / 49.0).sampling_factor(7.0, 3, constant=True) <= 1.0
+
+
+@pytest.mark.parametrize("radius", [3.0, 5.0, 7.0, 9.0])
+@pytest.mark.parametrize("features", ["normal", "lognormal"])
+def test_how_far_from_least_squares_a_clip_can_lead(features: str, radius: float) -> None:
+    """Skewed errors that grow with the feature: the slope moves by less than the limit, and not much less."""
+    generator = np.random.default_rng(7)
+    z = generator.standard_normal(2_000_000)
+    x = z if features == "normal" else np.exp(0.75 * z)
+    x = (x - x.mean()) / x.std()
+    e = (generator.standard_exponential(len(x)) - 1.0) * np.abs(1.0 + x)
+    e /= e.std()
+    squared = 1.0 + x**2 + e**2
+    w = np.minimum(1.0, radius**2 / squared)
+    a = np.column_stack([np.ones_like(x), x])
+    slope = np.linalg.solve(a.T @ (w[:, None] * a), a.T @ (w * e))[1] - np.mean(x * e)
+    clip = counted(squared / radius**2)
+    shift = abs(slope) * math.sqrt(200_000)
+    assert shift > 1.0
+    assert 1.5 * shift < clip.largest_shift(radius, 200_000) < 5.0 * shift
+
+
+def test_noise_in_the_counts_is_doubt_about_rows_far_out() -> None:
+    clip = counted(np.full(1_000, 0.5))
+    assert clip.largest_shift(6.0, 1e6) == 0.0
+    assert replace(clip, lost_sd=1e-4).largest_shift(6.0, 1e6) > 0.5 * 36.0 * 2e-4 * 1e3
 
 
 @pytest.mark.parametrize("radius", [1.2, 2.0, 3.0])
