@@ -353,9 +353,9 @@ NOISE_RUNS: Final = 600
 def _series(name: str) -> Finding:
     """A whole stream of a private series, told apart by all of its periods together."""
     setting = series_audit.AUDITED[name]
-    mu = setting.terms().mu
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpgramWarning)  # so large an ε protects little: it is to be seen
+        mu, curve = setting.terms().mu, setting.curve
         stream = setting.publish(setting.tables(there=True), SystemEntropy().split(setting.periods))
         part = series_audit.spent(stream, setting) / mu**2
         ideal = series_audit.ideal(setting, part, runs=ADAPTIVE_RUNS, confidence=CONFIDENCE)
@@ -374,7 +374,7 @@ def _series(name: str) -> Finding:
         promised=Guarantee(setting.epsilon, setting.delta),
         mu=mu,
         part=part,
-        claims=(setting.curve,),
+        claims=(curve,),
     )
 
 
