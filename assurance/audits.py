@@ -59,6 +59,8 @@ class Setting:
     """Numbers of full rows along the first column that both neighbours have: the worst of them is audited."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Of the mechanism."""
+    simulated: int = 5_000
+    """Draws of the law behind what an ideal audit proves."""
     curve: bool = True
     """Whether every point of the curve is held against the runs; else (ε, δ), where a point takes seconds."""
 
@@ -80,14 +82,12 @@ SETTINGS: Final[dict[str, Setting]] = {
         guarantee=LOOSE, runs=2000, parameters={"degrees": 1000}, curve=False
     ),
     "inverse-noise": Setting(guarantee=LOOSE, runs=3000, parameters={"ridge": 10.0}),
-    "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=1500, common=(0, 1, 3)),
-    "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=1500, common=(0, 1, 3)),
-    "deflation": Setting(guarantee=Guarantee(8.0), runs=1500, common=(0, 1, 3)),
+    "eigenvectors": Setting(guarantee=Guarantee(8.0), runs=2000, simulated=2000, common=(0, 1, 3)),
+    "eigenvectors-zcdp": Setting(guarantee=LOOSE, runs=3000, simulated=2000, common=(0, 1, 3)),
+    "deflation": Setting(guarantee=Guarantee(8.0), runs=2000, simulated=2000, common=(0, 1, 3)),
 }
 ROUGHLY: Final = 500
 """Draws of the law by which the worst neighbours are found."""
-MECHANISM_DRAWS: Final = 5_000
-"""Draws of the law behind what an ideal audit proves."""
 
 
 def _mechanism(name: str, relation: str, person: int) -> Finding:
@@ -112,7 +112,7 @@ def _mechanism(name: str, relation: str, person: int) -> Finding:
     else:
         (worst,) = found
     ratios = found[worst]
-    ideals = [ideal(ratio, MECHANISM_DRAWS) for ratio in ratios]
+    ideals = [ideal(ratio, setting.simulated) for ratio in ratios]
     results = [
         audit_foreseen(
             Experiment(

@@ -52,17 +52,17 @@ def log_densities(law: object, gram: Floats, seen: Floats) -> Floats:
         case EntrywiseLaplace(scale=scale, diagonal_scale=diagonal):
             sizes = np.abs(seen - gram)
             whole, on = sizes.sum(axis=(1, 2)), np.einsum("nii->n", sizes)
-            return -(whole - on) / (2.0 * scale) - on / diagonal
+            return np.asarray(-(whole - on) / (2.0 * scale) - on / diagonal)
         case AdditiveWishart(scale=scale, degrees=degrees):
             return _wishart_noise((seen - gram) / UNIT, scale / UNIT, degrees)
         case WishartSketch(ridge=ridge, rows=rows):
             around = (gram + ridge * np.eye(len(gram))) / UNIT
             traces = np.einsum("ij,nji->n", np.linalg.inv(around), seen / UNIT)
-            return -0.5 * rows * (np.linalg.slogdet(around)[1] + traces)
+            return np.asarray(-0.5 * rows * (np.linalg.slogdet(around)[1] + traces))
         case InverseWishart(prior=prior, degrees=degrees):
             around, width = (gram + prior * np.eye(len(gram))) / UNIT, len(gram)
             traces = np.einsum("ij,nji->n", around, np.linalg.inv(seen / UNIT)) * (degrees - width - 1.0)
-            return 0.5 * (degrees * np.linalg.slogdet(around)[1] - traces)
+            return np.asarray(0.5 * (degrees * np.linalg.slogdet(around)[1] - traces))
         case EigenvectorSampling():
             return _frame(law, gram / UNIT, seen / UNIT)
         case Deflation():
@@ -105,7 +105,7 @@ def _on_circle(cold: float, quadratic: Floats, trace: Floats, gap: Floats) -> Fl
 
 
 def _gap(trace: Floats, determinant: Floats) -> Floats:
-    return np.sqrt(np.maximum(trace**2 - 4.0 * determinant, 0.0))
+    return np.asarray(np.sqrt(np.maximum(trace**2 - 4.0 * determinant, 0.0)))
 
 
 def _frame(law: EigenvectorSampling, gram: Floats, seen: Floats) -> Floats:
@@ -125,7 +125,7 @@ def _frame(law: EigenvectorSampling, gram: Floats, seen: Floats) -> Floats:
     steps = np.linspace(0.0, 30.0 * law.value_scale, 1_500)
     wrong = np.abs(middle - steps - exact[0]) + np.abs(middle + steps - exact[1])
     tied = np.log(np.exp(-wrong / law.value_scale).sum(axis=1))
-    return np.where(values[:, 1] - values[:, 0] < _TIE, tied, apart)
+    return np.asarray(np.where(values[:, 1] - values[:, 0] < _TIE, tied, apart))
 
 
 def _deflation(law: Deflation, gram: Floats, seen: Floats) -> Floats:

@@ -14,9 +14,10 @@ from dpgram.privacy.guarantee import Guarantee
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_has_a_setting_and_holds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
-        audits.SETTINGS, name, replace(audits.SETTINGS[name], runs=100, curve=False, common=(0,))
+        audits.SETTINGS,
+        name,
+        replace(audits.SETTINGS[name], runs=100, simulated=300, curve=False, common=(0,)),
     )
-    monkeypatch.setattr(audits, "MECHANISM_DRAWS", 300)
     monkeypatch.setattr(audits, "WANTED", 0.0)  # so few runs may prove nothing
     found = audits._mechanism(name, "add-remove", 1)
     assert found.holds
@@ -50,7 +51,6 @@ def test_a_whole_stream_holds_and_its_figure_says_how_far(monkeypatch: pytest.Mo
 
 def test_a_promise_that_is_too_good_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for ε = 60 is no noise for ε = 1."""
-    monkeypatch.setattr(audits, "MECHANISM_DRAWS", 300)
     monkeypatch.setattr(audits, "WANTED", 0.0)
     loud, quiet = Guarantee(60.0), Guarantee(1.0)
     monkeypatch.setitem(audits.SETTINGS, "laplace", audits.Setting(guarantee=quiet, runs=300, curve=False))
