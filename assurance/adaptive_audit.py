@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from assurance.foreseen import audit_foreseen
 from assurance.ideal import Ideal, ideal_of_scores
+from assurance.stage import Stage, law_of
 from dpgram.audit import Experiment, JointAudit
 from dpgram.document.fields import (
     MeasuredClip,
@@ -40,7 +41,6 @@ from dpgram.engines.local import LocalEngine
 from dpgram.engines.passes import Failed, Pass
 from dpgram.errors import DpgramWarning
 from dpgram.models import Model, linear, logistic
-from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.accountant import GaussianEvent, PureEvent, curve_of
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy, SystemEntropy
@@ -158,85 +158,6 @@ class Setting:
         return curve_of(PureEvent(epsilon=promised.epsilon))
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """What one measurement published, and what it would have been without noise on either side."""
-
-    seen: Cells
-    one: Cells
-    other: Cells
-    scale: float
-    law: Literal["gaussian", "laplace", "matrix-laplace"]
-    model: bool = False
-    """Whether a declared model was measured."""
-
-    @property
-    def told(self) -> float:
-        """μ² or ε of what the neighbours differ by."""
-        step = (self.one - self.other) / self.scale
-        if self.law == "gaussian":
-            return float((step**2).sum())
-        if self.law == "laplace":
-            return float(np.abs(step).sum())
-        return float(np.abs(np.linalg.eigvalsh(step)).sum())
-
-    @property
-    def log_ratio(self) -> float:
-        """Of the densities of what was seen; for matrix Laplace noise nearly so."""
-        from_one, from_other = (self.seen - self.one) / self.scale, (self.seen - self.other) / self.scale
-        if self.law == "gaussian":
-            return 0.5 * float((from_other**2).sum() - (from_one**2).sum())
-        if self.law == "laplace":
-            return float(np.abs(from_other).sum() - np.abs(from_one).sum())
-        return float(_nuclear(from_other) - _nuclear(from_one))
-
-    @property
-    def left_over(self) -> tuple[float, int]:
-        """How large the noise of the true input is: Σ(seen − exact)²/Var of its cells, and their number.
-
-        `one` has to be the true input. Cells of a symmetric matrix count once.
-        """
-        noise = (self.seen - self.one) / self.scale
-        if self.law == "gaussian" and noise.ndim == 1:
-            return float((noise**2).sum()), noise.size
-        if self.law == "laplace":
-            return float((noise**2).sum() / 2.0), noise.size
-        # σ² on the diagonal and σ²/2 off it; matrix Laplace noise has σ² = (d + 1)/θ².
-        spread = 1.0 if self.law == "gaussian" else len(noise) + 1.0
-        lower = np.tril_indices(len(noise), -1)
-        squares = (np.diagonal(noise) ** 2).sum() + 2.0 * (noise[lower] ** 2).sum()
-        return float(squares / spread), len(noise) * (len(noise) + 1) // 2
-
-    def simulated(self, draws: int, generator: np.random.Generator) -> tuple[Cells, Cells]:
-        """Log-ratios as the law of the noise gives them: of draws around `one`, and around `other`."""
-        step = (self.one - self.other) / self.scale
-        if self.law == "gaussian":
-            size = float((step**2).sum())
-            around = generator.normal(0.0, np.sqrt(size), (2, draws))
-            return around[0] + 0.5 * size, around[1] - 0.5 * size
-        if self.law == "laplace":
-            moved = step[step != 0.0][:, None]
-            noise = generator.laplace(0.0, 1.0, (2, len(moved), draws))
-            return (
-                (np.abs(noise[0] + moved) - np.abs(noise[0])).sum(axis=0),
-                (np.abs(noise[1]) - np.abs(noise[1] - moved)).sum(axis=0),
-            )
-        width = len(step)
-        z = generator.standard_normal((4, draws, width + 1, width))
-        squares = np.einsum("sdki,sdkj->sdij", z, z)
-        noise = 0.5 * (squares[:2] - squares[2:])
-        return (
-            _nuclear(noise[0] + step) - _nuclear(noise[0]),
-            _nuclear(noise[1]) - _nuclear(noise[1] - step),
-        )
-
-
-def _nuclear(matrix: Cells) -> Cells:
-    """‖M‖_* of one matrix, or of each of many."""
-    return np.asarray(np.abs(np.linalg.eigvalsh(matrix)).sum(axis=-1))
-
-
 def stages(release: Release, setting: Setting) -> list[Stage]:
     """Every measurement of a release, with the exact sums of both neighbours in its own coordinates."""
     schema = setting.schema
@@ -247,7 +168,7 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
     for each in release.measured:
         match each:
             case MeasuredHistograms(columns=columns) | MeasuredZoom(columns=columns):
-                statistics.append(HistogramsStatistic(tuple(map(_column, columns))))
+                statistics.append(HistogramsStatistic(tuple(map(histogram_column, columns))))
             case MeasuredMatrix(coordinates=coordinates, radius=radius):
                 first = Encoder(schema, clip=radius, coordinates=coordinates)
                 statistics.append(GramStatistic(first))
@@ -265,29 +186,33 @@ def stages(release: Release, setting: Setting) -> list[Stage]:
     published: list[Any] = [*release.measured, noise]
     found = []
     for told, one, other in zip(published, *exact, strict=True):
-        if isinstance(told, MeasuredCounts):
-            law: Any = "gaussian" if told.law == "discrete-gaussian" else "laplace"
-            found += [
-                # Lines of exact counts are as long as the longest histogram.
-                Stage(
-                    seen=seen,
-                    one=_floats(a[: len(seen)]),
-                    other=_floats(b[: len(seen)]),
-                    scale=told.scale,
-                    law=law,
-                )
-                for seen, a, b in zip(_lines(told), one.cells, other.cells, strict=True)
-            ]
-            continue
         if isinstance(told, MeasuredStep):
             found += _of_model(told, one, other)
-            continue
-        cells = release.lattice_matrix if told is noise else full_matrix(told.cells, schema.width)
-        shape = noise if told is noise else told.noise
-        found.append(
-            Stage(seen=_floats(cells), one=_floats(one.cells), other=_floats(other.cells), **law_of(shape))
-        )
+        elif told is noise:
+            seen, a, b = map(whole_numbers, (release.lattice_matrix, one.cells, other.cells))
+            found.append(Stage(seen=seen, one=a, other=b, **law_of(noise)))
+        else:
+            found += measured_stages(told, one, other, schema.width)
     return found
+
+
+def measured_stages(told: MeasuredCounts | MeasuredMatrix, one: Any, other: Any, width: int) -> list[Stage]:
+    """Of counts, or of a first matrix, with the exact sums of both neighbours."""
+    if isinstance(told, MeasuredMatrix):
+        seen, a, b = map(whole_numbers, (full_matrix(told.cells, width), one.cells, other.cells))
+        return [Stage(seen=seen, one=a, other=b, **law_of(told.noise))]
+    law: Any = "gaussian" if told.law == "discrete-gaussian" else "laplace"
+    return [
+        # Lines of exact counts are as long as the longest histogram.
+        Stage(
+            seen=seen,
+            one=whole_numbers(a[: len(seen)]),
+            other=whole_numbers(b[: len(seen)]),
+            scale=told.scale,
+            law=law,
+        )
+        for seen, a, b in zip(_lines(told), one.cells, other.cells, strict=True)
+    ]
 
 
 def _step(told: MeasuredStep, last: Encoder) -> StepStatistic:
@@ -316,20 +241,12 @@ def _of_model(told: MeasuredStep, one: Any, other: Any) -> list[Stage]:
         cells = full_matrix(told.spread.cells, width)
         parts.append((cells, one.spread, other.spread, law_of(told.spread.noise)))
     return [
-        Stage(model=True, seen=_floats(seen), one=_floats(a), other=_floats(b), **law)
+        Stage(model=True, seen=whole_numbers(seen), one=whole_numbers(a), other=whole_numbers(b), **law)
         for seen, a, b, law in parts
     ]
 
 
-def law_of(noise: object) -> dict[str, Any]:
-    if isinstance(noise, SymmetricGaussian):
-        return {"scale": noise.sigma, "law": "gaussian"}
-    if isinstance(noise, MatrixLaplace):
-        return {"scale": 1.0 / noise.theta, "law": "matrix-laplace"}
-    raise TypeError(type(noise).__name__)
-
-
-def _column(found: Any) -> HistogramColumn:
+def histogram_column(found: Any) -> HistogramColumn:
     if isinstance(found, NumberHistogram):
         return HistogramColumn(name=found.column, bounds=(found.low, found.high))
     return HistogramColumn(name=found.column, bounds=None, levels=len(found.counts))
@@ -337,11 +254,12 @@ def _column(found: Any) -> HistogramColumn:
 
 def _lines(told: Any) -> list[Cells]:
     if isinstance(told, MeasuredHistograms | MeasuredZoom):
-        return [_floats([*each.counts, *each.lost]) for each in told.columns]
-    return [_floats(told.cells)]
+        return [whole_numbers([*each.counts, *each.lost]) for each in told.columns]
+    return [whole_numbers(told.cells)]
 
 
-def _floats(cells: Any) -> Cells:
+def whole_numbers(cells: Any) -> Cells:
+    """Integers of any size as floats."""
     whole = np.array([int(cell) for cell in np.asarray(cells, dtype=object).ravel()], dtype=np.float64)
     return whole.reshape(np.shape(cells))
 
@@ -466,26 +384,29 @@ class DrawnNoise:
         return f"{self.kind} {self.ratio:.3f} (1 ± {self.slack:.3f})"
 
 
-def drawn_against_stated(setting: Setting, *, runs: int, entropy: Entropy) -> tuple[DrawnNoise, ...]:
-    """Given the exact sums, the noise of every stage is what was published less them."""
-    table = setting.tables[0]
-    kinds = ("counts", "matrices", *(["models"] if setting.models else []))
-    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+def drawn_against_stated(publish: Callable[[], Sequence[Stage]], *, runs: int) -> tuple[DrawnNoise, ...]:
+    """Given the exact sums, the noise of every stage is what was published less them: `one` is the truth."""
+    found: dict[str, list[tuple[float, float]]] = {}
     for _ in range(runs):
-        squares = {kind: [0.0, 0.0] for kind in found}
-        for stage in stages(setting.publish(table, entropy), setting):
+        squares: dict[str, tuple[float, float]] = {}
+        for stage in publish():
             kind = "models" if stage.model else "counts" if stage.seen.ndim == 1 else "matrices"
             size, cells = stage.left_over
-            squares[kind][0] += size
-            squares[kind][1] += cells
-        for kind, (size, counted) in squares.items():
-            found[kind].append((size, counted))
+            before = squares.get(kind, (0.0, 0.0))
+            squares[kind] = before[0] + size, before[1] + cells
+        for kind, sums in squares.items():
+            found.setdefault(kind, []).append(sums)
     told = []
-    for kind, sums in found.items():
-        sizes, counts = np.array(sums).T
-        spread = float(np.std(sizes - counts, ddof=1)) * len(sums) ** 0.5 / float(counts.sum())
+    for kind, seen in found.items():
+        sizes, counts = np.array(seen).T
+        spread = float(np.std(sizes - counts, ddof=1)) * len(seen) ** 0.5 / float(counts.sum())
         told.append(DrawnNoise(kind=kind, ratio=float(sizes.sum() / counts.sum()), slack=5.0 * spread))
     return tuple(told)
+
+
+def drawn_stages(setting: Setting, entropy: Entropy) -> list[Stage]:
+    """One release of the first neighbour."""
+    return stages(setting.publish(setting.tables[0], entropy), setting)
 
 
 PLACES: Final = (-1.0, 1.0, -0.6, -0.3, 0.0, 0.1, 0.2, 0.3, 0.5, 0.75)

@@ -1,4 +1,4 @@
-"""A tenth of the noise is missing: in mechanisms, in the whole of publish, in adaptive releases and models.
+"""A tenth of the noise is missing: in mechanisms, the whole of publish, adaptive releases, models and series.
 
 Mechanisms and publish are caught by an audit whose event is foreseen. Where a release has many cells, the
 noise itself shows it far sooner: what was published less the exact sums, against the variance that is stated.
@@ -7,24 +7,25 @@ noise itself shows it far sooner: what was published less the exact sums, agains
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, Literal, final
 
 import numpy as np
 
-from assurance import adaptive_audit, audits
-from assurance.adaptive_audit import Setting
+from assurance import adaptive_audit, audits, series_audit
 from assurance.broken_mechanisms import Misstated, facts, quieter
+from assurance.densities import LikelihoodRatio
 from assurance.foreseen import audit_foreseen
 from assurance.ideal import gaussian_ideal
+from assurance.series_audit import StreamSetting
+from assurance.stage import Stage
 from assurance.trials import Outcome, Trial, audited
 from dpgram.audit import Experiment
-from dpgram.audit.gram import experiment, worst_neighbours
+from dpgram.audit.gram import GramRun, worst_neighbours
 from dpgram.audit.publication import Pipeline, PublishRun, worst_tables
 from dpgram.errors import DpgramWarning
-from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import CalibratedMechanism, Gaussian
 from dpgram.privacy.guarantee import GaussianDP, gdp_mu_at_most
 from dpgram.privacy.sampling.entropy import Entropy, Integers, SeededEntropy
@@ -72,12 +73,16 @@ def as_it_is(source: Entropy) -> Entropy:
 
 
 def _mechanism(mechanism: CalibratedMechanism, relation: str, mu: float, runs: int, _: bool) -> Outcome:
-    """The projection of what was drawn on the difference of the neighbours, above its middle."""
-    pair = worst_neighbours(facts(relation))[0]
-    step = (pair.a - pair.b).astype(np.float64) / ROW_NORM_SQUARED
+    ratio = LikelihoodRatio(pair=worst_neighbours(facts(relation))[0])
     found = audit_foreseen(
-        experiment(mechanism, pair),
-        thresholds=(0.5 * float((step**2).sum()),),
+        Experiment(
+            name="",
+            run_a=GramRun(mechanism=mechanism, gram=ratio.pair.a),
+            run_b=GramRun(mechanism=mechanism, gram=ratio.pair.b),
+            statistic=ratio,
+            names=ratio.names,
+        ),
+        thresholds=(0.0,),
         runs=runs,
         delta=0.0,
         confidence=CONFIDENCE,
@@ -153,26 +158,47 @@ def publish() -> Trial:
     )
 
 
-def _noise(setting: Setting, supply: Callable[[Entropy], Entropy], long: bool) -> Outcome:
-    runs = audits.NOISE_RUNS if long else 60
-    found = adaptive_audit.drawn_against_stated(setting, runs=runs, entropy=supply(SeededEntropy(7)))
+def _noise(
+    publish: Callable[[Entropy], Sequence[Stage]], entropy: Entropy, short: int, long: bool
+) -> Outcome:
+    runs = audits.NOISE_RUNS if long else short
+    found = adaptive_audit.drawn_against_stated(partial(publish, entropy), runs=runs)
     # Short runs see the counts, of which a release has many.
     wrong = [one for one in found if not one.right]
     return Outcome(caught=bool(wrong), figure=", ".join(map(str, wrong or found)))
 
 
+def _noise_trial(name: str, publish: Callable[[Entropy], Sequence[Stage]], short: int) -> Trial:
+    def tried(supply: Callable[[Entropy], Entropy]) -> Callable[[bool], Outcome]:
+        return lambda long: _noise(publish, supply(SeededEntropy(7)), short, long)
+
+    return Trial(name=f"noise 10% too small: {name}", broken=tried(QuietEntropy), ours=tried(as_it_is))
+
+
 def adaptive() -> tuple[Trial, ...]:
     """Every stage, with declared models and without."""
     return tuple(
-        Trial(
-            name=f"noise 10% too small: {name}",
-            broken=partial(_noise, audits.ADAPTIVE[name], QuietEntropy),
-            ours=partial(_noise, audits.ADAPTIVE[name], as_it_is),
-        )
+        _noise_trial(name, partial(adaptive_audit.drawn_stages, audits.ADAPTIVE[name]), 60)
         for name in audits.DRAWN
     )
 
 
+def series() -> tuple[Trial, ...]:
+    """Every line and count of a stream."""
+    return tuple(
+        _noise_trial(f"series, {name}", partial(_stream, setting), 20)
+        for name, setting in series_audit.AUDITED.items()
+        if setting.adaptive
+    )
+
+
+def _stream(setting: StreamSetting, entropy: Entropy) -> Sequence[Stage]:
+    tables = setting.tables(there=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpgramWarning)
+        return series_audit.stages(setting.publish(tables, entropy.split(setting.periods)), setting)
+
+
 def trials() -> tuple[Trial, ...]:
     """Everything that a tenth less noise can be hidden in."""
-    return (*mechanisms(), publish(), *adaptive())
+    return (*mechanisms(), publish(), *adaptive(), *series())

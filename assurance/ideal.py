@@ -1,8 +1,9 @@
 """What an ideal audit could prove with so many runs: it knows the law, and all runs are for one event of it.
 
 Such an audit names the event before it looks, the best one by the true probabilities (p, q), and bounds each
-by Clopper–Pearson: what it proves is taken at the expected counts. Ours does not know the law. It chooses its
-event on one half of the runs and has the other half to bound it, so that it always proves less.
+by Clopper–Pearson, or the mean of p and 1 − q from the runs of both inputs together (see `foreseen`): what it
+proves is taken at the expected counts. Ours shares its error probability among several events, some of them
+chosen from the runs, so that on average it proves less.
 """
 
 from __future__ import annotations
@@ -60,4 +61,11 @@ def _best(thresholds: Floats, p: Floats, q: Floats, *, runs: int, delta: float, 
         by_epsilon = max(by_epsilon, (float(ratio.max()), float(thresholds[ratio.argmax()])))
         by_mu = max(by_mu, (float(distance.max()), float(thresholds[distance.argmax()])))
     named = dict.fromkeys((by_epsilon[1], by_mu[1]))
-    return Ideal(epsilon=by_epsilon[0], mu=by_mu[0], thresholds=tuple(named))
+    right = float(0.5 * np.max(p + 1.0 - q))
+    guessed = float(clopper_pearson_lower(2 * runs * right, 2 * runs, 2.0 * error))
+    told = np.log(max(guessed - delta, 1e-300)) - np.log1p(-guessed)
+    return Ideal(
+        epsilon=max(by_epsilon[0], float(told)),
+        mu=max(by_mu[0], 2.0 * float(ndtri(guessed))),
+        thresholds=tuple(named),
+    )

@@ -1,11 +1,10 @@
 """A search for neighbours that differ by more than is claimed: exact integers, every source that carries ids.
 
 Pairs of small tables that differ in one row, or in all rows of one person, added to or removed from the table
-or put in place of another one's. Ids are chosen to be confused: names in Latin-1, bytes that are not text,
-numbers on either side of 2^53, and several spellings of one number, which are one person. The differences of
-the exact sums are compared with the claimed bounds, in Frobenius and in nuclear norm. All seeds are fixed.
-Half of the matrices are in coordinates as a first matrix gives them, with a clip there. Histograms of all
-columns and of the lengths of rows are compared too, in L1 and L2, for the pairs that are added up alone.
+or put in place of another one's. Ids are chosen to be confused: see `id_tables`. The differences of the exact
+sums are compared with the claimed bounds, in Frobenius and in nuclear norm. All seeds are fixed. Half of the
+matrices are in coordinates as a first matrix gives them, with a clip there. Histograms of all columns and of
+the lengths of rows are compared too, in L1 and L2, for the pairs that are added up alone.
 
 To be fast, the tables of a batch are read as one (with a column that says which is which), and each is added
 up as a group of its own: the readers, the policies and the sums are those of `publish`. A part of the pairs
@@ -15,31 +14,24 @@ is done again table by table by the engine itself.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import random
 import re
-import sqlite3
 import sys
 import tempfile
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
-import dask
-import dask.dataframe as dd
-import duckdb
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from assurance.id_tables import FILES, SOURCES, Columns, Person
 from assurance.part import Finding, Part
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import SurveyWeight, UnitRule
@@ -60,6 +52,7 @@ from dpgram.sums.grams import GramStatistic
 from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
 
 PAIRS: Final = 100_000
+WORKERS: Final = 2
 BATCH: Final = 500
 """Pairs that are read together."""
 ALONE: Final = 2
@@ -105,231 +98,6 @@ Relation = Literal["add-remove", "replace-one"]
 Row = tuple[Any, float, str, float]
 """Whose it is, and what it holds."""
 Cells = npt.NDArray[np.int64]
-Columns = dict[str, list[Any]]
-Person = tuple[Any, ...]
-"""The spellings of one id."""
-
-
-def _bytes(*texts: str) -> tuple[bytes, ...]:
-    return tuple(text.encode() for text in texts)
-
-
-TEXT: Final[tuple[Person, ...]] = (
-    ("7", "7.0", "7.00"), ("07",), (" 7",), ("7.5",), ("7.50",), ("10000000000000000", "1e+16", "1.0E16"),
-    ("10000000000000001",), ("1e16",), ("Müller",), ("Möller",), ("M�ller",), ("M?ller",), ("a",), ("A",),
-)  # fmt: skip
-STRAY: Final[tuple[Person, ...]] = (
-    (b"M\xfcller",), (b"M\xf6ller",), _bytes("Müller"), _bytes("M�ller"), (b"\xff",), (b"\xfe",),
-    _bytes("7", "7.0"), _bytes("8", "8.00"), (b"07",), _bytes("12000000", "1.2E7", "1.2e+07"),
-)  # fmt: skip
-SURROGATES: Final[tuple[Person, ...]] = tuple(
-    tuple(form.decode("utf-8", "surrogateescape") for form in person) for person in STRAY
-)
-"""The same as Python has it in text."""
-BYTES: Final[tuple[Person, ...]] = tuple(
-    (content,)
-    for content in (b"M\xfcller", b"M\xf6ller", b"7", b"7.0", b"\xff", b"\xfe", b"\xef\xbf\xbd", b"x")
-)
-INTEGERS: Final[tuple[Person, ...]] = tuple(
-    (number,) for number in (7, -7, 2**53, 2**53 + 1, 2**63 - 1, 2**63 - 2, 10**16, 10**16 + 1)
-)
-FLOATS: Final[tuple[Person, ...]] = tuple(
-    (number,) for number in (7.0, 7.5, 0.1, np.nextafter(0.1, 1), 2.0**53, 2.0**53 + 2, 1e16, 1e300, 1e-300)
-)
-DECIMALS: Final[tuple[Person, ...]] = tuple(
-    (Decimal(word),) for word in ("7", "7.0000000001", "-7", "9" * 20, "9" * 19 + "8", "0.1", "0.0000000001")
-)
-MOMENTS: Final[tuple[Person, ...]] = tuple(
-    (np.datetime64(text, "ns"),)
-    for text in (
-        "2020-01-31",
-        "2020-01-31T00:00:00.000000001",
-        "2020-01-31T12",
-        "2020-02-01",
-        "1969-12-31T23",
-    )
-)
-moment = dt.datetime.fromisoformat
-OBJECTS: Final[tuple[Person, ...]] = (
-    (7, 7.0, "7", "7.0", Decimal("7.00"), np.int64(7), np.float32(7)), (b"7",), ("07",), (b"7.0",),
-    (10**16, 1e16, Decimal("1E+16"), "1e+16", np.uint64(10**16)), (10**16 + 1,), (2**53, 2.0**53),
-    (2**53 + 1,), (10**30,), (10**30 + 1,), (b"M\xfcller",), (b"M\xf6ller",), ("M\udcfcller",),
-    ("M\udcf6ller",), ("M?ller",), ("M�ller",), (uuid.UUID(int=1), str(uuid.UUID(int=1))),
-    (uuid.UUID(int=2),), (True,), (1, 1.0, "1"),
-    (dt.date(2020, 1, 31), moment("2020-01-31"), np.datetime64("2020-01-31"), "2020-01-31"),
-    (moment("2020-01-31T12:00"), pd.Timestamp("2020-01-31T12")),
-    (moment("2020-01-31T12:00+00:00"), moment("2020-01-31T13:00+01:00")),
-    (0.1, "0.1"), (np.nextafter(0.1, 1),),
-)  # fmt: skip
-STORED: Final[tuple[Person, ...]] = (
-    (7, 7.0, "7", "7.0"), (b"7",), ("07",), (b"M\xfcller",), (b"M\xf6ller",), ("Müller",),
-    (2**53, 2.0**53), (2**53 + 1,),
-)  # fmt: skip
-"""What SQLite holds in one column."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A form of table: the ids that it can carry, and how columns are put into it (`folder` is for files)."""
-
-    persons: tuple[Person, ...]
-    make: Callable[[Columns, Path], Any]
-
-
-def _column(cells: Sequence[Any]) -> npt.NDArray[np.object_]:
-    column = np.empty(len(cells), object)
-    column[:] = cells
-    return column
-
-
-def _mapping(columns: Columns, owners: Any) -> dict[str, Any]:
-    """Arrays, but for the ids: the others are not what is searched."""
-    texts = {name: pa.array(columns[name]) for name in ("which", "t")}
-    return {**texts, **{name: np.array(columns[name], np.float64) for name in ("x", "w")}, "id": owners}
-
-
-def _arrow(columns: Columns, ids: pa.Array) -> pa.Table:
-    return pa.table({**{name: cells for name, cells in columns.items() if name != "id"}, "id": ids})
-
-
-def _in_arrow(kind: pa.DataType) -> Callable[[Columns, Path], pa.Table]:
-    return lambda columns, _: _arrow(columns, pa.array(columns["id"], kind))
-
-
-def _stray(columns: Columns) -> pa.Table:
-    """Text of any bytes, as readers of files make it without a look."""
-    return _arrow(columns, pa.array(columns["id"], pa.binary()).view(pa.string()))
-
-
-def _parquet(table: pa.Table, folder: Path) -> Path:
-    pq.write_table(table, folder / "t.parquet", row_group_size=97)
-    return folder / "t.parquet"
-
-
-def _csv(columns: Columns, folder: Path) -> list[Path]:
-    """Two files, so that what one of them holds cannot decide how the other is read."""
-    lines = [
-        b"%s,%s,%s,%s,%s\n" % (table.encode(), _quoted(who), repr(x).encode(), t.encode(), repr(w).encode())
-        for table, who, x, t, w in zip(
-            *(columns[name] for name in ("which", "id", "x", "t", "w")), strict=True
-        )
-    ]
-    paths = [folder / "first.csv", folder / "second.csv"]
-    for path, part in zip(paths, (lines[::2], lines[1::2]), strict=True):
-        path.write_bytes(b"which,id,x,t,w\n" + b"".join(part))
-    return paths
-
-
-def _quoted(cell: str | bytes) -> bytes:
-    raw = cell if isinstance(cell, bytes) else cell.encode()
-    return b'"' + raw.replace(b'"', b'""') + b'"'
-
-
-def _sqlite(columns: Columns, folder: Path, *, text: bool = False) -> Any:
-    path = folder / "some #1.sqlite"
-    path.unlink(missing_ok=True)
-    connection = sqlite3.connect(path)
-    connection.execute(f"CREATE TABLE t ({', '.join(columns)})")
-    rows = list(zip(*columns.values(), strict=True))
-    connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)
-    if text:
-        connection.execute("UPDATE t SET id = CAST(id AS TEXT)")
-    connection.commit()
-    return connection, "SELECT * FROM t"
-
-
-def _duckdb(kind: str) -> Callable[[Columns, Path], Any]:
-    def make(columns: Columns, _: Path) -> Any:
-        # Not by DuckDB's own scan of a frame, which guesses types.
-        arrived = _arrow(columns, pa.array(columns["id"]))
-        connection = duckdb.connect()
-        connection.register("arrived", arrived)
-        connection.execute(f"CREATE TABLE t AS SELECT * REPLACE (CAST(id AS {kind}) AS id) FROM arrived")
-        connection.unregister("arrived")
-        return connection, "SELECT * FROM t"
-
-    return make
-
-
-def _frame(columns: Columns, dtype: str = "object") -> pd.DataFrame:
-    frame = pd.DataFrame({name: cells for name, cells in columns.items() if name != "id"})
-    return frame.assign(id=pd.Series(_column(columns["id"]), dtype=dtype))
-
-
-def _dask(columns: Columns, _: Path) -> Any:
-    frame = _frame(columns)
-    size = max(1, len(frame) // 3)
-    starts = list(range(0, len(frame), size)) or [0]
-    # Else Dask makes text of all objects before we see them (docs/limits.md).
-    with dask.config.set({"dataframe.convert-string": False}):
-        return dd.from_map(
-            lambda start: frame.iloc[start : start + size], starts, meta=frame.iloc[:0]
-        ).optimize()
-
-
-def _hive(columns: Columns, folder: Path) -> Path:
-    """A folder for every id, in Latin-1 as some programs write names."""
-    from urllib.parse import quote
-
-    root = Path(tempfile.mkdtemp(dir=folder))
-    frame = _frame(columns)
-    for who, part in frame.groupby("id", sort=False):
-        (root / f"id={quote(who)}").mkdir()
-        pq.write_table(
-            pa.table({name: part[name].tolist() for name in columns if name != "id"}),
-            root / f"id={quote(who)}" / "t.parquet",
-        )
-    return root
-
-
-def _numpy(dtype: str) -> Callable[[Columns, Path], Any]:
-    return lambda columns, _: _mapping(columns, np.array(columns["id"], dtype))
-
-
-def _dictionary(columns: Columns, _: Path) -> pa.Table:
-    return _arrow(columns, pa.array(columns["id"]).dictionary_encode())
-
-
-def _parquet_of_bytes(columns: Columns, folder: Path) -> Path:
-    return _parquet(_arrow(columns, pa.array(columns["id"], pa.binary())), folder)
-
-
-SOURCES: Final[Mapping[str, Source]] = {
-    "lists of objects": Source(OBJECTS, lambda columns, _: _mapping(columns, columns["id"])),
-    "numpy objects": Source(OBJECTS, lambda columns, _: _mapping(columns, _column(columns["id"]))),
-    "numpy S": Source(BYTES, _numpy("S")),
-    "numpy U": Source(TEXT, _numpy("U")),
-    "numpy U of any text": Source(SURROGATES, _numpy("U")),
-    "numpy integers": Source(INTEGERS, _numpy("i8")),
-    "numpy floats": Source(FLOATS, _numpy("f8")),
-    "numpy moments": Source(MOMENTS, _numpy("M8[ns]")),
-    "pandas objects": Source(OBJECTS, lambda columns, _: _frame(columns)),
-    "pandas text": Source(TEXT, lambda columns, _: _frame(columns, "str")),
-    "pandas categories": Source(TEXT, lambda columns, _: _frame(columns, "category")),
-    "polars text": Source(TEXT, lambda columns, _: pl.DataFrame(columns)),
-    "polars bytes": Source(BYTES, lambda columns, _: pl.DataFrame(columns)),
-    "polars query": Source(TEXT, lambda columns, _: pl.LazyFrame(columns)),
-    "Arrow text": Source(TEXT, _in_arrow(pa.string())),
-    "Arrow text of any bytes": Source(STRAY, lambda columns, _: _stray(columns)),
-    "Arrow bytes": Source(BYTES, _in_arrow(pa.binary())),
-    "Arrow decimals": Source(DECIMALS, _in_arrow(pa.decimal128(38, 10))),
-    "Arrow dictionary": Source(TEXT, _dictionary),
-    "Parquet text of any bytes": Source(STRAY, lambda columns, folder: _parquet(_stray(columns), folder)),
-    "Parquet bytes": Source(BYTES, _parquet_of_bytes),
-    "Parquet folders": Source(STRAY[:6], _hive),
-    "CSV in UTF-8": Source(TEXT, _csv),
-    "CSV in Latin-1 and others": Source(STRAY, _csv),
-    "SQLite": Source(STORED, _sqlite),
-    "SQLite text of any bytes": Source(STRAY, lambda columns, folder: _sqlite(columns, folder, text=True)),
-    "DuckDB text": Source(TEXT, _duckdb("VARCHAR")),
-    "DuckDB bytes": Source(BYTES, _duckdb("BLOB")),
-    "DuckDB integers": Source(INTEGERS, _duckdb("BIGINT")),
-    "Dask": Source(OBJECTS, _dask),
-    "Dask text": Source(TEXT, _dask),
-}
-"""Every source that carries ids; DB-API drivers as SQLite's. Spark sends Arrow batches, as those here."""
-FILES: Final = frozenset(name for name in SOURCES if name.startswith(("Parquet", "CSV", "SQLite", "DuckDB")))
 
 
 @final
@@ -584,7 +352,12 @@ def _batch(asked: Setting, made: Sequence[Pair], found: Found, folder: Path) -> 
 
 def examine() -> Part:
     """All sources, and what the search makes of ids that lose something."""
-    found = search(PAIRS)
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        jobs = {
+            source: pool.submit(search, share, sources=(source,))
+            for source, share in zip(SOURCES, _shares(PAIRS, tuple(SOURCES)), strict=True)
+        }
+        found = {source: job.result()[source] for source, job in jobs.items()}
     files = sum(one.pairs for name, one in found.items() if name in FILES)
     alone = sum(one.alone for one in found.values())
     return Part(

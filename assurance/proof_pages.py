@@ -25,7 +25,6 @@ PROOFS: Final = PROJECT / "proofs"
 SOURCES: Final = (PROJECT / "src", PROJECT / "papers" / "src")
 """Of dpgram, and of dpgram-papers."""
 HEADING: Final = "## Used and tested"
-_HEAD: Final = "| statement | code | digest | test |\n|---|---|---|---|\n"
 _ROW: Final = re.compile(
     r"^\| \[(?P<anchor>[a-z0-9-]+)\]\(#(?P=anchor)\) \| `(?P<code>[\w.]+)` \| `(?P<digest>[0-9a-f]*)` "
     r"\| (?P<tests>`[^|]+`) \|$",

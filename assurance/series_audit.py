@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, final
@@ -20,7 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpgram.audit import AuditResult, audit
+from assurance.adaptive_audit import SEEN, histogram_column, measured_stages, whole_numbers
+from assurance.foreseen import audit_foreseen
+from assurance.ideal import Ideal, gaussian_ideal
+from assurance.stage import Stage
+from dpgram.audit import AuditResult, Experiment, JointAudit, Scores, audit
 from dpgram.document.fields import MeasuredMatrix
 from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass
@@ -29,6 +34,7 @@ from dpgram.privacy.accountant import GaussianEvent, curve_of
 from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram.publishing.measurements.gram import full_matrix
 from dpgram.publishing.publication import publication
 from dpgram.publishing.series import PeriodWork, SeriesTerms, series_terms
 from dpgram.rows import Rows
@@ -39,16 +45,18 @@ from dpgram.schema import Schema
 from dpgram.schema.columns import numeric
 from dpgram.series import _curate
 from dpgram.series._secret import KeptPeriod, combined, lower_cells
-from dpgram.series.stream import Stream
+from dpgram.series.stream import Period, Stream
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.grams import GramStatistic
-from dpgram.sums.histograms import HistogramColumn, HistogramsStatistic
+from dpgram.sums.histograms import HistogramsStatistic
 
 Floats = npt.NDArray[np.float64]
 
 SCHEMA: Final = Schema(numeric("x", -1, 1), numeric("y", -1, 1))
 OTHERS: Final = 200
 ENGINE: Final = LocalEngine(threads=1)
+MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Files of streams that are told apart and dropped: no disk has to be waited for."""
 
 
 @final
@@ -101,7 +109,7 @@ class StreamSetting:
 
     def publish(self, tables: Sequence[pa.Table], sources: Sequence[Entropy]) -> Stream:
         """The whole stream, through its files, each period with its own source of noise."""
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory(dir=MEMORY) as folder:
             path = Path(folder) / "a.series"
             _curate.create(path, SCHEMA, entropy=sources[0], **self.facts)
             for number, (table, entropy) in enumerate(zip(tables, sources, strict=True), start=1):
@@ -127,60 +135,126 @@ def allowed(tables: Sequence[pa.Table], setting: StreamSetting) -> list[pa.Table
     return found
 
 
+@cache
+def _tables_allowed(setting: StreamSetting, there: bool) -> list[pa.Table]:
+    return allowed(setting.tables(there=there), setting)
+
+
+def stages(stream: Stream, setting: StreamSetting) -> list[Stage]:
+    """Every line and count of a stream, with the exact sums of both neighbours in its own coordinates."""
+    opening = stream.opening
+    if opening is None:
+        return []
+    last = Encoder(SCHEMA, clip=opening.radius, coordinates=opening.coordinates)
+    sides = [_tables_allowed(setting, there) for there in (True, False)]
+    c = coefficients(setting.periods)
+    lines: tuple[list[Any], list[Any]] = ([], [])
+    found: list[Stage] = []
+    for number, (period, *tables) in enumerate(zip(stream.periods, *sides, strict=True), start=1):
+        counted, statistics = _counted(period, opening.measured if number == 1 else (), last)
+        sums = [_added((GramStatistic(last), *statistics), table) for table in tables]
+        for kept, (line, *_) in zip(lines, sums, strict=True):
+            kept.append(line.cells.astype(object))
+        one, other = (sum(c[number - s] * line for s, line in enumerate(kept, start=1)) for kept in lines)
+        found.append(
+            Stage(
+                seen=whole_numbers(full_matrix(period.cells, SCHEMA.width)),
+                one=whole_numbers(one),
+                other=whole_numbers(other),
+                scale=opening.sigma,
+                law="gaussian",
+            )
+        )
+        for told, first, second in zip(counted, sums[0][1:], sums[1][1:], strict=True):
+            found += measured_stages(told, first, second, SCHEMA.width)
+    return found
+
+
+def _counted(period: Period, first: Sequence[Any], last: Encoder) -> tuple[list[Any], list[Any]]:
+    """What one period published beside its line, and the statistics of which it is."""
+    told: list[Any] = []
+    statistics: list[Any] = []
+    if period.histograms is not None:
+        told.append(period.histograms)
+        statistics.append(HistogramsStatistic(tuple(map(histogram_column, period.histograms.columns))))
+    if period.clip is not None:
+        told.append(period.clip)
+        statistics.append(ClipStatistic(last))
+    rough = last
+    for each in first:
+        told.append(each)
+        if isinstance(each, MeasuredMatrix):
+            rough = Encoder(SCHEMA, clip=each.radius, coordinates=each.coordinates)
+            statistics.append(GramStatistic(rough))
+        else:
+            statistics.append(ClipStatistic(rough, reach=True))
+    return told, statistics
+
+
 def spent(stream: Stream, setting: StreamSetting) -> float:
     """μ² of what everything in the stream tells of the person, exactly.
 
     Where rows are counted that should not be, the sums of the stream's own curator tell another story: see
-    `kept_differ`.
+    `broken_series`.
     """
-    opening = stream.opening
-    if opening is None:
-        return 0.0
-    last = Encoder(SCHEMA, clip=opening.radius, coordinates=opening.coordinates)
-    total = 0.0
-    with_person, without = (allowed(setting.tables(there=there), setting) for there in (True, False))
-    steps = [
-        exact_sums(last, one).astype(object) - exact_sums(last, other).astype(object)
-        for one, other in zip(with_person, without, strict=True)
-    ]
-    c = coefficients(setting.periods)
-    for t in range(len(steps)):
-        moved = sum(c[t - s] * steps[s] for s in range(t + 1))
-        total += float((moved.astype(np.float64) ** 2).sum()) / opening.sigma**2
-    for number, (period, one, other) in enumerate(
-        zip(stream.periods, with_person, without, strict=True), start=1
-    ):
-        if period.histograms is not None:
-            columns = tuple(
-                HistogramColumn(name=each.column, bounds=(each.low, each.high))  # type: ignore[union-attr]
-                for each in period.histograms.columns
-            )
-            total += _moved(HistogramsStatistic(columns), one, other) / period.histograms.scale**2
-        if period.clip is not None:
-            total += _moved(ClipStatistic(last), one, other) / period.clip.scale**2
-        for each in opening.measured if number == 1 else ():
-            if isinstance(each, MeasuredMatrix):
-                first = Encoder(SCHEMA, clip=each.radius, coordinates=each.coordinates)
-                total += _moved(GramStatistic(first), one, other) / each.noise.diagonal_sd**2
-            else:
-                total += _moved(ClipStatistic(first, reach=True), one, other) / each.scale**2
-    return total
+    return sum(stage.told for stage in stages(stream, setting))
+
+
+def scores(streams: Sequence[Stream], setting: StreamSetting) -> Scores:
+    """The log-likelihood ratio of each stream, and those of its lines and of its counts by themselves."""
+    found = []
+    for stream in streams:
+        every = stages(stream, setting)
+        lines = sum(one.log_ratio for one in every if one.seen.ndim == 2)
+        counts = sum(one.log_ratio for one in every if one.seen.ndim == 1)
+        found.append([lines + counts, lines, counts] if setting.adaptive else [lines])
+    return np.array(found)
+
+
+def audited_stream(
+    setting: StreamSetting,
+    *,
+    runs: int,
+    confidence: float,
+    thresholds: Sequence[float],
+    entropy: Entropy,
+) -> JointAudit:
+    """Repeated streams with the person and without, told apart by all that all periods publish."""
+    names = ("likelihood ratio", "lines", "counts") if setting.adaptive else ("likelihood ratio",)
+
+    def run(tables: Sequence[pa.Table]) -> Callable[[Entropy], Stream]:
+        return lambda source: setting.publish(tables, source.split(setting.periods))
+
+    one, other = (setting.tables(there=there) for there in (True, False))
+    experiment = Experiment(
+        name="", run_a=run(one), run_b=run(other), statistic=partial(scores, setting=setting), names=names
+    )
+    return audit_foreseen(
+        experiment,
+        thresholds=thresholds,
+        runs=runs,
+        delta=setting.delta,
+        confidence=confidence,
+        entropy=entropy,
+    )
+
+
+def ideal(setting: StreamSetting, part: float, *, runs: int, confidence: float) -> Ideal:
+    """All noise is Gaussian, so that the part of μ² which the neighbours differ by says it."""
+    return gaussian_ideal(
+        setting.terms().mu * part**0.5, runs=runs, delta=setting.delta, confidence=confidence
+    )
 
 
 def exact_sums(encoder: Encoder, table: pa.Table) -> npt.NDArray[np.int64]:
-    (found,) = _added(GramStatistic(encoder), table)
+    (found,) = _added((GramStatistic(encoder),), table)
     cells: npt.NDArray[np.int64] = found.cells
     return cells
 
 
-def _moved(statistic: Any, one: pa.Table, other: pa.Table) -> float:
-    (a,), (b,) = _added(statistic, one), _added(statistic, other)
-    return float(((a.cells - b.cells).astype(np.float64) ** 2).sum())
-
-
-def _added(statistic: Any, table: pa.Table) -> Any:
+def _added(statistics: tuple[Any, ...], table: pa.Table) -> Any:
     rules = row_rules(SCHEMA, Rows(unit="id"))
-    return add_up(table, Pass(rules=rules, statistics=(statistic,)), threads=1, progress=False)
+    return add_up(table, Pass(rules=rules, statistics=statistics), threads=1, progress=False)
 
 
 @final
@@ -306,4 +380,13 @@ SETTINGS: Final = {
     "late": StreamSetting(comes=(3,)),
     "plain columns": StreamSetting(participations=2, adaptive=False),
 }
+AUDITED: Final = {
+    "a person in all of three periods": StreamSetting(
+        periods=3, comes=(1, 2, 3), participations=3, epsilon=SEEN
+    ),
+    "a person in one of three periods, plain columns": StreamSetting(
+        periods=3, comes=(1, 2, 3), adaptive=False, epsilon=SEEN
+    ),
+}
+"""With little noise, so that few streams tell much."""
 PLAIN: Final = StreamSetting(periods=3, comes=(1,), adaptive=False, epsilon=0.5, delta=1e-4)

@@ -37,6 +37,7 @@ def test_nothing_of_the_list_is_forgotten() -> None:
         "noise 10% too small: publish",
         "noise 10% too small: adaptive release, ",
         "noise 10% too small: adaptive release with declared models",
+        "noise 10% too small: series",
         "sensitivity",
         "off-diagonal",
         "files are not clipped",

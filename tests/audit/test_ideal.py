@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from assurance.adaptive_audit import Stage
 from assurance.foreseen import audit_foreseen_scores
 from assurance.ideal import WANTED, gaussian_ideal, ideal_of_scores
+from assurance.stage import Stage
 
 from dpgram.audit import JointAudit
 from dpgram.privacy.guarantee import GaussianDP
