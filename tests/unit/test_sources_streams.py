@@ -140,16 +140,14 @@ def peak(path: Path) -> tuple[int, int]:
 def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
     generator = np.random.default_rng(2)
     group = pa.table({f"c{i}": generator.uniform(size=50_000) for i in range(8)})
-    peaks = {}
     for groups in (30, 120):
         path = tmp_path / f"{groups}.parquet"
         with pq.ParquetWriter(path, group.schema, use_dictionary=False) as writer:
             for _ in range(groups):
                 writer.write_table(group)
-        rows, peaks[groups] = peak(path)
+        rows, most = peak(path)
         assert rows == groups * 50_000
-    assert peaks[120] <= 1.25 * peaks[30]
-    assert peaks[120] < 0.1 * (tmp_path / "120.parquet").stat().st_size
+        assert most < 4 * group.nbytes, "a row group for each of two readers, and what is in hand"
 
 
 def test_light_sources_import_nothing_heavy(tmp_path: Path) -> None:
