@@ -25,6 +25,7 @@ from dpgram.schema import Schema, numeric
 
 SCRIPT = Path(__file__).with_name("killed_publications.py")
 KINDS = ["levels", "octaves", "histograms", "gram", "reach", "clip"]
+ORDER = [*KINDS[:3], "zoom", *KINDS[3:]]
 
 
 def runs_of(folder: Path, count: int) -> list[dict[str, Any]]:
@@ -43,7 +44,9 @@ def check(run: dict[str, Any]) -> None:
     assert run["finished"] == 0, run["point"]
     release = run["release"]
     measured = [each["kind"] for each in release["measurements"]]
-    assert measured == KINDS
+    # Noise that nobody seeds decides whether a column is looked at again, between histograms and matrix.
+    assert [kind for kind in measured if kind != "zoom"] == KINDS
+    assert sorted(measured, key=ORDER.index) == measured
     charged = [release["first_receipt"]["receipt_id"], release["receipt"]["receipt_id"]]
     again = run["between"]["entries"] == 2 and not run["between"]["kept"]
     if again:

@@ -55,6 +55,7 @@ from dpgram.publishing._coordinates import (
     standardising,
     whitening,
 )
+from dpgram.publishing._model_steps import ModelsBudget
 from dpgram.publishing._open_columns import (
     coarse_bounds,
     cost,
@@ -71,7 +72,7 @@ from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.publication import Program
 from dpgram.publishing.request import Request
 from dpgram.publishing.split import SLACK
-from dpgram.publishing.terms import ModelsBudget, ReleaseTerms, numbered_blocks, own_guarantee
+from dpgram.publishing.terms import ReleaseTerms, numbered_blocks, own_guarantee
 from dpgram.rows.encoder import Encoder
 from dpgram.sums.histograms import HistogramColumn
 

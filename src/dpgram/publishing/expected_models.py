@@ -26,9 +26,10 @@ from dpgram.document.measurements import feature_schema
 from dpgram.document.model_units import WIDEST_CURVE
 from dpgram.models import Family, Model
 from dpgram.publishing._coordinates import PLAIN_BELOW, rank, signal
-from dpgram.publishing._models import (
+from dpgram.publishing._model_steps import (
     LAST_PARTS,
     PARTS,
+    ModelsBudget,
     number_of_steps,
     step_bounds,
     step_shares,
@@ -36,7 +37,6 @@ from dpgram.publishing._models import (
 )
 from dpgram.publishing.expected import normal_squares
 from dpgram.publishing.request import Request
-from dpgram.publishing.terms import ModelsBudget
 
 NORMAL: Final = ("linear",)
 """Families whose limit cuts residuals that are taken to be normal; of counts it is far out."""

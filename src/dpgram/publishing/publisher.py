@@ -39,6 +39,7 @@ from dpgram.publishing._learning import (
     learnt_terms,
     refuse_few_rows,
 )
+from dpgram.publishing._model_steps import ModelsBudget
 from dpgram.publishing._models import measured_models, refuse_pure_models, unmeasured
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.each_group import by_group
@@ -55,7 +56,7 @@ from dpgram.publishing.request import (
     requested,
 )
 from dpgram.publishing.split import Adaptive
-from dpgram.publishing.terms import ModelsBudget, ReleaseTerms, matrix_pass, matrix_terms, plain_price
+from dpgram.publishing.terms import ReleaseTerms, matrix_pass, matrix_terms, plain_price
 from dpgram.release import Release
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, Rows

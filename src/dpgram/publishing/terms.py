@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Unpack, final
+from typing import Unpack, final
 
 import msgspec
 
@@ -24,20 +24,18 @@ from dpgram.mechanisms import (
 )
 from dpgram.mechanisms.choice import choose
 from dpgram.privacy.accountant import Currency, Event, GaussianEvent, composed, curve_of, parts_of
-from dpgram.privacy.curves.calibrate import DISCRETE_SLACK, discrete_mu_at_most
+from dpgram.privacy.curves.calibrate import DISCRETE_SLACK
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.exact_sums import float_up, root_up
 from dpgram.privacy.guarantee import GaussianDP, Guarantee
 from dpgram.publishing._blocks import gaussian_shares, pure_shares
+from dpgram.publishing._model_steps import ModelsBudget
 from dpgram.publishing.measurements.gram import Gram
 from dpgram.publishing.request import Asked, LedgerLike, Request, open_ledger, requested
 from dpgram.publishing.split import SLACK
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema
-
-PART_OF_A_MODEL: Final = 1e-5
-"""Of a model's price: the least that one of its parts gets, in the first of several steps."""
 
 
 @final
@@ -120,32 +118,6 @@ def terms_of(
         event = plain_price(request, terms)
         book.check(event, adjacency=request.adjacency, unit=request.rules.unit, note=request.note)
     return terms
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsBudget:
-    """The price of everything, of which declared models have their shares: public facts only."""
-
-    request: Request
-    whole: float
-    """μ² of everything."""
-
-    @classmethod
-    def of(cls, request: Request) -> ModelsBudget:
-        """That of a matrix before which nothing is measured."""
-        guarantee = request.guarantee
-        return cls(request=request, whole=discrete_mu_at_most(guarantee.epsilon, guarantee.delta) ** 2)
-
-    @property
-    def units_changed(self) -> int:
-        """1 under add/remove, 2 under replace-one."""
-        return self.request.adjacency.units_changed
-
-    @property
-    def least_prices(self) -> list[float]:
-        """The least that a part of each model may get: noise too large to be drawn is refused first."""
-        return [PART_OF_A_MODEL * (model.share or 0.0) * self.whole for model in self.request.models]
 
 
 def plain_price(request: Request, terms: Sequence[ReleaseTerms]) -> Event:
