@@ -77,7 +77,8 @@ class LeftOut:
             bits = min(max(len(wanted).bit_length() + 6, 10), 22)
             there = np.zeros(1 << bits, np.bool_)
             there[_last_bits(wanted, bits)] = True
-            return self._hashes[there[_last_bits(self._hashes, bits)]]
+            everybody = self._hashes  # another thread may put them in order meanwhile
+            return everybody[there[_last_bits(everybody, bits)]]
         if not self._sorted:
             self._hashes, self._sorted = np.sort(self._hashes, kind="stable"), True
         near = np.searchsorted(self._hashes, wanted)

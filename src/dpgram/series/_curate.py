@@ -3,7 +3,8 @@
 What is on disk, and when, so that no crash loses a period or draws two noises for one:
 
     create    charge (found again by its file beside the ledger) → curator's file → public file
-    publish   exact sums into the curator's file → noise, kept beside the series → line of the public file
+    publish   exact sums into the curator's file → noise, kept beside the series → digest of the line into the
+              curator's file → line of the public file
 
 A period that is in the public file is never drawn again, one that was drawn is taken from where it was kept,
 and one that was not drawn leaves nothing behind but sums that the next try replaces.
@@ -202,13 +203,13 @@ def publish(
         if period in stream.labels:
             return stream
     head = Stream.of(raw[: raw.find(b"\n") + 1]).head
-    terms, noise = terms_of(head), SystemEntropy() if entropy is None else entropy
+    noise = SystemEntropy() if entropy is None else entropy
     with open_secret(secret_path(path), head.series) as secret:
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
         stream = _finished(path, _continued(path, secret))
         if period in stream.labels:
             return stream
-        number = len(stream.labels) + 1
+        terms, number = terms_of(stream.head), len(stream.labels) + 1
         _refuse_beyond(stream, number)
         key = period_key(stream, number)
         _refuse_other(path, key, secret, number, period)
@@ -252,13 +253,16 @@ def publish(
             key=key,
             progress=progress,
         ) as drawn:
-            return _appended(path, stream, _period(number, period, drawn))
+            found = _period(number, period, drawn)
+            secret.keep_line(number, line_of(found, stream.digest)[1])
+            return _appended(path, stream, found)
 
 
 def _continued(path: Path, secret: Secret) -> Stream:
     """The public file, if it is the one that the curator's file has seen before its last period.
 
-    Those bytes were checked then, and a hash says that they are the same: only the last line is checked anew.
+    Those bytes were checked then, and a hash says that they are the same: only the last line is checked anew,
+    and must have the digest that was kept before it was written.
 
     Proof: proofs/series.md#series-once.
     """
@@ -267,11 +271,22 @@ def _continued(path: Path, secret: Secret) -> Stream:
     stream = Stream.of(raw, known=known)
     _refuse_changed(stream, secret)
     if known and known != stream.beginnings[-2]:
-        raise DpgramError(
-            f"{path.name} is not the file that {secret.path.name} has seen: a line of it was edited",
-            remedy="Put the original file back",
-        )
+        raise _edited(path)
+    refuse_other_line(path, stream, secret.line(len(stream.labels)))
     return stream
+
+
+def refuse_other_line(path: Path, stream: Stream, digest: str) -> None:
+    """The last line must be the one whose digest the curator has kept; old files have none."""
+    if digest not in ("", stream.digest):
+        raise _edited(path)
+
+
+def _edited(path: Path) -> DpgramError:
+    return DpgramError(
+        f"{path.name} is not the file that {secret_path(path).name} has seen: a line of it was edited",
+        remedy="Put the original file back",
+    )
 
 
 def _finished(path: Path, stream: Stream) -> Stream:

@@ -16,7 +16,15 @@ from dpgram.noise.factor import coefficients
 from dpgram.publishing.publication import tell
 from dpgram.publishing.series import exact_period, participants, period_interrupted
 from dpgram.rows.participation import NOBODY
-from dpgram.series._curate import left_out_of, old_copy, opening_of, period_key, refuse_other_head, terms_of
+from dpgram.series._curate import (
+    left_out_of,
+    old_copy,
+    opening_of,
+    period_key,
+    refuse_other_head,
+    refuse_other_line,
+    terms_of,
+)
 from dpgram.series._secret import (
     KeptPeriod,
     Remains,
@@ -57,10 +65,12 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         old = Remains() if handle is None else remains(handle, stream.head.series)
         if old.key is not None:
             refuse_other_head(stream, old.head_digest)
+            refuse_other_line(path, stream, old.lines.get(len(stream.labels), ""))
         labels = _to_restore(path, stream, tables, old)
         with _made_anew(made, stream, old) as secret:
             for number, label in enumerate(labels, start=1):
                 _restore_period(secret, stream, number, label, tables[label], old, engine)
+            secret.keep_line(len(stream.labels), stream.digest)
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")

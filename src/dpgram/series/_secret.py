@@ -45,7 +45,9 @@ WARNING: Final = "NOT PRIVATE: exact sums of the table and who is in it. Never p
 _FIRST: Final = b'{"charge":'
 """How the head of the file begins,"""
 _PERIOD: Final = b'{"cells":'
-"""and a line for a period."""
+"""a line for a period,"""
+_DIGEST: Final = b'{"digest":'
+"""and one with the digest of its public line."""
 
 Integers = npt.NDArray[np.object_]
 
@@ -98,7 +100,9 @@ class Secret:
         self.head_digest = str(head.get("head", ""))
         """Of the first line of the public file: the terms of every draw."""
         self._charge = str(head.get("charge", ""))
-        self._kept = {kept.number: kept for kept in map(_kept, texts[1:])}
+        self._lines = dict(_digest(text) for text in texts[1:] if bytes(text[: len(_DIGEST)]) == _DIGEST)
+        periods = (text for text in texts[1:] if bytes(text[: len(_DIGEST)]) != _DIGEST)
+        self._kept = {kept.number: kept for kept in map(_kept, periods)}
         if b"\n" in content[end:]:
             # Only a torn last line is cut off: it was never acted upon. Anything else is damage.
             raise DpgramError(
@@ -122,6 +126,15 @@ class Secret:
         """The SHA-256 of the public file before this period; empty where that is not known."""
         kept = self._kept.get(number)
         return "" if kept is None else kept.public
+
+    def line(self, number: int) -> str:
+        """The digest of the public line of this period; empty where that is not known."""
+        return self._lines.get(number, "")
+
+    def keep_line(self, number: int, digest: str) -> None:
+        """Durable when this returns, which is before the line is written."""
+        append_line(self._handle, {"digest": digest, "period": number})
+        self._lines[number] = digest
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
@@ -163,6 +176,11 @@ class Secret:
         persons, often = np.unique(everybody, return_counts=True)
         recent = [each.people for each in past if number - each.number < apart]
         return np.concatenate([persons[often >= participations], *recent])
+
+
+def _digest(text: memoryview) -> tuple[int, str]:
+    line = json_object(text)
+    return int(line["period"]), str(line["digest"])
 
 
 def _kept(text: memoryview) -> KeptPeriod:
@@ -231,6 +249,8 @@ class Remains:
     head_digest: str = ""
     charge: str = ""
     kept: Mapping[int, KeptPeriod] = field(default_factory=dict)
+    lines: Mapping[int, str] = field(default_factory=dict)
+    """The digests of public lines."""
 
 
 def remains(handle: int, series: str) -> Remains:
@@ -248,6 +268,7 @@ def remains(handle: int, series: str) -> Remains:
             kept.number: kept
             for kept in (_kept(text) for text in texts if bytes(text[: len(_PERIOD)]) == _PERIOD)
         },
+        lines=dict(_digest(text) for text in texts if bytes(text[: len(_DIGEST)]) == _DIGEST),
     )
 
 

@@ -243,7 +243,18 @@ class Series:
 
         if not self.labels:
             raise AnalysisError("no period of this series was published yet", remedy="Publish one first")
+        self._refuse_own(Path(path))
         return written(path, explorer_page(self._stream).encode("utf-8"))
+
+    def _refuse_own(self, target: Path) -> None:
+        """A page must not replace the series, or what its curator keeps beside it."""
+        own, there = self.path.resolve(), target.resolve()
+        beside = (f"{own.name}.NOT-PRIVATE", f"{own.name}.unfinished-")
+        if there == own or (there.parent == own.parent and there.name.startswith(beside)):
+            raise AnalysisError(
+                f"{target} is a file of the series itself",
+                remedy=f"Give the page another name, such as {self.path.stem}.html",
+            )
 
     def departures(self, schema: Schema, **facts: object) -> list[str]:
         """In which public facts the series differs from these, in words: for whoever would go on with it.

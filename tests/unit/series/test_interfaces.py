@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyarrow import csv
-from tests.unit.series.streams import SCHEMA, names, people
+from tests.unit.series.streams import SCHEMA, names, people, seeded
 
 import dpgram as dg
 from dpgram import cli
@@ -66,6 +66,24 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["series", "publish", "visits.series", "--period", "november"]) == 2
     assert "a table, or it is said that it has no rows" in capsys.readouterr().err
     assert len(dg.Ledger.open(folder / "visits.ledger").history()) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".NOT-PRIVATE", ".NOT-PRIVATE.restored", ".unfinished-0123456789abcdef"]
+)
+def test_no_page_replaces_a_file_of_the_series(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = seeded(folder / "visits.series", [people(0, 50)])
+    (folder / "other").mkdir()
+    (folder / "link").symlink_to(folder)
+    there = folder / f"visits.series{name}"
+    before = there.read_bytes() if there.exists() else None
+    for target in (there, folder / "other" / ".." / there.name, folder / "link" / there.name):
+        assert cli.run(["series", "explore", str(series.path), "-o", str(target), "--overwrite"]) == 2
+        assert "is a file of the series itself" in capsys.readouterr().err
+    assert (there.read_bytes() if there.exists() else None) == before
+    assert series.explore(folder / "visits.series.html").exists()
 
 
 def test_jobs_add_periods_to_one_series(folder: Path) -> None:

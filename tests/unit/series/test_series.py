@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import stat
 import warnings
@@ -273,6 +274,18 @@ class TestParticipation:
             ids = np.repeat(np.arange(first, first + 2_000), 2)
             found += ids[left_out.among(pa.array(ids.astype(str), pa.large_string()))].tolist()
         assert sorted(found) == sorted([*gone, *gone])
+
+    def test_they_are_found_while_another_thread_puts_them_in_order(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Which may happen between any two looks at them."""
+        ids = [str(number) for number in range(500)]
+        hashes = keyed_hashes(ids, b"k" * 32)
+        left_out, looks = LeftOut(b"k" * 32, hashes), itertools.count()
+        turns = property(lambda _: hashes if next(looks) < 2 else np.sort(hashes))
+        monkeypatch.setattr(LeftOut, "_hashes", turns, raising=False)
+        theirs = left_out.among(pa.array([*ids[:20], "other"], pa.large_string()))
+        assert theirs.tolist() == [True] * 20 + [False]
 
     def test_nobody_counts_more_often_than_allowed(self, tmp_path: Path) -> None:
         counted: list[PolicyCounts] = []
