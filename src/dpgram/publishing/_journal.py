@@ -4,7 +4,8 @@ One file beside the ledger, for its owner's eyes only, named after what was aske
 the charge, so that a charge can be found again by its number, and after every stage; each line carries its
 own digest, and a torn last line was never acted upon. It holds noisy, paid-for results and no secret of the
 table, but nobody should see a release before its curator does. While a publication runs, it holds a lock on
-its file; a second one with the same options at the same time takes another.
+its file; a second one with the same options at the same time takes another. What was paid for before is drawn
+`once`: there a second one is refused, and any version of the library goes on with the first.
 """
 
 from __future__ import annotations
@@ -34,56 +35,84 @@ _MOST_AT_ONCE: Final = 10_000
 """Publications with the same options at the same time."""
 
 
-def interrupted_before(ledger: Path, request: Mapping[str, object], *, any_version: bool = False) -> bool:
+def interrupted_before(ledger: Path, request: Mapping[str, object]) -> bool:
     """Whether a publication with this request has begun, is not running now, and waits to be gone on with."""
-    key = _key(request, any_version)
-    return any(_waits(path, key) for path in _beside(ledger, key))
+    key = _key(request, once=False)
+    return any(_waiting(path, key) for path in _beside(ledger, key))
 
 
-def forget(beside: Path, request: Mapping[str, object], *, any_version: bool = False) -> None:
-    """What this request has drawn is safe elsewhere: nothing is to be taken up again."""
-    for path in _beside(beside, _key(request, any_version)):
-        path.unlink(missing_ok=True)
+def drawn_once(beside: Path, request: Mapping[str, object]) -> dict[int, Any] | None:
+    """What was drawn by stages of a publication that waits to be gone on with; None where there is none.
+
+    One that is running is refused.
+    """
+    key = _key(request, once=True)
+    for path in _beside(beside, key):
+        lines = _waiting(path, key, once=True)
+        if lines:
+            return {int(line["stage"]): line["kept"] for line in lines[1:]}
+    return None
+
+
+def forget_once(beside: Path, request: Mapping[str, object]) -> None:
+    """What this request has drawn is safe elsewhere: nothing is to be taken up again.
+
+    One that is running is left alone: it ends by itself.
+    """
+    for path in _beside(beside, _key(request, once=True)):
+        handle = _locked(path)
+        if handle is not None:
+            path.unlink(missing_ok=True)
+            os.close(handle)
 
 
 def _beside(ledger: Path, key: str) -> list[Path]:
     return list(ledger.parent.glob(f"{glob.escape(ledger.name)}.unfinished-{key[:16]}*"))
 
 
-def _waits(path: Path, key: str) -> bool:
+def _waiting(path: Path, key: str, *, once: bool = False) -> list[dict[str, Any]]:
+    """The lines of a publication that has begun and is not running; none where it is not one."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:
-        return False
+        return []
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         lines, _ = whole_lines(handle)
     except BlockingIOError:  # it is running
-        return False
+        if once:
+            raise _running() from None
+        return []
     finally:
         os.close(handle)
-    return bool(lines) and lines[0].get("format") == FORMAT and lines[0].get("request") == key
+    ours = bool(lines) and lines[0].get("format") == FORMAT and lines[0].get("request") == key
+    return lines if ours else []
 
 
-def _key(request: Mapping[str, object], any_version: bool) -> str:
-    library = {} if any_version else {"library": version("dpgram")}
+def _running() -> DpgramError:
+    return DpgramError("this period is being published", remedy="Wait for it, and try again")
+
+
+def _key(request: Mapping[str, object], once: bool) -> str:
+    library = {} if once else {"library": version("dpgram")}
     return sha256_hex({**library, "request": dict(request)})
 
 
 @contextlib.contextmanager
-def open_journal(
-    ledger: Path, request: Mapping[str, object], *, any_version: bool = False
-) -> Iterator[Journal]:
+def open_journal(ledger: Path, request: Mapping[str, object], *, once: bool = False) -> Iterator[Journal]:
     """The journal of an interrupted publication with the same request, or a new one.
 
-    Another version of the library begins anew, at a charge of its own; with `any_version` it goes on.
+    Another version of the library begins anew, at a charge of its own; what is drawn `once` it goes on with,
+    and nobody draws it beside one that is running.
     """
     # Without locks nobody could tell an interrupted publication from one that is running.
-    key = _key(request, any_version) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
+    key = _key(request, once) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
         handle = _locked(path)
+        if handle is None and once:
+            raise _running()
         if handle is None:
             continue
         try:

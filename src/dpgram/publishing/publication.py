@@ -178,7 +178,7 @@ def publication(
         if account is not None:
             # A period is paid for already: no version of the library may draw it a second time.
             prepaid = isinstance(account, Prepaid)
-            journal = stack.enter_context(open_journal(account.path, account.request, any_version=prepaid))
+            journal = stack.enter_context(open_journal(account.path, account.request, once=prepaid))
             if not journal.resumed and isinstance(account, Account):
                 with journal.dropped_on_error():
                     account.check(price)

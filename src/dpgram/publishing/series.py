@@ -38,7 +38,7 @@ from dpgram.publishing._coordinates import (
     standardising,
     whitening,
 )
-from dpgram.publishing._journal import forget, interrupted_before
+from dpgram.publishing._journal import drawn_once, forget_once
 from dpgram.publishing._open_columns import count_noise
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.gram import FirstGram
@@ -464,14 +464,16 @@ def drawn_period(
         yield found
 
 
-def period_interrupted(path: Path, key: Mapping[str, object]) -> bool:
-    """Whether this period has begun, is not being published now, and waits to be gone on with."""
-    return interrupted_before(path, key, any_version=True)
+def period_drawn(path: Path, key: Mapping[str, object]) -> dict[int, Any] | None:
+    """What was drawn of a period that was interrupted, by stages; None where it was not begun.
+
+    One that is being published is refused."""
+    return drawn_once(path, key)
 
 
 def forget_period(path: Path, key: Mapping[str, object]) -> None:
     """A period that is in the public file needs nothing beside it; a killed run may have left it there."""
-    forget(path, key, any_version=True)
+    forget_once(path, key)
 
 
 @final

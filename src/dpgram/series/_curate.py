@@ -39,7 +39,7 @@ from dpgram.publishing.series import (
     charged_series,
     drawn_period,
     forget_period,
-    period_interrupted,
+    period_drawn,
     series_terms,
 )
 from dpgram.publishing.split import Adaptive
@@ -336,10 +336,17 @@ def refuse_other_head(stream: Stream, digest: str) -> None:
 
 def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number: int, period: str) -> None:
     """A period that was begun goes on from what was drawn, and under its own name: no second noise."""
-    begun = secret.begun(number)
+    begun, drawn = secret.begun(number), period_drawn(path, key)
+    if begun is None and drawn:
+        # Who is in a table is kept before anything is drawn of it.
+        raise DpgramError(
+            f"something of period {number} was drawn before, and {secret.path.name} does not know of whom: "
+            "it is an old copy",
+            remedy="Put the newest copy back, or restore it from kept tables: Series.restore",
+        )
     if begun is None:
         return
-    if not period_interrupted(path, key):
+    if drawn is None:
         # What was drawn is kept beside the series from before the sums are until its line is out.
         raise old_copy(path, begun)
     if begun != period:

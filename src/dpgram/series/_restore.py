@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ from dpgram.errors import DpgramError, OptionsError
 from dpgram.files import sync_folder
 from dpgram.noise.factor import coefficients
 from dpgram.publishing.publication import tell
-from dpgram.publishing.series import exact_period, participants, period_interrupted
+from dpgram.publishing.series import exact_period, participants, period_drawn
 from dpgram.rows.participation import NOBODY
 from dpgram.series._curate import (
     left_out_of,
@@ -37,7 +37,7 @@ from dpgram.series._secret import (
     remains,
     secret_path,
 )
-from dpgram.series.stream import Period, Stream
+from dpgram.series.stream import Stream
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -66,21 +66,29 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         if old.key is not None:
             refuse_other_head(stream, old.head_digest)
             refuse_other_line(path, stream, old.lines.get(len(stream.labels), ""))
-        labels = _to_restore(path, stream, tables, old)
+        drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
+        labels = _to_restore(path, stream, tables, old, drawn)
+        lines = [each.cells for each in stream.periods]
+        if lines and drawn:  # a later period has one stage, and in it its line comes first
+            lines.append(drawn[0]["published"][0])
         with _made_anew(made, stream, old) as secret:
             for number, label in enumerate(labels, start=1):
-                _restore_period(secret, stream, number, label, tables[label], old, engine)
+                total = _restore_period(secret, stream, number, label, tables[label], old, engine)
+                if stream.opening is not None and number <= len(lines):
+                    _refuse_foreign(label, lines[number - 1], stream.opening.sigma, total)
             secret.keep_line(len(stream.labels), stream.digest)
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
 
 
-def _to_restore(path: Path, stream: Stream, tables: Mapping[str, object], old: Remains) -> list[str]:
+def _to_restore(
+    path: Path, stream: Stream, tables: Mapping[str, object], old: Remains, drawn: Mapping[int, Any] | None
+) -> list[str]:
     """The periods whose tables are needed: all that were published, and one that was drawn and waits."""
     labels, number = list(stream.labels), len(stream.periods) + 1
     begun = old.kept.get(number)
-    if period_interrupted(path, period_key(stream, number)):
+    if drawn is not None:
         others = [label for label in tables if label not in labels]
         if begun is None and len(others) != 1:
             raise OptionsError(
@@ -89,6 +97,12 @@ def _to_restore(path: Path, stream: Stream, tables: Mapping[str, object], old: R
                 remedy="Give it by the name of its period, and publish it afterwards",
             )
         labels += others if begun is None else [begun.label]
+        if number == 1 and drawn and tables.get(labels[0], ...) is None:
+            raise OptionsError(
+                "something of the first period was drawn: whoever is in its table has counted",
+                got=f"None for {labels[0]!r}",
+                remedy="Give the table as it was then",
+            )
     elif begun is not None:
         raise old_copy(path, begun.label)
     missing = [label for label in labels if label not in tables]
@@ -118,7 +132,8 @@ def _made_anew(made: Path, stream: Stream, old: Remains) -> Iterator[Secret]:
 
 def _restore_period(
     secret: Secret, stream: Stream, number: int, label: str, data: Any, old: Remains, engine: str | Engine
-) -> None:
+) -> tuple[int, ...]:
+    """Its sums as they are in its line, without noise; none while nobody knows what they are made of."""
     head, opening, terms = stream.head, opening_of(stream), terms_of(stream.head)
     chosen = find_engine(engine if data is not None else "local", data)
     left_out = left_out_of(secret, head, number)
@@ -134,15 +149,15 @@ def _restore_period(
         hashes = np.union1d(hashes, old.kept[number].people)
     public = stream.beginnings[number - 1]
     secret.keep(KeptPeriod(number=number, label=label, cells=now, people=hashes, public=public))
-    if opening is not None and number <= len(stream.periods):
-        total = combined(secret.past(number), now, coefficients(head.periods, head.bits))
-        _refuse_foreign(stream.periods[number - 1], opening.sigma, lower_cells(total))
+    if opening is None:
+        return ()
+    return lower_cells(combined(secret.past(number), now, coefficients(head.periods, head.bits)))
 
 
-def _refuse_foreign(own: Period, sigma: float, total: tuple[int, ...]) -> None:
+def _refuse_foreign(label: str, cells: Sequence[str], sigma: float, total: tuple[int, ...]) -> None:
     """Noise of more than nine deviations never comes up: the table is another one, or was changed."""
-    if any(abs(int(cell) - exact) > FARTHEST * sigma for cell, exact in zip(own.cells, total, strict=True)):
+    if any(abs(int(cell) - exact) > FARTHEST * sigma for cell, exact in zip(cells, total, strict=True)):
         raise DpgramError(
-            f"the table given for {own.label!r} is not the one that was published",
+            f"the table given for {label!r} is not the one that was published",
             remedy="Give the table as it was then, without later corrections",
         )

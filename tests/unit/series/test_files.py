@@ -115,6 +115,67 @@ class TestNoSecondNoise:
         assert len(drawn) == 2
         assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
 
+    @pytest.mark.parametrize("restored", [False, True])
+    def test_nobody_draws_a_period_beside_one_that_is_running(
+        self, restored: bool, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While it runs, its curator's file is replaced by a copy, or lost and restored."""
+        series, honest = seeded(tmp_path / "a.series", [people(0, 50)]), _curate._appended
+        path = secret_path(series.path)
+        old = path.read_bytes()
+
+        def again() -> None:
+            if restored:
+                series.restore({"m1": people(0, 50), "m2": people(50, 50)}, engine=ENGINE)
+            else:
+                published(series, people(50, 50), "m2")
+
+        def meanwhile(*arguments: Any) -> Stream:
+            monkeypatch.setattr(_curate, "_appended", honest)
+            path.unlink()
+            if not restored:
+                path.touch(0o600)
+                path.write_bytes(old)
+            with pytest.raises(DpgramError, match="this period is being published"):
+                again()
+            return honest(*arguments)
+
+        monkeypatch.setattr(_curate, "_appended", meanwhile)
+        published(series, people(50, 50), "m2")
+        assert len(drawn) == 2
+
+    def test_what_a_run_keeps_is_not_forgotten_beside_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series, honest = seeded(tmp_path / "a.series", [people(0, 50)]), _journal.Journal.finish
+
+        def meanwhile(journal: _journal.Journal) -> None:
+            assert published(series, None, "m2").labels == ("m1", "m2")
+            assert journal.path.exists()
+            honest(journal)
+
+        monkeypatch.setattr(_journal.Journal, "finish", meanwhile)
+        published(series, people(50, 50), "m2")
+        assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE"]
+
+    def test_an_old_curators_file_does_not_know_of_whom_was_drawn(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The copy from the creation, put back within the first period: going on would forget its table."""
+        series = seeded(tmp_path / "a.series", [])
+        path = secret_path(series.path)
+        old = path.read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(StreamedGram, "draw", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                published(series, people(0, 50), "m1")
+        newest = path.read_bytes()
+        path.write_bytes(old)
+        with pytest.raises(DpgramError, match=r"does not know of whom: it is an old copy.*Series\.restore"):
+            published(series, people(100, 50), "m1")
+        path.write_bytes(newest)
+        assert published(series, people(0, 50), "m1").labels == ("m1",)
+
     def test_names_with_the_letters_of_patterns(
         self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -521,6 +582,28 @@ class TestRestore:
         series.restore({"m1": people(0, 50)}, engine=ENGINE)
         assert self.left_out(series, people(0, 120), "m2") == 50
         assert len(drawn) == 2
+
+    def test_an_interrupted_first_period_has_a_table(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [])
+        interrupted(series, people(0, 50), "m1", monkeypatch)
+        secret_path(series.path).unlink()
+        with pytest.raises(OptionsError, match="whoever is in its table has counted; got None for 'm1'"):
+            series.restore({"m1": None}, engine=ENGINE)
+        assert not secret_path(series.path).exists()
+
+    @pytest.mark.parametrize("table", [None, people(500, 50)])
+    def test_an_interrupted_period_is_held_against_its_line(
+        self, table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        interrupted(series, people(500, 500), "m2", monkeypatch)
+        secret_path(series.path).unlink()
+        with pytest.raises(DpgramError, match="given for 'm2' is not the one that was published"):
+            series.restore({"m1": people(0, 50), "m2": table}, engine=ENGINE)
+        series.restore({"m1": people(0, 50), "m2": people(500, 500)}, engine=ENGINE)
+        assert published(series, None, "m2").labels == ("m1", "m2")
 
     def test_it_makes_no_old_copy_usable(self, tmp_path: Path) -> None:
         series = seeded(tmp_path / "a.series", [people(0, 50)])
