@@ -120,3 +120,21 @@ def test_an_address_says_all_of_a_view() -> None:
     assert start == ""
     assert text == again
     assert sorted(parse_qsl(text)) == sorted(parse_qsl(address))
+
+
+@pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
+def test_a_column_may_have_a_name_that_every_object_knows() -> None:
+    """No level was chosen of a column called "constructor": neither at the start nor after a reset."""
+    release = dg.load(Path(__file__).resolve().parents[2] / "golden" / "insurance-gaussian-v1.dpgram.json")
+    code = """
+      (() => {
+        const moments = dpgram.moments.momentsOf(FACTS);
+        const session = { moments, state: dpgram.address.initialState(moments) };
+        const start = session.state.references;
+        session.change = (changes) => Object.assign(session.state, changes);
+        const [{ remedies: [[, reset]] }] = dpgram.fit_panel.nothingChosen(session, [], "");
+        reset();
+        return [start, session.state.references].map((each) => each["constructor"] === undefined);
+      })()
+    """
+    assert in_node(code.replace("FACTS", json.dumps(page_facts(release)))) == [True, True]

@@ -23,7 +23,7 @@ function usualFeatures(moments, target) {
 function initialState(moments) {
   const target = usualTarget(moments);
   return {
-    view: moments.facts.series ? "trend" : "regression", target, chosen: new Set(usualFeatures(moments, target)), references: {}, method: "auto", lambda: 0,
+    view: moments.facts.series ? "trend" : "regression", target, chosen: new Set(usualFeatures(moments, target)), references: Object.create(null), method: "auto", lambda: 0,
     level: "0.95", kind: "population", part: "all", standardise: false, pair: [], column: null, model: 0,
     endogenous: null, instruments: new Set(), ivMethod: "2sls", person: {}, tested: new Set(),
     windows: "1", coefficient: null,

@@ -45,7 +45,7 @@ function showNothing(session, text) {
 }
 
 function chooseUsual(session) {
-  session.change({ chosen: new Set(usualFeatures(session.moments, session.state.target)), references: {} });
+  session.change({ chosen: new Set(usualFeatures(session.moments, session.state.target)), references: Object.create(null) });
 }
 
 function nothingChosen(session, features, consequence) {
