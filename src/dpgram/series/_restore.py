@@ -67,6 +67,13 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
             refuse_other_head(stream, old.head_digest)
             refuse_other_line(path, stream, old.lines.get(len(stream.labels), ""))
         drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
+        if not stream.labels and not drawn and old.key is None and stream.head.receipt is not None:
+            # Only the lost file says where: an interrupted creation would be found again by a second series.
+            raise DpgramError(
+                f"nothing of this series was published, and without {target.name} nobody can tell whether "
+                "its charge still waits for another series",
+                remedy="Put that file back, or create the series again under another name",
+            )
         labels = _to_restore(path, stream, tables, old, drawn)
         lines = [each.cells for each in stream.periods]
         if lines and drawn:  # a later period has one stage, and in it its line comes first

@@ -531,13 +531,32 @@ class TestRestore:
         assert self.left_out(series, people(0, 120), "m3") == 100
 
     def test_before_the_first_period(self, tmp_path: Path) -> None:
-        facts = with_ledger(tmp_path)
-        series = Series.create(tmp_path / "a.series", SCHEMA, **facts)
+        series = seeded(tmp_path / "a.series", [])
         secret_path(series.path).unlink()
         series.restore({})
         published(series, people(0, 50), "m1")
         assert series.open(series.path).labels == ("m1",)
-        assert len(facts["ledger"].history()) == 1
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_a_charge_that_waits_serves_no_second_series(
+        self, there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The creation was killed when both files were written: the curator's tells where the charge is."""
+        facts, path = with_ledger(tmp_path), tmp_path / "a.series"
+        with monkeypatch.context() as patch:
+            patch.setattr(_journal.Journal, "finish", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                Series.create(path, SCHEMA, **facts)
+        series = Series.open(path)
+        if there:
+            series.restore({})
+            published(series, people(0, 50), "m1")
+            assert names(tmp_path) == ["a.series", "a.series.NOT-PRIVATE", "l.ledger"]
+        else:
+            secret_path(path).unlink()
+            with pytest.raises(DpgramError, match="whether its charge still waits"):
+                series.restore({})
+            assert not secret_path(path).exists()
 
     def test_a_period_that_was_drawn_needs_its_table_too(
         self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
