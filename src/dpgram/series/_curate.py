@@ -238,8 +238,8 @@ def publish(
         work = PeriodWork(
             terms=terms,
             opening=opening_of(stream),
-            begin=_begin(secret, stream, number, period),
-            carry=_carry(secret, stream, number, period),
+            begin=_begin(path, secret, stream, number, period),
+            carry=_carry(path, secret, stream, number, period),
             left_out=left_out_of(secret, stream.head, number),
             report=report,
         )
@@ -383,13 +383,25 @@ def left_out_of(secret: Secret, head: Head, number: int) -> LeftOut | None:
     return LeftOut(secret.key, gone)
 
 
+def _refuse_overtaken(path: Path, stream: Stream) -> None:
+    """Somebody with another copy of the curator's file was faster; from here on nobody is."""
+    with path.open("rb") as public:
+        public.seek(stream.size)
+        if b"\n" in public.read():
+            raise DpgramError(
+                f"{path.name} has got another period meanwhile",
+                remedy="Keep one curator's file, and try again",
+            )
+
+
 def _begin(
-    secret: Secret, stream: Stream, number: int, period: str
+    path: Path, secret: Secret, stream: Stream, number: int, period: str
 ) -> Callable[[ExactParticipants | None, bool], None]:
     def begin(people: ExactParticipants | None, first: bool) -> None:
         now = NOBODY if people is None else people.hashes
         before = NOBODY if first else secret.people(number)
         both = np.union1d(before, now)
+        _refuse_overtaken(path, stream)
         secret.keep(
             KeptPeriod(number=number, label=period, cells=(), people=both, public=stream.beginnings[-1])
         )
@@ -398,7 +410,7 @@ def _begin(
 
 
 def _carry(
-    secret: Secret, stream: Stream, number: int, period: str
+    path: Path, secret: Secret, stream: Stream, number: int, period: str
 ) -> Callable[[ExactGram, ExactParticipants | None], IntegerMatrix]:
     past = secret.past(number)
     c = coefficients(stream.head.periods, stream.head.bits)
@@ -409,6 +421,7 @@ def _carry(
         hashes = NOBODY if people is None else people.hashes
         if several:  # whoever was in a table of which something was drawn has counted
             hashes = np.union1d(hashes, secret.people(number))
+        _refuse_overtaken(path, stream)
         secret.keep(
             KeptPeriod(number=number, label=period, cells=now, people=hashes, public=stream.beginnings[-1])
         )

@@ -144,6 +144,28 @@ class TestNoSecondNoise:
         published(series, people(50, 50), "m2")
         assert len(drawn) == 2
 
+    def test_nobody_draws_a_period_that_came_out_meanwhile(
+        self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Under a copy of the curator's file, between reading the public one and the first row."""
+        series, honest = seeded(tmp_path / "a.series", [people(0, 50)]), _curate.drawn_period
+        path = secret_path(series.path)
+
+        def meanwhile(*arguments: Any, **options: Any) -> Any:
+            monkeypatch.setattr(_curate, "drawn_period", honest)
+            old = path.read_bytes()
+            path.unlink()
+            path.touch(0o600)
+            path.write_bytes(old)
+            published(series, people(50, 50), "m2")
+            return honest(*arguments, **options)
+
+        monkeypatch.setattr(_curate, "drawn_period", meanwhile)
+        with pytest.raises(DpgramError, match="has got another period meanwhile"):
+            published(series, people(50, 50), "m2")
+        assert len(drawn) == 2
+        assert Stream.read(series.path).labels == ("m1", "m2")
+
     def test_what_a_run_keeps_is_not_forgotten_beside_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
