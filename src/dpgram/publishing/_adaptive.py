@@ -264,14 +264,15 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     _refuse_lost(calibration, histograms)
     rows = _rows(histograms, answer.public_rows)
     zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
-    if any(
-        signal(one, mu, rank(part)) >= PLAIN_BELOW for one in rows for part, mu in _mus(calibration, schema)
-    ):
+    parts = _mus(calibration, schema)
+    clear = [any(signal(one, mu, rank(part)) >= PLAIN_BELOW for part, mu in parts) for one in rows]
+    if any(clear):
         zoomed = yield from zoom(
             request,
             schema,
             histograms,
             rows,
+            clear,
             share=request.split.histograms / len(histograms[0].columns),
             rest=calibration.matrices_rest,
             charge=rest_charge,
