@@ -283,6 +283,22 @@ class TestDeclarations:
         with pytest.raises(SchemaError, match=said):
             requested(odd, epsilon=1.0, delta=1e-6, models=[model()])
 
+    @pytest.mark.parametrize(
+        ("low", "high"), [(-1e51, 1e51), (0.0, 1e60), (0.0, 1e-49), (1e40, 2e40)], ids=str
+    )
+    @pytest.mark.parametrize("family", [dg.linear, dg.poisson])
+    def test_targets_whose_step_no_file_could_hold_are_refused(
+        self, tmp_path: Any, family: Any, low: float, high: float
+    ) -> None:
+        if family is dg.poisson and low < 0.0:
+            low = 0.0
+        ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2, delta=1e-5)
+        data = {"x": [0.1, 0.2], "y": [low, high]}
+        declared = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", low, high))
+        with pytest.raises(SchemaError, match="too far away or too close together"):
+            dg.publish(data, declared, epsilon=1, delta=1e-6, models=[family("y")], ledger=ledger)
+        assert ledger.left().share == 1.0
+
     @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, True, "0.1", math.nan])
     def test_shares_are_parts(self, share: Any) -> None:
         with pytest.raises(GuaranteeError, match="share"):
