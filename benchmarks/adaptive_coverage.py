@@ -1,6 +1,6 @@
 """Coverage of nominal 95% intervals of the adaptive release, for what they are said to be about.
 
-    python benchmarks/adaptive_coverage.py                       # all cells: about an hour on one core
+    python benchmarks/adaptive_coverage.py                       # all cells: about half an hour on one core
     python benchmarks/adaptive_coverage.py --minutes 10          # goes on where it stopped
     python benchmarks/adaptive_coverage.py --cells t4 d5 n2000   # cells whose name has all these words
     python benchmarks/adaptive_coverage.py --report              # only writes the tables
