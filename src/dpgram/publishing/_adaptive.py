@@ -262,7 +262,8 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     answer = yield stage(request, schema, (counted,), charge, inspect)
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms)
-    rows = _rows(histograms, answer.public_rows)
+    # Weighted rows count for less than one each: only histograms tell how many there are in this sense.
+    rows = _rows(histograms, answer.public_rows if request.rules.weight is None else None)
     zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
     parts = _mus(calibration, schema)
     clear = [any(signal(one, mu, rank(part)) >= PLAIN_BELOW for part, mu in parts) for one in rows]
