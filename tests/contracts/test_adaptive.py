@@ -542,3 +542,28 @@ class TestWhatIsSaid:
         said = " ".join(str(adaptive).split())
         assert "in its own coordinates: longer rows count less (about" in said
         assert "no row is clipped" in str(plain)
+
+
+def test_weighted_rows_are_counted_by_their_weights_under_either_adjacency() -> None:
+    """Where the number of rows is public, it is not what weighted rows amount to."""
+    generator = np.random.default_rng(1)
+    rows = 20_000
+    a, b = generator.normal(size=(2, rows))
+    weights = generator.choice([1.0, 20.0], rows, p=[0.97, 0.03])
+    data = pa.table({"a": a, "b": b, "y": a - b + generator.normal(size=rows), "w": weights})
+    declared = dg.Schema(dg.numeric("a", -5, 5), dg.numeric("b", -5, 5), dg.numeric("y", -12, 12))
+    radii = []
+    for adjacency, epsilon in (("add-remove", 1.0), ("replace-one", 2.0**0.5)):
+        (release,) = publish_with(
+            data,
+            declared,
+            epsilon=epsilon,
+            delta=1e-6,
+            rows=dg.Rows(weight=dg.numeric("w", 0, 20)),
+            adjacency=adjacency,  # type: ignore[arg-type]
+            entropy=SeededEntropy(2),
+            engine=LocalEngine(threads=1),
+            progress=False,
+        )
+        radii.append(release.radius)
+    assert radii[1] == pytest.approx(radii[0], rel=0.3)

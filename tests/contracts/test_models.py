@@ -283,6 +283,22 @@ class TestDeclarations:
         with pytest.raises(SchemaError, match=said):
             requested(odd, epsilon=1.0, delta=1e-6, models=[model()])
 
+    @pytest.mark.parametrize(
+        ("low", "high"), [(-1e51, 1e51), (0.0, 1e60), (0.0, 1e-49), (1e40, 2e40)], ids=str
+    )
+    @pytest.mark.parametrize("family", [dg.linear, dg.poisson])
+    def test_targets_whose_step_no_file_could_hold_are_refused(
+        self, tmp_path: Any, family: Any, low: float, high: float
+    ) -> None:
+        if family is dg.poisson and low < 0.0:
+            low = 0.0
+        ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2, delta=1e-5)
+        data = {"x": [0.1, 0.2], "y": [low, high]}
+        declared = dg.Schema(dg.numeric("x", -1, 1), dg.numeric("y", low, high))
+        with pytest.raises(SchemaError, match="too far away or too close together"):
+            dg.publish(data, declared, epsilon=1, delta=1e-6, models=[family("y")], ledger=ledger)
+        assert ledger.left().share == 1.0
+
     @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, True, "0.1", math.nan])
     def test_shares_are_parts(self, share: Any) -> None:
         with pytest.raises(GuaranteeError, match="share"):
@@ -397,7 +413,9 @@ class TestProgram:
         assert few.models == ()
         assert sum(isinstance(each, UnmeasuredModel) for each in few.measured) == 4
         assert dg.Release.from_json(few.to_json()) == few
-        assert "poisson of k on x, g: noise hides what it begins with" in " ".join(str(few).split())
+        assert "poisson of k on x, g: noise hides what it begins with; the matrix has its share" in " ".join(
+            str(few).split()
+        )
         assert "not measured" in dict(page_facts(few)["facts"])  # type: ignore[call-overload]
         with pytest.raises(AnalysisError, match="declared and not measured"):
             few.regress("b", family="logistic")
@@ -405,6 +423,14 @@ class TestProgram:
         sigma = few.noise.sigma
         whole = measured_price(few, 1) + (ROW_NORM_SQUARED / Fraction(sigma)) ** 2
         assert promised * (1 - Fraction(1, 10**9)) < whole <= promised
+
+    def test_where_noise_shows_after_the_matrix_their_share_is_unused(self) -> None:
+        few = release(EVERY, data=table(30), epsilon=0.5, adaptive=False)
+        shares = [each.share for each in few.measured if isinstance(each, UnmeasuredModel)]
+        assert len(shares) == 4
+        assert "noise hides what it begins with; its share is unused" in " ".join(str(few).split())
+        own = (ROW_NORM_SQUARED / Fraction(few.noise.sigma)) ** 2
+        assert float(own) == pytest.approx((1.0 - sum(shares)) * (few.guarantee.mu or 0.0) ** 2, rel=1e-6)
 
     @pytest.mark.parametrize("adaptive", [True, False])
     def test_a_ledger_pays_once(self, tmp_path: Any, adaptive: bool) -> None:

@@ -106,6 +106,31 @@ def test_groups_are_looked_at_in_the_same_columns() -> None:
     assert len({look.scale for own in every for look in own}) == 1
 
 
+@pytest.mark.parametrize("few", [0, 30])
+def test_a_group_of_few_rows_asks_for_no_look(few: int) -> None:
+    """Its histograms are noise, which often lies at three nodes: all groups would pay for looks at it."""
+    generator = np.random.default_rng(0)
+    cells = 10.0 * generator.normal(size=(ROWS + few, 3))
+    columns = {name: cells[:, place] for place, name in enumerate("abc")}
+    rows = pa.table({**columns, "g": ["r"] * ROWS + ["s"] * few})
+    declared = dg.Schema(*(dg.numeric(name) for name in "abc"))
+    by = dg.Rows(by=dg.categorical("g", ["r", "s"]))
+    for seed in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DpgramWarning)
+            found = publish_with(
+                rows,
+                declared,
+                epsilon=2.0,
+                delta=1e-6,
+                rows=by,
+                entropy=SeededEntropy(seed),
+                engine=LocalEngine(threads=1),
+                progress=False,
+            )
+        assert [looks(release) for release in found] == [[], []]
+
+
 def test_blocks_share_the_price_of_a_closer_look() -> None:
     declared = schema(blocks=[["density"], ["density", "y"]])
     first, second = published(declared, epsilon=4.0)

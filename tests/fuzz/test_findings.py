@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from assurance.fuzz_targets.releases import sealed
@@ -14,12 +15,15 @@ from tests.flat import publish
 from dpgram import cli
 from dpgram.engines.federated import Partial, partial_gram
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
+from dpgram.models import logistic
 from dpgram.planning.planner import plan
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.ledger import _file as ledger_file
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.release import Release, load
 from dpgram.rows import Rows
-from dpgram.schema import Schema, categorical, numeric
+from dpgram.schema import Schema, boolean, categorical, numeric
 from dpgram.sources import open_source
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1.dpgram.json"
@@ -188,3 +192,33 @@ def test_a_damaged_dictionary_is_refused_by_the_name_of_its_column(index: int, u
     schema = Schema(numeric("a", 0, 1), *texts)
     with pytest.raises(SourceError, match="'t' is damaged"):
         publish(table, schema, epsilon=1.0, delta=1e-6, unit=unit, progress=False, adaptive=False)
+
+
+def test_forged_measurements_that_no_release_has_are_refused_at_load() -> None:
+    """Histograms of no column divided by zero; noise so large that its square is no number overflowed."""
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=2_000)
+    (release,) = publish_with(
+        {"x": x, "t": x > generator.logistic(size=2_000)},
+        Schema(numeric("x", -5, 5), boolean("t")),
+        epsilon=2.0,
+        delta=1e-6,
+        models=[logistic("t")],
+        entropy=SeededEntropy(1),
+        progress=False,
+    )
+    honest = json.loads(release.to_json())
+    for kind, changed in (("histograms", {"columns": []}), ("step", {"score_sigma": 1e250})):
+        forged = json.loads(release.to_json())
+        (place, *_) = [i for i, each in enumerate(honest["measurements"]) if each["kind"] == kind]
+        forged["measurements"][place] |= changed
+        with pytest.raises(ReleaseError, match="does not follow the format"):
+            Release.from_json(sealed(json.dumps(forged).encode()))
+    # What is within the limits of each number may still be too large together.
+    forged = json.loads(release.to_json())
+    for each in forged["measurements"]:
+        if each["kind"] == "step":
+            each.update(score_sigma=1e99, radius=1e49, limit=1e49)
+    found = Release.from_json(sealed(json.dumps(forged).encode()))
+    with pytest.raises(AnalysisError):
+        found.regress("t", family="logistic").conf_int(0.95)

@@ -95,3 +95,16 @@ def test_what_publish_refuses_is_refused() -> None:
         planned(models=(dg.logistic("y"),))
     with pytest.raises(GuaranteeError, match="declared models"):
         planned(models=(dg.linear("y", share=0.5),))
+
+
+def test_nothing_is_forecast_beside_one_plain_matrix_nor_recommended_that_publish_refuses() -> None:
+    for options in ({"adaptive": False}, {"rows": dg.Rows(expected=20_000, radius=1.0)}):
+        asked = {"epsilon": 1.0, "delta": 1e-6, "rows": dg.Rows(expected=20_000), "models": MODELS, **options}
+        found = dg.plan(SCHEMA, simulate=False, target_se_ratio=2.0, **asked)
+        assert [(each.se_ratio, each.privacy, each.works) for each in found.models] == [(None,) * 3] * 2
+        assert "not forecast beside one plain matrix" in " ".join(str(found).split())
+        assert [each.mechanism for each in found.forecasts] == ["gaussian"]
+        assert "models cannot be combined" in found.left_out["matrix-laplace"]
+        assert found.recommended is not None
+        assert found.advice is not None
+        assert found.advice.mechanism in ("gaussian", "adaptive")

@@ -152,6 +152,18 @@ def test_others_are_not(counts: dict[int, float]) -> None:
     assert looked_at(histogram(0.0, 16.0, counts)) is None
 
 
+def test_nor_is_a_column_that_is_mostly_zero() -> None:
+    """No other node stands out, but all of them together hold more than noise makes."""
+    found = histogram(0.0, 16.0, {0: 9_850.0} | dict.fromkeys(range(1, 17), 150.0 / 16))
+    assert window(found, found, NOISE, 10_000.0) is None
+    assert window(histogram(0.0, 16.0, {0: 9_850.0}), found, NOISE, 10_000.0) is not None
+
+
+def test_nor_are_so_few_rows_that_noise_alone_is_as_narrow() -> None:
+    found = histogram(0.0, 16.0, {5: 50.0, 6: 50.0})
+    assert window(found, found, NOISE, 100.0) is None
+
+
 @given(
     low=st.floats(-1e12, 1e12),
     width=st.floats(1e-12, 1e12),

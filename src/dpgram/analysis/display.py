@@ -12,7 +12,7 @@ import msgspec
 from dpgram.analysis import descriptive
 from dpgram.analysis.clip import clip_counts
 from dpgram.analysis.histograms import of_the_same_rows
-from dpgram.document.fields import MeasuredStep, UnmeasuredModel
+from dpgram.document.fields import MeasuredHistograms, MeasuredStep, UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.document.statement import in_words, rounded_up
 from dpgram.document.terminal import printable
@@ -109,12 +109,14 @@ def unmeasured_models(release: Document) -> tuple[tuple[str, str, tuple[str, ...
 
 def _models(release: Document) -> list[tuple[str, str]]:
     """What was declared beforehand, and what of it was not measured."""
+    counted = any(isinstance(each, MeasuredHistograms) for each in release.measured)
+    left = "the matrix has its share" if counted and release.coordinates is None else "its share is unused"
     told = [
         ("declared models", declared_models(release), ""),
         (
             "not measured",
             unmeasured_models(release),
-            ": noise hides what it begins with; it cost nothing",
+            f": noise hides what it begins with; {left}",
         ),
     ]
     return [

@@ -185,8 +185,9 @@ class NewtonStep:
     @property
     def finite(self) -> bool:
         """Whether these are numbers to compute with: a forged file may say anything."""
-        sizes = np.array([self.score_sd, self.hessian_sd, self.spread_sd**2])
-        every = [self.start, self.score, self.hessian.ravel(), sizes]
+        sizes = np.array([self.score_sd, self.hessian_sd, self.spread_sd])
+        with np.errstate(over="ignore"):
+            every = [self.start, self.score, self.hessian.ravel(), sizes**2]
         if self.spread is not None:
             every.append(self.spread.ravel())
         return bool(np.isfinite(np.concatenate(every)).all())

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.model_units import Curve
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
+from dpgram.noise.additive import Scale
 from dpgram.noise.factor import MOST_PERIODS, noise_factor, window_weights
 
 AdjacencyName: TypeAlias = Literal["add-remove", "replace-one"]
@@ -321,7 +322,7 @@ class MeasuredHistograms(
 ):
     """A noisy histogram of every column that is read: what analysts see of it, and how it is scaled."""
 
-    columns: tuple[NumberHistogram | LevelHistogram, ...]
+    columns: Annotated[tuple[NumberHistogram | LevelHistogram, ...], Meta(min_length=1)]
 
 
 @final
@@ -406,7 +407,7 @@ class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Residuals are limited to ±limit, in units of the target."""
     cap: Annotated[float, Meta(gt=1e-50, lt=1e50)] = 1.0
     """Of counts: rows that are expected to have more weigh less, as cap to what is expected."""
-    score_sigma: Positive
+    score_sigma: Scale
     """The scale of the noise on every cell of the score, in lattice units."""
     score: Annotated[tuple[Cell, ...], Meta(max_length=1400)]
     noise: SymmetricGaussian
@@ -419,9 +420,10 @@ class MeasuredStep(Measured, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @final
 class UnmeasuredModel(Measured, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="unmeasured"):
-    """A declared model that was not measured, since noise hid what it begins with. It cost nothing.
+    """A declared model that was not measured, since noise hid what it begins with.
 
-    `share` is what it would have had.
+    `share` is what it would have had. It went to the matrix where noisy counts showed too few rows for better
+    coordinates. Else noise showed itself only after the matrix: the share was charged, and is left unused.
     """
 
     family: Curve

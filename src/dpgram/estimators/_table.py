@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from dpgram.errors import SchemaError
 from dpgram.schema import Column, Schema, numeric
@@ -113,6 +113,20 @@ def _as_object_array(X: Any) -> Any:
         return np.asarray(X, dtype=object)
     except ValueError:  # rows of several lengths are no table: whoever reads it next says so
         return X
+
+
+def cells(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """One cell for each value, whatever it is: a list or a tuple among them is a value as well."""
+    array = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
+
+
+def label_cells(y: Any) -> npt.NDArray[Any]:
+    """Labels by themselves: what stands in one row changes neither the type nor the shape of the others."""
+    array = cells(y) if isinstance(y, list | tuple) else np.asarray(y, dtype=object)
+    return np.asarray(column_or_1d(array, warn=True))
 
 
 def features_schema(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from dpgram.analysis.design import INTERCEPT, Design, build_design
 from dpgram.analysis.glm import Curve, expected
@@ -24,7 +24,15 @@ from dpgram.analysis.pilot import LEAST_COUNT, LEAST_SHARE, target_mean
 from dpgram.analysis.prediction import design_matrix
 from dpgram.analysis.regress import regress
 from dpgram.errors import AnalysisError, SchemaError
-from dpgram.estimators._table import Table, columns_by_name, features_schema, target_name, with_target
+from dpgram.estimators._table import (
+    Table,
+    cells,
+    columns_by_name,
+    features_schema,
+    label_cells,
+    target_name,
+    with_target,
+)
 from dpgram.estimators.base import PublishingEstimator, warn_unprotected
 from dpgram.estimators.linear import LEVEL, RegressionEstimator
 from dpgram.models import linear, logistic, poisson
@@ -230,15 +238,16 @@ class PrivateLogistic(ClassifierMixin, PublishingEstimator):
         self.release_ = self._published(table, models=[model])
         found = _Fitted.of(self.release_, str(table.target), "logistic")
         self._fitted, self._features = found, table.features
-        self.classes_, self.terms_ = np.array(classes), found.terms
+        self.classes_, self.terms_ = _as_array(classes), found.terms
         self.coef_, self.intercept_ = found.values[found.slopes][None, :], np.array([found.intercept])
         self.conf_int_, self.conf_int_refusal_ = found.conf_int, found.refusal
         self.conf_int_cautions_ = found.cautions
         return self
 
     def _two_classes(self) -> list[Any]:
-        classes = list(self.classes)
-        if len(classes) != 2 or classes[0] == classes[1]:
+        given: Any = self.classes
+        classes = list(given) if isinstance(given, Sequence | np.ndarray) else []
+        if len(classes) != 2 or _same(*classes):
             raise SchemaError(
                 "PrivateLogistic tells two classes apart",
                 got=repr(self.classes)[:100],
@@ -248,12 +257,12 @@ class PrivateLogistic(ClassifierMixin, PublishingEstimator):
 
     def _table(self, X: Any, y: Any, classes: list[Any]) -> Table:
         """Validated X and y; a label that is neither class is a missing value."""
-        labels = np.asarray(column_or_1d(y, warn=True)).astype(object)
+        labels = label_cells(y)
         no, yes = classes
         flags = [True if _same(one, yes) else False if _same(one, no) else None for one in labels]
         if self.schema is not None:
             validate_data(self, X, skip_check_array=True)
-            check_consistent_length(X, y)
+            check_consistent_length(X, labels)
             schema = self._checked_schema()
             name = self._yes_or_no(schema)
             names = tuple(column for column in schema.source_columns if column != name)
@@ -313,6 +322,13 @@ class PrivateLogistic(ClassifierMixin, PublishingEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _as_array(classes: list[Any]) -> npt.NDArray[Any]:
+    """Both labels as they were given: of a text and a number numpy would make two texts."""
+    numbers_or_flags = all(isinstance(one, int | float | np.generic) for one in classes)
+    texts = all(isinstance(one, str) for one in classes)
+    return np.array(classes) if numbers_or_flags or texts else cells(classes)
 
 
 def _same(cell: Any, label: Any) -> bool:

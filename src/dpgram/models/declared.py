@@ -25,6 +25,9 @@ LEAST_SHARE: Final = 1e-6
 """Of one model: with less its noise would hide all."""
 MOST_SHARE: Final = 0.4
 """Of all models whose shares were left out: what is measured before the matrix takes as much."""
+TARGET_SIZES: Final = (1e-30, 1e30)
+"""Of half the width of a target's bounds at least, and of their larger end at most: limits of residuals and
+expected counts, which noise may make many times as large, are then numbers that a release file can hold."""
 MOST_STEPS: Final = 8
 LEAST_LIMIT: Final = 1.5
 """Deviations: Huber's regression has as many."""
@@ -251,6 +254,13 @@ def _refuse_target(model: Model, target: EncodedColumn) -> None:
         raise SchemaError(
             f"{model.words}: the target is computed from other columns",
             remedy="Declare it for a column that is in the table",
+        )
+    least, most = TARGET_SIZES
+    if number and not (least <= target.half_width and abs(target.centre) + target.half_width <= most):
+        raise SchemaError(
+            f"{model.words}: the bounds of the target are too far away or too close together",
+            limit=f"sizes from {least:g} to {most:g}",
+            remedy="Publish the column in another unit",
         )
 
 

@@ -74,7 +74,9 @@ def _models(plan: Plan) -> list[str]:
     lines = []
     for found in plan.models:
         told = "noise will hide it"
-        if found.works:
+        if found.se_ratio is None:
+            told = "not forecast beside one plain matrix: only for adaptive releases"
+        elif found.works:
             told = (
                 f"SE × {_ratio(found.se_ratio)}, of which privacy noise alone makes {found.privacy:.2g} of "
                 "the sampling error"

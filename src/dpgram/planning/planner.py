@@ -30,6 +30,7 @@ from dpgram.planning.forecast import WORTH_IT, Forecast, Setting, forecast, tick
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.publishing.compatibility import MODELS, clash_of, mechanism_option, refuse_clashes
 from dpgram.publishing.expected import ExpectedAdaptive
 from dpgram.publishing.expected_models import ExpectedModel, expected_models
 from dpgram.publishing.request import LedgerLike, check_request, check_rows, open_ledger, requested
@@ -356,6 +357,8 @@ def plan(
     with _ticking(work) as tick:
         for each in candidates.values():
             try:
+                if models:
+                    refuse_clashes([MODELS, mechanism_option(each)])
                 if payer is not None:
                     payer.check(each, asked)
                 found.append(
@@ -377,7 +380,15 @@ def plan(
     found.sort(key=lambda f: (not f.works, round(f.se_ratio, 3) if f.works else f.noise, order[f.mechanism]))
     advice = None
     if target_se_ratio is not None:
-        advice = _advice(setting, asked.delta, target_se_ratio, own, semidefinite=semidefinite, payer=payer)
+        advice = _advice(
+            setting,
+            asked.delta,
+            target_se_ratio,
+            own,
+            semidefinite=semidefinite,
+            models=bool(models),
+            payer=payer,
+        )
     return Plan(
         rows=count,
         epsilon=asked.epsilon,
@@ -494,6 +505,7 @@ def _advice(
     adaptive: AdaptiveSetting | None,
     *,
     semidefinite: bool,
+    models: bool,
     payer: Payer | None,
 ) -> Advice:
     """Of the quick ones, among which is the best of all, or nearly so for a semidefinite matrix."""
@@ -507,6 +519,8 @@ def _advice(
     refused = False
     for name, kind in MECHANISMS.items():
         if not kind.quick or kind.semidefinite != semidefinite or (delta == 0.0 and not kind.pure):
+            continue
+        if models and clash_of(MODELS, mechanism_option(kind)) is not None:
             continue
         asked = kind()
 

@@ -262,16 +262,18 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     answer = yield stage(request, schema, (counted,), charge, inspect)
     histograms: tuple[MeasuredHistograms, ...] = by_group(counted, answer.published[0])
     _refuse_lost(calibration, histograms)
-    rows = _rows(histograms, answer.public_rows)
+    # Weighted rows count for less than one each: only histograms tell how many there are in this sense.
+    rows = _rows(histograms, answer.public_rows if request.rules.weight is None else None)
     zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
-    if any(
-        signal(one, mu, rank(part)) >= PLAIN_BELOW for one in rows for part, mu in _mus(calibration, schema)
-    ):
+    parts = _mus(calibration, schema)
+    clear = [any(signal(one, mu, rank(part)) >= PLAIN_BELOW for part, mu in parts) for one in rows]
+    if any(clear):
         zoomed = yield from zoom(
             request,
             schema,
             histograms,
             rows,
+            clear,
             share=request.split.histograms / len(histograms[0].columns),
             rest=calibration.matrices_rest,
             charge=rest_charge,

@@ -110,7 +110,7 @@ def _program(budget: ModelsBudget, terms: ReleaseTerms, release: Release, model:
     try:
         yield from _steps(budget, terms, release, model)
     except (AnalysisError, MechanismError, ArithmeticError, ValueError, np.linalg.LinAlgError) as problem:
-        # What is published decides it, and it costs nothing: the model stays without its measurement.
+        # What is published decides it: the model stays without its measurement, and its share unused.
         tell(f"{model.words} was not measured, since noise hides what it begins with: {problem}")
 
 

@@ -201,8 +201,9 @@ def window(
 def narrow_place(counts: Floats, noise: CountNoise, rows: float) -> float | None:
     """The middle, in steps, of a column that three neighbouring nodes hold and that looks too wide.
 
-    No other node stands out clearly, and values lie within a step, or the histogram tells a deviation several
-    times that of the three nodes by themselves, because others stand out by chance.
+    No other node stands out clearly, nor do all others together, and values lie within a step, or the
+    histogram tells a deviation several times that of the three nodes by themselves, because others stand out
+    by chance.
     """
     triples = counts[:-2] + counts[1:-1] + counts[2:]
     first = int(np.argmax(triples))
@@ -210,7 +211,11 @@ def narrow_place(counts: Floats, noise: CountNoise, rows: float) -> float | None
     others = np.delete(counts, nodes)
     clearly = noise.upper_quantile(BY_CHANCE / len(counts))
     doubt = math.sqrt(len(nodes)) * noise.deviation
+    if doubt > MOST_DOUBT * rows:
+        return None
     if mass <= 0.0 or mass + doubt < WITHIN * rows or float(others.max()) > clearly:
+        return None
+    if float(others.sum()) > ELSEWHERE * math.sqrt(len(others)) * noise.deviation:
         return None
     shares = counts[nodes] / mass
     mean = float(shares @ nodes)
@@ -227,8 +232,13 @@ OUTSIDE: Final = 2.0
 WITHIN: Final = 0.98
 """The part of all values that three neighbouring nodes hold, but for a deviation of their noise, where a
 column is looked at again."""
+MOST_DOUBT: Final = 0.15
+"""The part of all rows that this deviation may be: in fewer rows noise alone looks like a narrow column."""
 BY_CHANCE: Final = 1e-3
 """Chance that noise alone makes any of the other nodes stand out clearly."""
+ELSEWHERE: Final = 1.75
+"""Deviations of their noise above which all other nodes together hold rows: few values far away, among many
+that are zero, would lie outside of a closer look, which shows less of them than this one."""
 A_STEP: Final = 0.2
 """The deviation in steps of a column that lies within one: the histogram tells at least 0.29 of it."""
 TOO_WIDE: Final = 3.0

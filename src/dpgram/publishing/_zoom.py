@@ -55,16 +55,18 @@ def zoom(
     schema: Schema,
     histograms: Sequence[MeasuredHistograms],
     rows: Sequence[float],
+    clear: Sequence[bool],
     *,
     share: float,
     rest: Fraction,
     charge: Event,
     inspect: Callable[[Pass, Sums], None],
 ) -> Program[Zoomed]:
-    """Look after look, each at the columns that the one before shows to be too coarse, in any group.
+    """Look after look, each at the columns that the one before shows to be too coarse, in any clear group.
 
     `share` is that of one histogram, `rest` what is left for the matrices. Groups are looked at in the same
-    columns, so that all cost the same: a column that is not too coarse in one of them is counted as before.
+    columns, so that all cost the same: a column that is not too coarse in one of them is counted as before,
+    as every column is in a group of so few rows that its histograms are noise: it asks for no look.
 
     Proof: proofs/adaptive.md#adaptive-zoom.
     """
@@ -78,8 +80,8 @@ def zoom(
     unpaid: Event | None = charge
     for _ in range(ZOOMS):
         ends = [
-            {name: window(look, own[name], noise, known) for name, look in one.items()}
-            for one, own, known in zip(latest, whole, rows, strict=True)
+            {name: window(look, own[name], noise, known) if told else None for name, look in one.items()}
+            for one, own, known, told in zip(latest, whole, rows, clear, strict=True)
         ]
         coarse = [name for name in latest[0] if any(one[name] is not None for one in ends)]
         cost = price_of_counts(noise.law, noise.scale, histograms=len(coarse), units_changed=changed)

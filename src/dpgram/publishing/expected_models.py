@@ -7,14 +7,15 @@ is estimated from n rows has, in units of its sampling variance without privacy,
 
 a for rows and residuals that are cut and b for the noise of the score, of price p, w² = min(1, R²/|x|²); P is
 the part of residuals within E deviations, and v = 1, or for a logit or probit the variance of its target, by
-which a row tells less than its score might move. Only the last step counts.
+which a row tells less than its score might move. Only the last step counts. Beside one plain matrix there are
+no such coordinates, and nothing is forecast.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 import numpy as np
@@ -53,15 +54,18 @@ class ExpectedModel:
     share: float
     """Of μ²: what it costs."""
     steps: int
-    se_ratio: float
-    """Standard error of a coefficient over that without privacy; inf where noise would hide the model."""
-    privacy: float
-    """The part of its standard error that privacy noise alone makes, over that of sampling."""
+    se_ratio: float | None
+    """Standard error of a coefficient over that without privacy; inf where noise would hide the model.
+
+    None where it is not forecast: beside one plain matrix it depends on how far the bounds are from the rows.
+    """
+    privacy: float | None
+    """The part of its standard error that privacy noise alone makes, over that of sampling; None likewise."""
 
     @property
-    def works(self) -> bool:
-        """Whether intervals would be given."""
-        return math.isfinite(self.se_ratio)
+    def works(self) -> bool | None:
+        """Whether intervals would be given; None where that is not forecast."""
+        return None if self.se_ratio is None else math.isfinite(self.se_ratio)
 
 
 def expected_models(
@@ -81,6 +85,17 @@ def _expected(request: Request, model: Model, rows: float, variance: float) -> E
     width, columns = rank(features), rank(request.rules.schema)
     changed, two_valued = budget.units_changed, model.family in SAMPLING
     steps = number_of_steps(budget, model, columns, rows)
+    found = ExpectedModel(
+        family=model.family,
+        target=model.target,
+        on=model.on or (),
+        share=model.share or 0.0,
+        steps=steps,
+        se_ratio=None,
+        privacy=None,
+    )
+    if not request.split.histograms:
+        return found
     score, hessian, _ = LAST_PARTS.get(model.family, PARTS)
     price = step_shares(steps)[-1] * (model.share or 0.0) * budget.whole
     told = math.sqrt(rows * score * price) / changed
@@ -96,14 +111,10 @@ def _expected(request: Request, model: Model, rows: float, variance: float) -> E
     noise = (changed * longest * limit) ** 2 / (score * price * rows * tells * (left * within) ** 2)
     hidden = longest**2 * WIDEST_CURVE[model.family] * math.sqrt(changed / (hessian * price))
     clear = not two_valued or rows * tells * left > CLEAR * hidden
-    if request.split.histograms:  # of too few rows an adaptive release measures none
-        clear = clear and signal(rows, math.sqrt(budget.whole / changed), columns) >= PLAIN_BELOW
-    return ExpectedModel(
-        family=model.family,
-        target=model.target,
-        on=model.on or (),
-        share=model.share or 0.0,
-        steps=steps,
+    # Of too few rows an adaptive release measures none.
+    clear = clear and signal(rows, math.sqrt(budget.whole / changed), columns) >= PLAIN_BELOW
+    return replace(
+        found,
         se_ratio=math.sqrt(sampling + noise) if clear else math.inf,
         privacy=math.sqrt(noise / sampling),
     )

@@ -99,7 +99,32 @@ class TestFits:
         found = PrivateLogistic(**COMMON).fit(X, odd)
         assert found.release_.matrix("original")[0, 0] == pytest.approx(ROWS / 2, rel=0.05)
 
-    @pytest.mark.parametrize("classes", [(0,), (0, 1, 2), (1, 1)])
+    @pytest.mark.parametrize("odd", ["?", b"?", [1, 2], 1j, (1,), {}, np.zeros(2)], ids=str)
+    @pytest.mark.parametrize("schema", [False, True])
+    def test_an_odd_label_is_one_missing_value_and_no_other_row_changes(self, odd: Any, schema: bool) -> None:
+        """The same seed gives the same noise, so that all but one row being the same gives the same fit."""
+        asked = dict(COMMON)
+        if schema:
+            asked |= {"bounds": None, "schema": dg.Schema(*SCHEMA.columns[:3]), "target": "t"}
+        for labels in (LABELS.tolist(), tuple(LABELS.tolist())):
+            fits = [
+                PrivateLogistic(**asked).fit(X, type(labels)([*labels[:7], label, *labels[8:]]))
+                for label in (None, odd)
+            ]
+            assert (fits[0].coef_ == fits[1].coef_).all()
+            assert fits[1].release_.matrix("original")[0, 0] == pytest.approx(ROWS, rel=0.05)
+
+    def test_labels_of_two_types(self) -> None:
+        labels = [("no", 1)[label] for label in LABELS]
+        found = PrivateLogistic(**COMMON, classes=("no", 1)).fit(X, labels)
+        assert (found.coef_ == PrivateLogistic(**COMMON).fit(X, LABELS).coef_).all()
+        assert set(found.predict(X)) == {"no", 1}
+
+    def test_labels_in_two_columns_are_refused_without_quoting_them(self) -> None:
+        with pytest.raises(ValueError, match=r"1d array, got an array of shape \(5000, 2\)"):
+            PrivateLogistic(**COMMON).fit(X, np.column_stack([LABELS, LABELS]))
+
+    @pytest.mark.parametrize("classes", [(0,), (0, 1, 2), (1, 1), 3, None])
     def test_classes_are_two(self, classes: Any) -> None:
         with pytest.raises(SchemaError, match="two classes"):
             PrivateLogistic(**COMMON, classes=classes).fit(X, LABELS)
