@@ -26,7 +26,7 @@ from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import simulation
 from dpgram.rows.kernel import NODES, STEPS
 from dpgram.schema import Schema
-from dpgram.schema.encodings import EncodedColumn
+from dpgram.schema.encodings import EncodedColumn, too_close
 
 Floats = npt.NDArray[np.float64]
 
@@ -194,8 +194,7 @@ def window(
     first = min(max(place - 1.0, 0.0), STEPS - 2.0) / STEPS
     last = first + 2.0 / STEPS
     ends = look.low * (1.0 - first) + look.high * first, look.low * (1.0 - last) + look.high * last
-    half = ends[1] / 2.0 - ends[0] / 2.0
-    return ends if half >= max(LEAST_HALF_WIDTH * max(map(abs, ends)), 1e-300) else None
+    return None if too_close(*ends) else ends
 
 
 def narrow_place(counts: Floats, noise: CountNoise, rows: float) -> float | None:
@@ -243,8 +242,6 @@ A_STEP: Final = 0.2
 """The deviation in steps of a column that lies within one: the histogram tells at least 0.29 of it."""
 TOO_WIDE: Final = 3.0
 """How many times its own deviation a column looks wide where it is looked at again."""
-LEAST_HALF_WIDTH: Final = 1e-9
-"""Of a closer look, in parts of its larger end, as that of the bounds of a column."""
 
 
 def _of_levels(

@@ -25,7 +25,16 @@ CONSTANT: Final = "(constant)"
 UNKNOWN_CODE: Final = -1.0
 """In place of the number of a level: a value that is none of the declared ones."""
 
+LEAST_HALF_WIDTH: Final = 1e-9
+"""Of a range of numbers, in parts of its larger end: what lies closer together 64-bit floats cannot tell."""
+
 EncodedKind = Literal["constant", "numeric", "boolean", "level", "product", "legendre"]
+
+
+def too_close(low: float, high: float) -> bool:
+    """Whether these ends are too close together to scale what lies between them."""
+    half_width = high / 2.0 - low / 2.0
+    return half_width < LEAST_HALF_WIDTH * max(abs(low), abs(high)) or half_width < 1e-300
 
 
 @final

@@ -21,7 +21,7 @@ from dpgram.schema.columns.base import (
     rules_and_words,
     weight_entry,
 )
-from dpgram.schema.encodings import NumberEncoding, SourceEncoding
+from dpgram.schema.encodings import NumberEncoding, SourceEncoding, too_close
 from dpgram.schema.reading import AS_WRITTEN, NumberRules, Reading, reading_forms
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ class Numeric(SourceColumn):
                 limit="low < high",
                 remedy="Give the smaller one first",
             )
-        half_width = self.half_width
-        if half_width < 1e-9 * max(abs(self.low), abs(self.high)) or half_width < 1e-300:
+        if too_close(self.low, self.high):
             raise SchemaError(
                 f"the bounds of column {self.name!r} are too close together for 64-bit floats",
                 got=f"[{self.low}, {self.high}]",
