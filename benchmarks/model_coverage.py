@@ -52,7 +52,7 @@ Array = npt.NDArray[np.float64]
 
 RESULTS = Path(__file__).parent / "results"
 COUNTED, RESULT = RESULTS / "model-coverage.csv", RESULTS / "model-coverage.md"
-RUNS: Mapping[str, int] = {"linear": 500, "logistic": 100, "poisson": 100}
+RUNS = 500
 """Tables for each cell."""
 BESIDE = 100
 """Tables of linear settings that are published without a declaration as well."""
@@ -298,9 +298,9 @@ def append(one: Counted) -> None:
 def waiting(chosen: Sequence[Setting], done: Sequence[Counted]) -> Iterator[tuple[Setting, float, int]]:
     """The tables that are still to be counted: some of each cell in turn."""
     seen = {(one.setting, one.epsilon, one.seed) for one in done}
-    for start in range(0, max(RUNS.values()), CHUNK):
+    for start in range(0, RUNS, CHUNK):
         for setting in chosen:
-            stop = min(start + CHUNK, RUNS[setting.model.family])
+            stop = min(start + CHUNK, RUNS)
             for epsilon in EPSILONS:
                 for seed in range(FIRST_SEED + start, FIRST_SEED + stop):
                     if (setting.name, epsilon, seed) not in seen:

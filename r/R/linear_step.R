@@ -45,7 +45,7 @@ stepped <- function(moments, design, known, measured) {
   size <- length(step$start)
   turn <- solve(known$to_terms, space$to_terms)
   seen <- crossprod(turn, solve(known$solution$resolvent, turn))
-  held <- repaired(step$hessian, step$hessian_variance, seen, rows, 0)
+  held <- drawn_towards(step$hessian, step$hessian_variance, seen)
   if (is.null(held)) return(NULL)
   residual <- max(known$solution$residual_sum, 0) * design$target_scale^2 / rows
   classical <- (if (residual > 0) residual else measured$limit^2) * held$middle
@@ -55,8 +55,10 @@ stepped <- function(moments, design, known, measured) {
   sampling <- rows / max(rows - size, 1) * (if (is.null(found)) classical else found$widened)
   inverse <- solve(held$middle)
   moved <- drop(inverse %*% step$score)
-  privacy <- step$score_variance * diag(size) +
-    step$hessian_variance * (sum(moved^2) * diag(size) + tcrossprod(moved))
+  scores <- squared_score(step$score, step$score_variance)
+  steps <- inverse %*% scores %*% inverse
+  privacy <- step$score_variance * diag(size) + held$scale_variance * scores +
+    held$left * step$hessian_variance * (sum(diag(steps)) * diag(size) + steps)
   original <- design$to_original %*% space$to_terms / design$target_scale
   in_units <- function(middle) symmetric(original %*% inverse %*% middle %*% inverse %*% t(original))
   list(
@@ -112,10 +114,15 @@ newton_step <- function(measured, space) {
   if (all(is.finite(unlist(found)))) found
 }
 
-# A noisy matrix M brought as near to a multiple of C as its noise demands: C^1/2 (m I + l D) C^1/2 with
-# m I + D = C^-1/2 M C^-1/2. NULL where noise hides it. The test asks whether D is more than noise and chance; where
-# it clearly is, l = 1.
-repaired <- function(noisy, variance, classical, rows, clipped) {
+# What a noisy score tells of the square of the one without noise.
+squared_score <- function(score, variance) {
+  square <- sum(score^2)
+  left <- if (square > 0) max(0, 1 - length(score) * variance / square) else 0
+  left^2 * tcrossprod(score) + left * variance * diag(length(score))
+}
+
+# W = C^-1/2 M C^-1/2 = m I + D of a noisy matrix M, in the eigenvectors of C; NULL where noise hides it.
+standard_of <- function(noisy, variance, classical) {
   parts <- eigen(symmetric(classical), symmetric = TRUE)
   sizes <- parts$values
   width <- length(sizes)
@@ -128,19 +135,48 @@ repaired <- function(noisy, variance, classical, rows, clipped) {
   apart <- standard - mean * diag(width)
   energy <- sum(apart^2)
   hidden <- variance * (sum(1 / sizes)^2 + sum(sizes^-2)) - width * mean_variance
+  list(
+    sizes = sizes, vectors = parts$vectors, halves = halves, width = width, mean = mean,
+    mean_variance = mean_variance, apart = apart, energy = energy, hidden = hidden,
+    left = if (energy > 0) max(0, 1 - hidden / energy) else 0
+  )
+}
+
+# C^1/2 (m I + l D) C^1/2, and its largest eigenvalue in units of C.
+drawn <- function(seen, left) {
+  shape <- eigen(seen$mean * diag(seen$width) + left * seen$apart, symmetric = TRUE)
+  levels <- pmax(shape$values, LEAST_LEVEL * seen$mean)
+  inner <- seen$halves * (shape$vectors %*% (levels * t(shape$vectors)))
+  list(middle = symmetric(seen$vectors %*% inner %*% t(seen$vectors)), largest = max(levels))
+}
+
+# A noisy spread of scores M brought as near to a multiple of C as its noise demands. The test asks whether D is
+# more than noise and chance; where it clearly is, l = 1.
+repaired <- function(noisy, variance, classical, rows, clipped) {
+  seen <- standard_of(noisy, variance, classical)
+  if (is.null(seen)) return(NULL)
+  width <- seen$width
+  mean <- seen$mean
   chance <- mean^2 * (DIAGONAL_CHANCE * width + OFF_CHANCE * width * (width - 1)) / rows + width * (clipped * mean)^2
   degrees <- width * (width + 1) / 2 - 1
-  statistic <- if (degrees) degrees * energy / (hidden + chance) else 0
+  statistic <- if (degrees) degrees * seen$energy / (seen$hidden + chance) else 0
   pvalue <- if (degrees) pchisq(statistic, degrees, lower.tail = FALSE) else 1
-  left <- if (pvalue < REJECTED) 1 else if (energy > 0) max(0, 1 - hidden / energy) else 0
-  shape <- eigen(mean * diag(width) + left * apart, symmetric = TRUE)
-  levels <- pmax(shape$values, LEAST_LEVEL * mean)
-  inner <- halves * (shape$vectors %*% (levels * t(shape$vectors)))
-  middle <- symmetric(parts$vectors %*% inner %*% t(parts$vectors))
+  left <- if (pvalue < REJECTED) 1 else seen$left
+  found <- drawn(seen, left)
   list(
-    middle = middle,
-    widened = middle + WIDENED * 2 * variance * left / (mean * sum(sizes) / width) * diag(width),
-    test = list(statistic = statistic, degrees = degrees, pvalue = pvalue, ratio = sqrt(max(levels)))
+    middle = found$middle,
+    widened = found$middle + WIDENED * 2 * variance * left / (mean * sum(seen$sizes) / width) * diag(width),
+    test = list(statistic = statistic, degrees = degrees, pvalue = pvalue, ratio = sqrt(found$largest))
+  )
+}
+
+# A noisy Hessian matrix, always drawn by l; what is left of its noise, and the relative variance of it as a whole.
+drawn_towards <- function(noisy, variance, classical) {
+  seen <- standard_of(noisy, variance, classical)
+  if (is.null(seen)) return(NULL)
+  list(
+    middle = drawn(seen, seen$left)$middle, left = seen$left,
+    scale_variance = (1 - seen$left) * seen$mean_variance / seen$mean^2
   )
 }
 

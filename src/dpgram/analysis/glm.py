@@ -5,11 +5,14 @@ coordinates of their own, x̃ the same clipped at R, w = |x̃|/|x|, r the residu
 for a logit). Then θ̂ = θ₀ + Δ with Δ = H̃⁻¹s̃. Since r is taken at the index of the row as it came, E(r | x) = 0
 at the true coefficients whatever the clip is: it weighs rows, w² each, and moves nothing. The covariance is
 
-    H⁻¹[J + σ_s²I + v(|Δ|²I + ΔΔᵀ)]H⁻¹,   v = Var N_ij,
+    H⁻¹[J + σ_s²I + v(tr(S)I + S)]H⁻¹,   v = Var N_ij,   S = H⁻¹(κ²s̃s̃ᵀ + κσ_s²I)H⁻¹,
 
-in which J is the measured spread Σ ssᵀ of the scores of units (linear models and counts), or J = c·H: for the
-logit c = 1, as E ssᵀ = Σ w²p(1 − p)x̃x̃ᵀ is at most H, and so it is for the m rows of a person that count 1/m
-each, however they depend on each other. For the probit p(1 − p) ≤ c·p' with c = √(π/8).
+since θ̂ = θ₀ + H⁻¹s + H̃⁻¹(n − N·H⁻¹s): the noise of the Hessian matrix is multiplied by the step without
+noise. S is what s̃ tells of that step's square, κ = (1 − kσ_s²/|s̃|²)₊ in k dimensions; Δ has noise of its own,
+by whose square errors would be too large. J is the measured spread Σ ssᵀ of the scores of units (linear
+models and counts), or J = c·H: for the logit c = 1, as E ssᵀ = Σ w²p(1 − p)x̃x̃ᵀ is at most H, and so it is
+for the m rows of a person that count 1/m each, however they depend on each other. For the probit
+p(1 − p) ≤ c·p' with c = √(π/8).
 """
 
 from __future__ import annotations
@@ -156,6 +159,8 @@ class NewtonStep:
     """M̃, noisy Σ ssᵀ, where it was measured,"""
     spread_sd: float
     """and the deviation of its noise off the diagonal."""
+    scale_variance: float = 0.0
+    """The relative variance of the Hessian matrix as a whole, beside that of N."""
 
     @classmethod
     def of(cls, measured: MeasuredStep, space: FeatureSpace) -> NewtonStep:
@@ -222,17 +227,28 @@ class NewtonStep:
         length, longest = float(np.linalg.norm(moved)), LONGEST_STEP.get(self.curve, math.inf)
         return np.asarray(self.start + moved * (longest / length if length > longest else 1.0))
 
+    def _squared_score(self) -> Matrix:
+        """E(ssᵀ | s̃) of the score without noise, were its cells normal and of the same variance.
+
+        κ²s̃s̃ᵀ + κσ_s²I with κ = (1 − kσ_s²/|s̃|²)₊: James and Stein's.
+        """
+        size, noise, square = len(self.score), self.score_sd**2, float(self.score @ self.score)
+        left = max(0.0, 1.0 - size * noise / square) if square > 0.0 else 0.0
+        return np.asarray(left**2 * np.outer(self.score, self.score) + left * noise * np.eye(size))
+
     def covariance(self, sampling: Matrix | None = None) -> Matrix:
         """Of θ̂: sampling, with J for the spread of scores (none: c·H), and privacy noise.
 
         What is proven of it: proofs/models.md#models-errors.
         """
         inverse = np.linalg.inv(self.hessian)
-        step = self.step()
-        size = len(step)
+        size = len(self.score)
         middle = SAMPLING[self.curve] * self.hessian if sampling is None else sampling
         middle = middle + self.score_sd**2 * np.eye(size)
-        middle += self.hessian_sd**2 * (float(step @ step) * np.eye(size) + np.outer(step, step))
+        scores = self._squared_score()
+        steps = inverse @ scores @ inverse
+        middle += self.hessian_sd**2 * (float(np.trace(steps)) * np.eye(size) + steps)
+        middle += self.scale_variance * scores
         found = inverse @ middle @ inverse
         return np.asarray((found + found.T) / 2.0)
 

@@ -11,6 +11,7 @@ What it estimates: proofs/models.md#models-linear.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, final
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from dpgram.analysis.design import INTERCEPT, Design
 from dpgram.analysis.glm import FeatureSpace, NewtonStep, weight_left
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.robust import UnequalVariance, repaired
+from dpgram.analysis.robust import UnequalVariance, drawn_towards, repaired
 from dpgram.analysis.trust import refusal_of
 from dpgram.analysis.unshrunken import unshrunken
 from dpgram.document.fields import MeasuredStep
@@ -93,16 +94,16 @@ def _stepped(
     if refusal_of(solution, moments, design) is not None:
         return None
     turn = solution.basis.T @ moments.project(design.vectors) @ space.to_terms
-    held = repaired(
-        step.hessian,
-        step.hessian_sd**2,
-        turn.T @ np.linalg.inv(solution.resolvent) @ turn,
-        rows=rows,
-        clipped=0.0,
-    )
+    known = turn.T @ np.linalg.inv(solution.resolvent) @ turn
+    held = drawn_towards(step.hessian, step.hessian_sd**2, known)
     if held is None:
         return None
-    step = replace(step, hessian=held.middle)
+    step = replace(
+        step,
+        hessian=held.middle,
+        hessian_sd=math.sqrt(held.left) * step.hessian_sd,
+        scale_variance=held.scale_variance,
+    )
     residual = max(solution.residual_sum, 0.0) * design.target_scale**2 / rows
     classical = (residual if residual > 0.0 else measured.limit**2) * step.hessian
     found = None

@@ -10,6 +10,10 @@ so that noise which hides the differences between directions leaves what it does
 |D|² is clearly larger than noise and chance make it, which is the test for unequal variances, λ = 1: what was
 measured is taken as it is, since a part of it would leave errors too small. For the noise left in M̂ the
 variance of a coefficient is enlarged by what a t-quantile of as many degrees of freedom would add.
+
+The Hessian matrix is drawn in the same way towards what the matrix of the release tells of it, always by λ:
+it multiplies a step, and should be as near to the true one as can be. Were the cells of D normal and of the
+same variance, then given D̃ that of each would be λ times that of its noise: so much is left unknown.
 """
 
 from __future__ import annotations
@@ -71,6 +75,79 @@ class Robust:
     test: UnequalVariance
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """H of a declared model, drawn towards what else is known of it."""
+
+    middle: Matrix
+    """Ĥ."""
+    left: float
+    """λ: of the variance of the noise, what is left in Ĥ,"""
+    scale_variance: float
+    """and that of Ĥ as a whole, relative to it, beside that."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Standard:
+    """W = C^−½ M̃ C^−½ = m·I + D, in the eigenvectors of C."""
+
+    sizes: npt.NDArray[np.float64]
+    """The eigenvalues of C,"""
+    vectors: Matrix
+    """and its eigenvectors."""
+    mean: float
+    mean_variance: float
+    """Of the noise of m."""
+    apart: Matrix
+    """D."""
+    hidden: float
+    """E|D|² of noise alone."""
+
+    @classmethod
+    def of(cls, noisy: Matrix, variance: float, classical: Matrix) -> _Standard | None:
+        """Nothing where noise hides M̃ altogether. Noise has this variance off the diagonal."""
+        sizes, vectors = np.linalg.eigh(classical)
+        if not len(sizes) or sizes[0] <= 0.0 or not np.isfinite(noisy).all() or not math.isfinite(variance):
+            return None
+        width, halves = len(sizes), np.sqrt(sizes)
+        standard = (vectors.T @ noisy @ vectors) / np.outer(halves, halves)
+        inverse = 1.0 / sizes
+        mean = float(np.trace(standard)) / width
+        mean_variance = 2.0 * variance * float(inverse @ inverse) / width**2
+        if mean <= SURE * math.sqrt(mean_variance):
+            return None
+        hidden = variance * (float(inverse.sum()) ** 2 + float(inverse @ inverse)) - width * mean_variance
+        return cls(
+            sizes=sizes,
+            vectors=vectors,
+            mean=mean,
+            mean_variance=mean_variance,
+            apart=standard - mean * np.eye(width),
+            hidden=hidden,
+        )
+
+    @property
+    def energy(self) -> float:
+        """|D|²."""
+        return float(np.sum(self.apart**2))
+
+    @property
+    def left(self) -> float:
+        """λ: of D, what noise does not hide."""
+        return max(0.0, 1.0 - self.hidden / self.energy) if self.energy > 0.0 else 0.0
+
+    def drawn(self, left: float) -> tuple[Matrix, float]:
+        """C^½(m·I + λD)C^½, and its largest eigenvalue in units of C."""
+        levels, axes = np.linalg.eigh(self.mean * np.eye(len(self.sizes)) + left * self.apart)
+        levels = np.maximum(levels, SMALLEST * self.mean)
+        halves = np.sqrt(self.sizes)
+        shape = (axes * levels) @ axes.T * np.outer(halves, halves)
+        middle = self.vectors @ shape @ self.vectors.T
+        return (middle + middle.T) / 2.0, float(levels[-1])
+
+
 def repaired(
     noisy: Matrix, variance: float, classical: Matrix, *, rows: float, clipped: float
 ) -> Robust | None:
@@ -80,37 +157,37 @@ def repaired(
     while leaving that of others: so far apart they may be without a word on variances. An approximation, and
     of what: proofs/models.md#models-errors.
     """
-    sizes, vectors = np.linalg.eigh(classical)
-    if not len(sizes) or sizes[0] <= 0.0 or not np.isfinite(noisy).all() or not math.isfinite(variance):
+    seen = _Standard.of(noisy, variance, classical)
+    if seen is None:
         return None
-    width, halves = len(sizes), np.sqrt(sizes)
-    standard = (vectors.T @ noisy @ vectors) / np.outer(halves, halves)
-    inverse = 1.0 / sizes
-    mean = float(np.trace(standard)) / width
-    mean_sd = math.sqrt(2.0 * variance * float(inverse @ inverse)) / width
-    if mean <= SURE * mean_sd:
-        return None
-    apart = standard - mean * np.eye(width)
-    energy = float(np.sum(apart**2))
-    hidden = variance * (float(inverse.sum()) ** 2 + float(inverse @ inverse)) - width * mean_sd**2
+    width, mean = len(seen.sizes), seen.mean
     chance = mean**2 * (DIAGONAL_CHANCE * width + OFF_CHANCE * width * (width - 1.0)) / max(rows, 1.0)
     chance += width * (clipped * mean) ** 2
     degrees = width * (width + 1) // 2 - 1
-    statistic = degrees * energy / (hidden + chance) if degrees else 0.0
+    statistic = degrees * seen.energy / (seen.hidden + chance) if degrees else 0.0
     pvalue = float(chdtrc(degrees, statistic)) if degrees else 1.0
-    left = max(0.0, 1.0 - hidden / energy) if energy > 0.0 else 0.0
-    if pvalue < REJECTED:
-        left = 1.0
-    levels, axes = np.linalg.eigh(mean * np.eye(width) + left * apart)
-    levels = np.maximum(levels, SMALLEST * mean)
-    shape = (axes * levels) @ axes.T
-    middle = vectors @ (shape * np.outer(halves, halves)) @ vectors.T
-    middle = (middle + middle.T) / 2.0
-    typical = mean * float(np.mean(sizes))
+    left = 1.0 if pvalue < REJECTED else seen.left
+    middle, largest = seen.drawn(left)
+    typical = mean * float(np.mean(seen.sizes))
     return Robust(
         middle=middle,
         widened=middle + WIDENED * 2.0 * variance * left / typical * np.eye(width),
-        test=UnequalVariance(
-            statistic=statistic, degrees=degrees, pvalue=pvalue, ratio=math.sqrt(float(levels[-1]))
-        ),
+        test=UnequalVariance(statistic=statistic, degrees=degrees, pvalue=pvalue, ratio=math.sqrt(largest)),
+    )
+
+
+def drawn_towards(noisy: Matrix, variance: float, classical: Matrix) -> Drawn | None:
+    """Ĥ from H̃ with noise of this variance off the diagonal; nothing where noise hides H altogether.
+
+    Where λ < 1 the noise of m is left beside it, (1 − λ)·Var m/m² of it: with λ = 1 it is part of all noise.
+    An approximation, and of what: proofs/models.md#models-errors.
+    """
+    seen = _Standard.of(noisy, variance, classical)
+    if seen is None:
+        return None
+    left = seen.left
+    return Drawn(
+        middle=seen.drawn(left)[0],
+        left=left,
+        scale_variance=(1.0 - left) * seen.mean_variance / seen.mean**2,
     )
