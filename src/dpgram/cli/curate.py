@@ -28,6 +28,7 @@ from dpgram.cli.console import (
 from dpgram.cli.databases import Query, asked_table
 from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
+from dpgram.cli.model_options import Models, asked_models
 from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Unit, UnitRows, Weight
 from dpgram.errors import DpgramError, OptionsError, ReleaseError, require_publish
 
@@ -156,6 +157,7 @@ def check(
     radius: Radius = None,
     expected: ExpectedRows = None,
     adaptive: Adapt = True,
+    model: Models = None,
     adjacency: AdjacencyOption = "add-remove",
     mechanism: Mechanism = "auto",
     engine: Engine = "auto",
@@ -182,10 +184,10 @@ def check(
     from dpgram.rows import Rows
     from dpgram.schema import Schema
 
-    table = asked_table([data], query)
+    table, declared = asked_table([data], query), Schema.from_file(schema)
     found = dry_run(
         table,
-        Schema.from_file(schema),
+        declared,
         epsilon=epsilon,
         delta=0.0 if epsilon is None else given_delta(delta),
         ledger=ledger,
@@ -202,6 +204,7 @@ def check(
         adaptive=adaptive,
         mechanism=mechanism,
         adjacency=adjacency,
+        models=asked_models(model, declared),
         engine=find_engine(engine, table, threads=threads),
         progress=False if as_json else None,
     )
@@ -290,6 +293,7 @@ def publish(
     radius: Radius = None,
     expected: ExpectedRows = None,
     adaptive: Adapt = True,
+    model: Models = None,
     bounds_share: Annotated[
         float | None,
         typer.Option(help="Share of the budget for learning bounds.", rich_help_panel=LEARNING),
@@ -353,6 +357,8 @@ def publish(
           -o pure.dpgram.json
       dpgram publish insurance.csv -s insurance.toml --epsilon 1 --delta 1e-6 --no-adaptive \\
           --ledger insurance.ledger -o plain.dpgram.json
+      dpgram publish insurance.csv -s insurance.toml --epsilon 1 --delta 1e-6 --ledger insurance.ledger \\
+          --model linear:charges --model "logistic:smoker~age,bmi" -o models.dpgram.json
     """
     from dpgram.engines.find import find_engine
     from dpgram.privacy.ledger import Ledger
@@ -406,6 +412,7 @@ def publish(
         mechanism=asked_mechanism(mechanism, ridge=ridge, rank=rank, degrees=degrees, psd=psd),
         adjacency=adjacency,
         note=note,
+        models=asked_models(model, declared),
         beside=form_of(table, chosen),
     )
     with (

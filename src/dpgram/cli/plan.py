@@ -19,6 +19,7 @@ from dpgram.cli.console import (
 )
 from dpgram.cli.curate import Delta, LedgerOption, given_delta
 from dpgram.cli.mechanism_options import asked_mechanism
+from dpgram.cli.model_options import Models, asked_models
 from dpgram.errors import DpgramError
 
 
@@ -59,6 +60,7 @@ def plan(
         float | None, typer.Option(help="A public row radius; by default nothing is clipped.")
     ] = None,
     bounds_share: Annotated[float, typer.Option(help="Share of the budget for learning bounds.")] = 0.2,
+    model: Models = None,
     quick: Annotated[bool, typer.Option("--quick", help="Closed forms only, no simulation.")] = False,
     figure: Annotated[
         Path | None, typer.Option(help="Draw accuracy against ε into this file (png, svg or pdf).")
@@ -70,12 +72,15 @@ def plan(
 
     From public facts and stated assumptions only: no data is read. Tells how much larger standard errors
     would be than those of least squares, how many rows it takes, what a larger ε or fewer columns would buy,
-    and says so when it will not work.
+    and says so when it will not work. Of models that are declared (--model) it tells what each costs and how
+    closely its coefficients would be known.
 
     \b
     Examples:
       dpgram plan --schema insurance.toml --rows 50000 --epsilon 1 --delta 1e-6
       dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 --target-se-ratio 1.2
+      dpgram plan -s insurance.toml --rows 50000 --epsilon 1 --delta 1e-6 \\
+          --model linear:charges --model "logistic:smoker~age,bmi;share=0.2"
     """
     from dpgram.mechanisms import Auto
     from dpgram.planning import Assumption
@@ -86,8 +91,9 @@ def plan(
 
     if figure is not None:
         require_writable(figure, overwrite=overwrite)
+    declared = Schema.from_file(schema)
     found = run(
-        Schema.from_file(schema),
+        declared,
         epsilon=epsilon,
         delta=given_delta(delta),
         ledger=ledger,
@@ -100,6 +106,7 @@ def plan(
         target_se_ratio=target_se_ratio,
         mechanisms=[asked_mechanism(name, psd=psd) for name in mechanism or ()] or Auto(semidefinite=psd),
         simulate=not quick,
+        models=asked_models(model, declared),
     )
     if figure is not None:
         found.plot(figure)

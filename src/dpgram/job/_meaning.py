@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,17 +13,11 @@ from dpgram.job._outputs import Outputs
 from dpgram.job._series import Growing
 from dpgram.job.databases import ENVIRONMENT, address_of
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, as_mechanism
-from dpgram.models import Model, linear, logistic, poisson, probit
+from dpgram.models.declared import model_of
 from dpgram.publishing.split import Adaptive
 from dpgram.rows.rules import Rows
 from dpgram.schema import Schema
 
-DECLARED: Final[Mapping[str, Callable[..., Model]]] = {
-    "linear": linear,
-    "logistic": logistic,
-    "probit": probit,
-    "poisson": poisson,
-}
 LAYOUT: Final = ("encoding", "separator", "sheet")
 """Keys of [data] that are facts about the files, and belong to the schema."""
 
@@ -51,7 +45,7 @@ def job_fields(form: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "series" in form:
         asked = dict(form["series"])
         found["series"] = Growing(file=folder / asked.pop("file"), **asked)
-    found["models"] = tuple(_model(one) for one in form.get("models", ()))
+    found["models"] = tuple(model_of(one) for one in form.get("models", ()))
     return found
 
 
@@ -93,23 +87,6 @@ def _schema(form: Mapping[str, Any], folder: Path) -> Schema:
             remedy=f"Write it into {file}",
         )
     return Schema.from_file(folder / file)
-
-
-def _model(asked: Mapping[str, Any]) -> Model:
-    facts = dict(asked)
-    family = facts.pop("family")
-    if family not in DECLARED:
-        raise JobError(
-            "unknown family of [[models]]",
-            got=repr(family),
-            limit=", ".join(DECLARED),
-            remedy=_file.nearest(family, DECLARED),
-        )
-    if family == "linear" and "steps" in facts:
-        raise JobError("a linear model has no steps", remedy="Leave steps out")
-    if family in ("logistic", "probit") and "limit" in facts:
-        raise JobError(f"a {family} model has no limit", remedy="Leave limit out")
-    return DECLARED[family](facts.pop("target"), facts.pop("on", None), **facts)
 
 
 def _adaptive(asked: bool | dict[str, Any]) -> bool | Adaptive:

@@ -10,7 +10,7 @@ and for persons with several rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct, structs
@@ -135,6 +135,23 @@ def poisson(
     'poisson'
     """
     return _declared("poisson", target, on, share, steps, limit)
+
+
+def model_of(facts: Mapping[str, object]) -> Model:
+    """The model of a form: of a table in a job file, or of an option on the command line.
+
+    >>> from dpgram.models.declared import model_of
+    >>> model_of({"family": "logistic", "target": "smoker=yes", "steps": 2}).words
+    "logistic('smoker=yes')"
+    """
+    family = facts["family"]
+    if family not in FAMILIES:
+        raise SchemaError("unknown family of models", got=repr(family), limit=", ".join(FAMILIES))
+    if family == "linear" and facts.get("steps") is not None:
+        raise SchemaError("a linear model has no steps", remedy="Leave steps out")
+    if family in ("logistic", "probit") and facts.get("limit") is not None:
+        raise SchemaError(f"a {family} model has no limit", remedy="Leave limit out")
+    return _declared(family, *(facts.get(name) for name in ("target", "on", "share", "steps", "limit")))
 
 
 def _declared(
