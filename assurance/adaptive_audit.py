@@ -98,6 +98,8 @@ class Setting:
     adjacency: Relation = "add-remove"
     rows: Rows = field(default_factory=Rows)
     models: tuple[Model, ...] = ()
+    adaptive: bool = True
+    """Whether anything is measured before the matrix."""
     visits: int = 1
     """Rows of the person."""
     row: Row = (1.0, -1.0)
@@ -130,6 +132,7 @@ class Setting:
                 data,
                 self.schema,
                 models=self.models,
+                adaptive=self.adaptive,
                 epsilon=self.epsilon,
                 delta=self.delta,
                 adjacency=self.adjacency,
@@ -281,7 +284,7 @@ def told(release: Release, setting: Setting) -> tuple[float, float]:
 
 
 def scores(setting: Setting) -> Callable[[Sequence[Release]], npt.NDArray[np.float64]]:
-    """The log-likelihood ratio of each release, and those of its counts and of its matrices by themselves.
+    """The log-likelihood ratio of each release, and those of its parts, as `parts_of` names them.
 
     Where all noise is right, the first is the best there is; where one noise is too small, its own is.
     """
@@ -293,11 +296,18 @@ def scores(setting: Setting) -> Callable[[Sequence[Release]], npt.NDArray[np.flo
             matrices = [one.log_ratio for one in every if one.seen.ndim == 2 and not one.model]
             counts = sum(one.log_ratio for one in every if one.seen.ndim == 1 and not one.model)
             beside = sum(one.log_ratio for one in every if one.model)
-            models = [beside] if setting.models else []
-            lines.append([sum(matrices) + counts + beside, counts, matrices[0], matrices[-1], *models])
+            whole = sum(matrices) + counts + beside
+            before = [counts, matrices[0]] if setting.adaptive else []
+            lines.append([whole, *before, matrices[-1], *([beside] if setting.models else [])])
         return np.array(lines)
 
     return measure
+
+
+def parts_of(setting: Setting) -> tuple[str, ...]:
+    """What of a release tells neighbours apart."""
+    before = ("counts", "first matrix") if setting.adaptive else ()
+    return ("likelihood ratio", *before, "last matrix", *(["models"] if setting.models else []))
 
 
 def audited(
@@ -316,13 +326,12 @@ def audited(
     """
     judged = setting if tables is None else replace(tables, rows=setting.rows)
     one, other = judged.tables
-    names = ("likelihood ratio", "counts", "first matrix", "last matrix")
     experiment = Experiment(
         name="",
         run_a=setting.run(one),
         run_b=setting.run(other),
         statistic=scores(judged),
-        names=(*names, *(["models"] if judged.models else [])),
+        names=parts_of(judged),
     )
     return audit_foreseen(
         experiment,
@@ -449,3 +458,5 @@ MODEL_SETTINGS: Final = {
     ),
 }
 """The same with declared models."""
+PLAIN_SETTINGS: Final = {name: replace(one, adaptive=False) for name, one in MODEL_SETTINGS.items()}
+"""Declared models beside one plain matrix."""

@@ -317,25 +317,28 @@ REACHED: Final = 0.99
 ROUNDING: Final = 1e-9
 
 
-ADAPTIVE: Final = {f"adaptive release, {name}": one for name, one in adaptive_audit.SETTINGS.items()} | {
-    f"adaptive release with declared models, {name}": one
-    for name, one in adaptive_audit.MODEL_SETTINGS.items()
+_KINDS: Final = {
+    "adaptive release": adaptive_audit.SETTINGS,
+    "adaptive release with declared models": adaptive_audit.MODEL_SETTINGS,
+    "plain release with declared models": adaptive_audit.PLAIN_SETTINGS,
 }
+STAGED: Final = {f"{kind}, {name}": one for kind, each in _KINDS.items() for name, one in each.items()}
+"""Releases of several stages."""
 
 
-def _adaptive(name: str) -> Finding:
-    """The release by default: several stages, told apart by the likelihood ratio of all of them together."""
-    setting = adaptive_audit.worst(ADAPTIVE[name], SEARCHED)
-    ideal = adaptive_audit.ideal(setting, runs=ADAPTIVE_RUNS, confidence=CONFIDENCE)
+def _staged(name: str) -> Finding:
+    """Several stages, told apart by the likelihood ratio of all of them together."""
+    setting = adaptive_audit.worst(STAGED[name], SEARCHED)
+    ideal = adaptive_audit.ideal(setting, runs=STAGED_RUNS, confidence=CONFIDENCE)
     found = adaptive_audit.audited(
-        setting, runs=ADAPTIVE_RUNS, seed=None, confidence=CONFIDENCE, thresholds=ideal.thresholds
+        setting, runs=STAGED_RUNS, seed=None, confidence=CONFIDENCE, thresholds=ideal.thresholds
     )
     told, promised = adaptive_audit.told(setting.publish(setting.tables[0], SystemEntropy()), setting)
     return _powerful(
         f"{name}, the worst of {SEARCHED} neighbours",
         found,
         ideal,
-        runs=ADAPTIVE_RUNS,
+        runs=STAGED_RUNS,
         promised=Guarantee(setting.epsilon, setting.delta),
         mu=promised**0.5 if setting.delta else None,
         part=told / promised,
@@ -343,7 +346,7 @@ def _adaptive(name: str) -> Finding:
     )
 
 
-ADAPTIVE_RUNS: Final = 1_100
+STAGED_RUNS: Final = 1_100
 """Of each neighbour: an audit of so many misses four fifths of μ = 3.15 once in some thousands of times."""
 SEARCHED: Final = 40
 """Pairs of neighbours, of which the one is audited that a release tells most of."""
@@ -358,10 +361,10 @@ def _series(name: str) -> Finding:
         mu, curve = setting.terms().mu, setting.curve
         stream = setting.publish(setting.tables(there=True), SystemEntropy().split(setting.periods))
         part = series_audit.spent(stream, setting) / mu**2
-        ideal = series_audit.ideal(setting, part, runs=ADAPTIVE_RUNS, confidence=CONFIDENCE)
+        ideal = series_audit.ideal(setting, part, runs=STAGED_RUNS, confidence=CONFIDENCE)
         found = series_audit.audited_stream(
             setting,
-            runs=ADAPTIVE_RUNS,
+            runs=STAGED_RUNS,
             confidence=CONFIDENCE,
             thresholds=ideal.thresholds,
             entropy=SystemEntropy(),
@@ -370,7 +373,7 @@ def _series(name: str) -> Finding:
         f"series, {name}",
         found,
         ideal,
-        runs=ADAPTIVE_RUNS,
+        runs=STAGED_RUNS,
         promised=Guarantee(setting.epsilon, setting.delta),
         mu=mu,
         part=part,
@@ -378,13 +381,13 @@ def _series(name: str) -> Finding:
     )
 
 
-DRAWN: Final = tuple(ADAPTIVE)[:: len(adaptive_audit.SETTINGS)]
-"""One with declared models and one without."""
+DRAWN: Final = tuple(f"{kind}, {next(iter(each))}" for kind, each in _KINDS.items())
+"""One of each kind."""
 
 
 def _drawn(name: str) -> Finding:
     """Noise as it was drawn, in all stages together, against what the release states of it."""
-    draw = partial(adaptive_audit.drawn_stages, ADAPTIVE[name], SystemEntropy())
+    draw = partial(adaptive_audit.drawn_stages, STAGED[name], SystemEntropy())
     found = adaptive_audit.drawn_against_stated(draw, runs=NOISE_RUNS)
     return Finding(
         what=f"{name}: variance of the noise drawn over that stated",
@@ -397,7 +400,7 @@ def examine() -> Part:
     """Every mechanism × both relations × rows and persons, where defined, and the whole pipeline."""
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         jobs = [pool.submit(_series, name) for name in series_audit.AUDITED]
-        jobs += [pool.submit(_adaptive, name) for name in ADAPTIVE]
+        jobs += [pool.submit(_staged, name) for name in STAGED]
         jobs += [pool.submit(_pipeline, name) for name in pipelines()]
         jobs += [pool.submit(_drawn, name) for name in DRAWN]
         jobs += [

@@ -175,10 +175,10 @@ def _noise_trial(name: str, publish: Callable[[Entropy], Sequence[Stage]], short
     return Trial(name=f"noise 10% too small: {name}", broken=tried(QuietEntropy), ours=tried(as_it_is))
 
 
-def adaptive() -> tuple[Trial, ...]:
-    """Every stage, with declared models and without."""
+def staged() -> tuple[Trial, ...]:
+    """Every stage, with declared models and without, and beside one plain matrix."""
     return tuple(
-        _noise_trial(name, partial(adaptive_audit.drawn_stages, audits.ADAPTIVE[name]), 60)
+        _noise_trial(name, partial(adaptive_audit.drawn_stages, audits.STAGED[name]), 60)
         for name in audits.DRAWN
     )
 
@@ -201,4 +201,4 @@ def _stream(setting: StreamSetting, entropy: Entropy) -> Sequence[Stage]:
 
 def trials() -> tuple[Trial, ...]:
     """Everything that a tenth less noise can be hidden in."""
-    return (*mechanisms(), publish(), *adaptive(), *series())
+    return (*mechanisms(), publish(), *staged(), *series())

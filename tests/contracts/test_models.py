@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from assurance.adaptive_audit import MODEL_SETTINGS, Setting, audited, told
+from assurance.adaptive_audit import MODEL_SETTINGS, PLAIN_SETTINGS, Setting, audited, told
 from assurance.broken_models import LINEAR, SCHEMA, STEP, unexplained
 from scipy.special import expit, ndtr
 from scipy.stats import poisson
@@ -466,11 +466,15 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda **_: contextlib.nullcontext())
 
 
+AUDITED = MODEL_SETTINGS | {f"{name}, plain matrix": one for name, one in PLAIN_SETTINGS.items()}
+SHORT = ("a person of nine rows, replace-one", "a row, add-remove, plain matrix")
+
+
 @pytest.mark.usefixtures("one_thread")
 class TestAudit:
     """On neighbouring tables, row and person: what a release tells is at most what was paid for."""
 
-    @pytest.mark.parametrize("setting", list(MODEL_SETTINGS.values()), ids=MODEL_SETTINGS)
+    @pytest.mark.parametrize("setting", AUDITED.values(), ids=AUDITED)
     def test_in_every_release_the_stages_tell_no_more_than_was_paid_for(self, setting: Setting) -> None:
         largest, measured = 0.0, 0
         for seed in range(8):
@@ -484,16 +488,14 @@ class TestAudit:
 
     @pytest.mark.parametrize(
         "name",
-        [
-            "a person of nine rows, replace-one",
-            *(pytest.param(name, marks=pytest.mark.full) for name in list(MODEL_SETTINGS)[:3]),
-        ],
+        [*SHORT, *(pytest.param(name, marks=pytest.mark.full) for name in AUDITED if name not in SHORT)],
     )
     def test_the_whole_path_keeps_its_promise(self, name: str) -> None:
-        setting = MODEL_SETTINGS[name]
+        setting = AUDITED[name]
         assert audited(setting, runs=120, seed=1).passes(setting.curve)
 
-    def test_steps_with_too_little_noise_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("name", ["a row, add-remove", "a row, add-remove, plain matrix"])
+    def test_steps_with_too_little_noise_are_caught(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         honest = Step.draw
 
         def quieter(true: Any, noisy: Any) -> tuple[str, ...]:
@@ -514,7 +516,7 @@ class TestAudit:
             )
 
         monkeypatch.setattr(Step, "draw", weak)
-        setting = replace(MODEL_SETTINGS["a row, add-remove"], epsilon=3.0)
+        setting = replace(AUDITED[name], epsilon=3.0)
         assert not audited(setting, runs=120, seed=2).passes(setting.curve)
 
 
