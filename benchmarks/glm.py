@@ -1,6 +1,6 @@
 """Log-loss of a declared logit, and deviance of declared counts, on rows kept apart, beside their rivals.
 
-    python benchmarks/glm.py              # 5 splits, some minutes on one core
+    python benchmarks/glm.py              # 5 splits, about a minute on one core
     python benchmarks/glm.py --splits 2
 
 Two thirds of the rows are published, once with the logit declared and once without; the others judge. Rivals:
@@ -8,8 +8,9 @@ maximum likelihood on the same rows (not private), discriminant analysis and the
 the release without a declared model, and gradient descent with clipped gradients and Gaussian noise for the
 same (ε, δ): 50 steps over all rows, columns scaled by their public bounds, step 1 and clip 1 (untuned), or
 the best of nine pairs on the very rows that judge (tuned). diffprivlib's LogisticRegression where it is
-installed. Counts are judged by Poisson's mean deviance, beside the linear regression of the same release, its
-predictions cut below at a twentieth of the mean, and maximum likelihood.
+installed (0.6.6 needs scikit-learn below 1.7: an environment of its own). Counts are judged by Poisson's mean
+deviance, beside the linear regression of a release without a declared model, its predictions cut below at a
+twentieth of the mean, and maximum likelihood.
 Writes results/glm.md.
 """
 
@@ -258,7 +259,7 @@ def _diffprivlib(
 
 COLUMNS = {
     "declared": "**declared logit**",
-    "discriminant": "discriminant, same release",
+    "discriminant": "discriminant, nothing declared",
     "linear": "linear probability",
     "descent": "gradient descent",
     "tuned": "the same, tuned on the test rows",
@@ -270,7 +271,7 @@ COLUMNS = {
 
 COUNT_COLUMNS = {
     "declared": "**declared counts**",
-    "linear": "linear regression, same release",
+    "linear": "linear regression, nothing declared",
     "likelihood": "maximum likelihood, not private",
     "share": "mean alone",
 }
