@@ -230,7 +230,7 @@ class NewtonStep:
     def _squared_score(self) -> Matrix:
         """E(ssᵀ | s̃) of the score without noise, were its cells normal and of the same variance.
 
-        κ²s̃s̃ᵀ + κσ_s²I with κ = (1 − kσ_s²/|s̃|²)₊: James and Stein's.
+        κ²s̃s̃ᵀ + κσ_s²I with κ = (1 − kσ_s²/|s̃|²)₊: proofs/models.md#models-errors.
         """
         size, noise, square = len(self.score), self.score_sd**2, float(self.score @ self.score)
         left = max(0.0, 1.0 - size * noise / square) if square > 0.0 else 0.0

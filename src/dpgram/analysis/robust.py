@@ -91,7 +91,7 @@ class Drawn:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Standard:
-    """W = C^−½ M̃ C^−½ = m·I + D, in the eigenvectors of C."""
+    """W = C^−½ M̃ C^−½ = m·I + D, in the eigenvectors of C: proofs/models.md#models-errors."""
 
     sizes: npt.NDArray[np.float64]
     """The eigenvalues of C,"""
