@@ -214,7 +214,7 @@ class Watched:
 @pytest.mark.parametrize("engine", ["local", "dask"])
 @pytest.mark.parametrize("way", FEW)
 def test_two_charges_whatever_reads(way: str, engine: str, tmp_path: Path) -> None:
-    """What could stop it in two passes, the first of them charged; then closer looks, if any, and matrices."""
+    """What could stop it in two passes, the first of them charged; then closer looks, and matrices."""
     ledger = Ledger.create(
         tmp_path / "a.ledger", name="a", epsilon=9.0, delta=1e-5, unit="id", delta_reserved=2e-6
     )
