@@ -1,6 +1,6 @@
 """Coverage of 95% intervals of declared models, beside what the same release tells without a declaration.
 
-    python benchmarks/model_coverage.py                    # the criterion; about half an hour on one core
+    python benchmarks/model_coverage.py                    # the criterion; about forty minutes on one core
     python benchmarks/model_coverage.py --minutes 10       # goes on where it stopped
     python benchmarks/model_coverage.py --only linear      # settings whose name has this word
     python benchmarks/model_coverage.py --report           # only writes the table
@@ -207,8 +207,9 @@ def release(setting: Setting, data: Any, epsilon: float, seed: int, *, declared:
     return found
 
 
-def ends(setting: Setting, found: dg.Release, *, declared: bool) -> tuple[float, float] | None:
-    model = setting.model
+def ends(setting: Setting, found: dg.Release, *, declared: bool) -> tuple[float, float, float] | None:
+    """Both ends of the interval, and whether a caution came with it, for models with Newton steps."""
+    model, cautioned = setting.model, np.nan
     try:
         if model.family == "linear":
             low, high = found.regress(model.target, model.on).conf_int()[setting.slope]
@@ -217,13 +218,14 @@ def ends(setting: Setting, found: dg.Release, *, declared: bool) -> tuple[float,
             if not fit.steps:
                 return None
             low, high = fit.conf_int()[setting.slope]
+            cautioned = float(bool(fit.cautions))
         elif model.family == "poisson":
             return None
         else:
             low, high = found.discriminant(model.target, model.on).conf_int()[setting.slope]
     except dg.DpgramError:
         return None
-    return (low, high) if np.isfinite([low, high]).all() else None
+    return (low, high, cautioned) if np.isfinite([low, high]).all() else None
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,8 @@ class Counted:
     least_squares: float
     beside_low: float
     beside_high: float
+    cautioned: float
+    """1 where a caution says that the last step was still moving, else 0; NaN for linear models."""
 
     @property
     def given(self) -> bool:
@@ -253,8 +257,8 @@ class Counted:
 def counted(setting: Setting, epsilon: float, seed: int) -> Counted:
     data = setting.table(np.random.default_rng(seed))
     made = release(setting, data, epsilon, seed + 10_000, declared=True)
-    low, high = ends(setting, made, declared=True) or (np.nan, np.nan)
-    beside: tuple[float, float] | None = None
+    low, high, cautioned = ends(setting, made, declared=True) or (np.nan,) * 3
+    beside: tuple[float, float, float] | None = None
     if setting.model.family == "linear" and seed < FIRST_SEED + BESIDE:
         plain = release(setting, data, epsilon, seed + 10_000, declared=False)
         beside = ends(setting, plain, declared=False)
@@ -266,7 +270,8 @@ def counted(setting: Setting, epsilon: float, seed: int) -> Counted:
         high,
         estimand(setting, made),
         setting.truth,
-        *(beside or (np.nan,) * 2),
+        *(beside or (np.nan,) * 2)[:2],
+        cautioned,
     )
 
 
@@ -315,7 +320,9 @@ def line(setting: Setting, epsilon: float, cell: Sequence[Counted]) -> str:
     given = [one for one in cell if one.given]
     both = [one for one in cell if one.beside_low == one.beside_low]
     linear = setting.model.family == "linear"
+    calm = [one.inside for one in given if not one.cautioned]
     cells = [share([one.inside for one in given]) or "–", share([one.given for one in cell]), str(len(cell))]
+    cells.append("" if linear else f"{share(calm)} of {len(calm)}" if calm else "–")
     cells.append(share([one.low <= one.least_squares <= one.high for one in given]) if linear else "")
     cells.append(share([one.beside_low <= one.least_squares <= one.beside_high for one in both]))
     own = [one.high - one.low for one in both if one.given]
@@ -324,9 +331,15 @@ def line(setting: Setting, epsilon: float, cell: Sequence[Counted]) -> str:
     return f"| {setting.name} | {epsilon:g} | {' | '.join(cells)} |"
 
 
-def pooled(cells: Mapping[tuple[str, float], list[Counted]], names: Sequence[str]) -> str:
-    """All cells of these settings, and the lowest one."""
-    inside = [[one.inside for one in cell if one.given] for (name, _), cell in cells.items() if name in names]
+def pooled(
+    cells: Mapping[tuple[str, float], list[Counted]], names: Sequence[str], *, calm: bool = False
+) -> str:
+    """All cells of these settings, and the lowest one; `calm`: of intervals without a caution."""
+    inside = [
+        [one.inside for one in cell if one.given and not (calm and one.cautioned)]
+        for (name, _), cell in cells.items()
+        if name in names
+    ]
     enough = [each for each in inside if len(each) >= 20]
     if not enough:
         return "–"
@@ -337,6 +350,12 @@ def pooled(cells: Mapping[tuple[str, float], list[Counted]], names: Sequence[str
         f"{np.mean(every):.1%} of {len(every)} intervals in {len(inside)} cells; lowest cell of 20 intervals "
         f"or more {np.mean(low):.1%} of {len(low)} (chance of so few at 93%: {below:.2g})"
     )
+
+
+def cautioned(done: Sequence[Counted]) -> str:
+    """Coverage of the intervals that come with a caution."""
+    inside = [one.inside for one in done if one.given and one.cautioned == 1.0]
+    return f"{share(inside)} of {len(inside)}" if inside else "–"
 
 
 def main() -> None:
@@ -372,15 +391,19 @@ def write(every: Sequence[Setting], done: Sequence[Counted]) -> None:
     head = (
         "# Coverage of 95% intervals of declared models\n\nWritten by `benchmarks/model_coverage.py`, "
         "which says what each setting is and how constants were chosen. The standard error of a coverage "
-        "is 1% with 500 tables, 2.2% with 100; cells share the seeds of their tables, so that they are "
+        "is 1% with 500 tables; cells share the seeds of their tables, so that they are "
         "not independent of each other. Declared: of what the release says that it estimates. Given: in "
-        "how many tables there was an interval from Newton steps. Least squares: the same intervals, of "
+        "how many tables there was an interval from Newton steps. No caution: coverage of the intervals "
+        "that come without the caution that the last step was still moving, which a fit tells where one "
+        "more step would have moved it. Least squares: the same intervals, of "
         "the slope of least squares (the same but for nmes1988, which is declared with limit=6). "
         "Undeclared: classical errors, from a release without models, of the first "
         f"{BESIDE} tables, and so is the length.\n\n"
         f"Linear: {pooled(cells, linear)}.\n\nLogit and counts: {pooled(cells, others)}.\n\n"
-        "| setting | ε | declared | given | tables | least squares | undeclared | length beside it |\n"
-        "|---|---|---|---|---|---|---|---|\n"
+        f"Of these without a caution: {pooled(cells, others, calm=True)}; with it: {cautioned(done)}.\n\n"
+        "| setting | ε | declared | given | tables | no caution | least squares | undeclared "
+        "| length beside it |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
     )
     RESULT.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
