@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from flint import arb, arb_mat
 
 Integers = npt.NDArray[np.object_]
+
+WATCHED: Final[ContextVar[Callable[[int, int], None] | None]] = ContextVar("directions", default=None)
+"""Hears after each direction how many of how many are drawn: with 500 columns that takes a minute or two."""
 
 
 @final
@@ -158,17 +162,19 @@ class Frame(Directions):
         """
         from flint import arb, arb_mat
 
-        width, rank = self.gram.mid.nrows(), len(values)
-        basis = MatrixBall(mid=arb_mat(np.eye(width, dtype=np.int64).tolist()), error=arb(0))
-        for place, direction in enumerate(self.drawn):
-            reflector = arb_mat(width, 1, [arb(0)] * place + direction.reflector().entries())
-            reflected = basis.mid - (basis.mid * reflector) * reflector.transpose()
-            basis = MatrixBall.of(reflected, basis.error)
-        levels = arb_mat(np.diag(np.array(values + [0] * (width - rank), dtype=object)).tolist())
-        largest = max(abs(value) for value in values)
-        error = (basis.error * (2 + basis.error) * largest).upper()
-        doubt = arb_mat(width, width, [arb(0, error)] * width**2)
-        return nearest_integers(basis.mid * levels * basis.mid.transpose() + doubt)
+        width, count = self.gram.mid.nrows(), len(self.drawn)
+        frame = arb_mat(np.eye(width, dtype=np.int64).tolist())
+        if count:
+            rows = [[arb(0)] * place + one.reflector().entries() for place, one in enumerate(self.drawn)]
+            reflectors = arb_mat(rows)  # hᵀ of each, in the coordinates of the first matrix
+            products = reflectors * reflectors.transpose()
+            above = [products[i, j] if i < j else arb(i == j) for i in range(count) for j in range(count)]
+            try:
+                frame -= reflectors.transpose() * arb_mat(count, count, above).solve(reflectors)
+            except ZeroDivisionError:  # known too roughly to tell that it has an inverse
+                return None
+        levels = arb_mat(np.diag(np.array(values + [0] * (width - len(values)), dtype=object)).tolist())
+        return nearest_integers(frame * levels * frame.transpose())
 
     def _reduced(self, rest: MatrixBall, place: int) -> MatrixBall:
         """The rows and columns of HRH but the first, H = I − hhᵀ, s = hᵀRh:
@@ -247,9 +253,11 @@ def frame_matrix(
     Proof: proofs/eigenvectors.md#eigenvectors-exact.
     """
     frame = Frame(gram, random_bytes, start_bits)
-    for inverse_temperature in inverse_temperatures.tolist()[: len(gram) - 1]:
+    wanted = inverse_temperatures.tolist()[: len(gram) - 1]
+    for number, inverse_temperature in enumerate(wanted, start=1):
         frame.next(inverse_temperature)
         frame.reduce()
+        _tell(number, len(wanted))
     return decided(frame, lambda: frame.cells(values))
 
 
@@ -267,11 +275,18 @@ def deflation_matrix(
     Proof: proofs/eigenvectors.md#eigenvectors-deflation.
     """
     deflated = Deflated(gram, random_bytes, start_bits)
-    for _ in range(rank):
+    for number in range(1, rank + 1):
         deflated.next(inverse_temperature)
         deflated.values.append(deflated.value_held() + value_noise())
         deflated.reduce()
+        _tell(number, rank)
     return decided(deflated, deflated.cells)
+
+
+def _tell(drawn: int, wanted: int) -> None:
+    watched = WATCHED.get()
+    if watched is not None:
+        watched(drawn, wanted)
 
 
 def _form(left: arb_mat, right: arb_mat | None = None) -> arb:

@@ -109,12 +109,19 @@ class Envelope:
     """c."""
     level: float
     """m."""
-    root: arb_mat
-    """W, exact."""
     slack: float
     """x."""
     floats: FloatArray
-    """W to the precision of floats."""
+    """W, or where balls have mended it, W to the precision of floats."""
+    mended: arb_mat | None = None
+    """W as balls have mended it, exact."""
+
+    @property
+    def root(self) -> arb_mat:
+        """W, exact: made when it is asked for, since to keep it for every direction would take gigabytes."""
+        from flint import arb_mat
+
+        return arb_mat(self.floats.tolist()) if self.mended is None else self.mended
 
     @classmethod
     def around(cls, rest: MatrixBall, inverse_temperature: float) -> Self | None:
@@ -131,13 +138,11 @@ class Envelope:
         floats = _float_root(level, exponent)
         unknown = 2.0 * inverse_temperature * float(rest.error)
         slack = _float_distance(floats, level, exponent) + unknown * float(np.linalg.norm(floats)) ** 2
-        root = arb_mat(floats.tolist())
         if slack * width < SLACK_AT_MOST:
-            return cls(
-                inverse_temperature=inverse_temperature, level=level, root=root, slack=slack, floats=floats
-            )
+            return cls(inverse_temperature=inverse_temperature, level=level, slack=slack, floats=floats)
         # Too close to singular for floats to tell how good W is: balls do, and mend it.
         inverse = _plus_identity(rest.mid * arb(-inverse_temperature), arb(level))
+        root = arb_mat(floats.tolist())
         residual, distance = _residual(root, inverse)
         if not distance < 0.5:
             # So close that floats see nothing: start from afar, the steps go the whole way.
@@ -150,9 +155,9 @@ class Envelope:
                 return cls(
                     inverse_temperature=inverse_temperature,
                     level=level,
-                    root=root,
                     slack=slack,
                     floats=floats,
+                    mended=root,
                 )
             # WᵀSW = I − X becomes I − (3/4)X² − (1/4)X³.
             root = (root + root * residual * arb(0.5)).mid()
