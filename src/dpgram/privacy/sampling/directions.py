@@ -41,9 +41,9 @@ WATCHED: Final[ContextVar[Callable[[int, int], None] | None]] = ContextVar("dire
 class Direction:
     """An accepted candidate u, known through the bits of its normals."""
 
-    def __init__(self, envelope: Envelope, uniforms: Uniforms) -> None:
+    def __init__(self, envelope: Envelope, uniforms: Uniforms, root: arb_mat) -> None:
         self._envelope, self._uniforms = envelope, uniforms
-        self.ball = envelope.direction(uniforms)
+        self.ball = envelope.direction(uniforms, root)
         """u, a column."""
         # That of the first coordinate, if the bits tell; kept, because it fixes a basis of the complement.
         self._sign = -1 if float(self.ball[0, 0]) < 0.0 else 1
@@ -51,7 +51,7 @@ class Direction:
     def reveal(self, bits: int) -> None:
         """Read until so many bits are known."""
         reveal(self._uniforms, bits)
-        self.ball = self._envelope.direction(self._uniforms)
+        self.ball = self._envelope.direction(self._uniforms, self._envelope.root)
 
     def reflector(self) -> arb_mat:
         """√2·h/|h| for h = u ± e_1: I − hhᵀ of this swaps u and the first axis, up to a sign.
@@ -107,13 +107,14 @@ class Directions(ABC):
         from flint import ctx
 
         envelope = decided(self, lambda: Envelope.around(self.rest, inverse_temperature / ROW_NORM_SQUARED))
+        root = envelope.root
         while True:  # once, but for an event of probability 2^−39: the number of candidates sees to that
             words = envelope.candidates(self._random_bytes)
             for place in np.flatnonzero(~envelope.surely_rejected(words)):
                 candidate = Candidate(words[place], self._random_bytes)
-                if self._accepts(envelope, candidate):
+                if self._accepts(envelope, candidate, root):
                     with ctx.workprec(self.bits):
-                        self.drawn.append(Direction(envelope, candidate.normals))
+                        self.drawn.append(Direction(envelope, candidate.normals, root))
                     return
 
     @final
@@ -124,9 +125,9 @@ class Directions(ABC):
         with ctx.workprec(self.bits):
             self.rest = self._reduced(self.rest, len(self.drawn) - 1)
 
-    def _accepts(self, envelope: Envelope, candidate: Candidate) -> bool:
+    def _accepts(self, envelope: Envelope, candidate: Candidate, root: arb_mat) -> bool:
         """Whether this candidate is accepted; more bits of everything are read until they tell."""
-        return decided(_Judged(self, candidate), lambda: envelope.accepts(candidate, self.rest))
+        return decided(_Judged(self, candidate), lambda: envelope.accepts(candidate, self.rest, root))
 
 
 @final
@@ -234,7 +235,8 @@ class Deflated(Directions):
         if place == len(self.values):
             return rest  # λ̂ is not known yet
         direction = self.drawn[place].ball
-        return MatrixBall.of(rest.mid - direction * direction.transpose() * self.values[place], rest.error)
+        held = (direction * self.values[place]) * direction.transpose()
+        return MatrixBall.of(rest.mid - held, rest.error)
 
 
 def frame_matrix(

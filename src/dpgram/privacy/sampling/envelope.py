@@ -118,7 +118,7 @@ class Envelope:
 
     @property
     def root(self) -> arb_mat:
-        """W, exact: made when it is asked for, since to keep it for every direction would take gigabytes."""
+        """W, exact. Made anew each time: kept for every direction it would take gigabytes."""
         from flint import arb_mat
 
         return arb_mat(self.floats.tolist()) if self.mended is None else self.mended
@@ -199,26 +199,26 @@ class Envelope:
             margin += _FLOAT_ERROR * (height + self.width * (1.0 + np.abs(scaled)) - coin)
             return np.asarray(inside & (error < 0.125) & (coin - bound > margin))
 
-    def point(self, uniforms: Uniforms) -> tuple[arb_mat, arb]:
-        """z = Wn and |n|²."""
+    def point(self, uniforms: Uniforms, root: arb_mat) -> tuple[arb_mat, arb]:
+        """z = Wn and |n|², W = `root`."""
         from flint import arb_mat
 
         normals = arb_mat(self.width, 1, uniforms.normals()[: self.width])
-        return self.root * normals, (normals.transpose() * normals)[0, 0]
+        return root * normals, (normals.transpose() * normals)[0, 0]
 
-    def direction(self, uniforms: Uniforms) -> arb_mat:
+    def direction(self, uniforms: Uniforms, root: arb_mat) -> arb_mat:
         """u = z/|z|."""
-        point, _ = self.point(uniforms)
+        point, _ = self.point(uniforms, root)
         return point * (1 / (point.transpose() * point)[0, 0].sqrt())
 
-    def accepts(self, candidate: Candidate, rest: MatrixBall) -> bool | None:
+    def accepts(self, candidate: Candidate, rest: MatrixBall, root: arb_mat) -> bool | None:
         """ln U < c·uᵀRu − m + (k/2)(1 + ln(2(1 − x)q/k)), or None while the bits read do not tell.
 
         Proof: proofs/eigenvectors.md#eigenvectors-sampler.
         """
         from flint import arb
 
-        point, normals_squared = self.point(candidate.normals)
+        point, normals_squared = self.point(candidate.normals, root)
         squared = (point.transpose() * point)[0, 0]
         form = (point.transpose() * (rest.mid * point))[0, 0] / squared + arb(0, rest.error)
         ratio = 2 * (1 - arb(self.slack)) * normals_squared / (squared * self.width)
