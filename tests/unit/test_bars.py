@@ -71,6 +71,22 @@ def test_who_wants_no_bar_gets_none(progress: object, monkeypatch: pytest.Monkey
     assert screen.getvalue() == ""
 
 
+def closed() -> StringIO:
+    screen = StringIO()
+    screen.close()
+    return screen
+
+
+@pytest.mark.parametrize("screen", [None, closed()], ids=["none", "closed"])
+def test_without_a_standard_error_all_is_quiet(
+    screen: StringIO | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A windowed program has none."""
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert not bars.on_terminal()
+    assert publish("eigenvectors").noise is not None
+
+
 def test_elsewhere_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = StringIO()
     monkeypatch.setattr(sys, "stderr", screen)

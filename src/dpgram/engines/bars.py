@@ -16,8 +16,11 @@ PATIENCE: Final = 1.0
 
 
 def on_terminal() -> bool:
-    """Whether anybody would see a bar."""
-    return sys.stderr.isatty()
+    """Whether anybody would see a bar: not where there is no standard error, or a closed one."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
 
 
 @contextmanager
