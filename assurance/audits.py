@@ -334,6 +334,8 @@ def _adaptive(name: str) -> Finding:
     setting = adaptive_audit.worst(ADAPTIVE[name], SEARCHED)
     told, promised = adaptive_audit.told(setting.publish(setting.tables[0], SystemEntropy()), setting)
     runs = RUNS if told / promised > NEARLY else PARTLY_RUNS
+    if not setting.delta:
+        runs = PURE_RUNS
     ideal = adaptive_audit.ideal(setting, runs=runs, confidence=CONFIDENCE)
     found = adaptive_audit.audited(
         setting, runs=runs, seed=None, confidence=CONFIDENCE, thresholds=ideal.thresholds
@@ -356,6 +358,8 @@ NEARLY: Final = 0.9
 """Of what is promised: where neighbours differ by so much, four fifths of it can be proven."""
 PARTLY_RUNS: Final = 600
 """Where they differ by less: an ideal audit of as many runs is the measure then."""
+PURE_RUNS: Final = 2_000
+"""Where noise is pure, as of a publish."""
 SEARCHED: Final = 40
 """Pairs of neighbours, of which the one is audited that a release tells most of."""
 NOISE_RUNS: Final = 600
