@@ -49,7 +49,8 @@ from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema, numeric
 from dpgram.series._curate import create, publish
-from dpgram.series._secret import KeptPeriod, open_secret, secret_path
+from dpgram.series._records import KeptPeriod
+from dpgram.series._secret import open_secret, secret_path
 from dpgram.series.stream import Stream
 from dpgram.sums.grams import GramStatistic
 

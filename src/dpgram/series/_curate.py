@@ -3,8 +3,8 @@
 What is on disk, and when, so that no crash loses a period or draws two noises for one:
 
     create    charge (found again by its file beside the ledger) → curator's file → public file
-    publish   exact sums into the curator's file → noise, kept beside the series → digest of the line into the
-              curator's file → line of the public file
+    publish   exact sums into the curator's file → noise, kept beside the series → hash of the public file
+              with its new line into the curator's file → line of the public file
 
 A period that is in the public file is never drawn again, one that was drawn is taken from where it was kept,
 and one that was not drawn leaves nothing behind but sums that the next try replaces.
@@ -12,6 +12,7 @@ and one that was not drawn leaves nothing behind but sums that the next try repl
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -47,12 +48,10 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
+from dpgram.series._records import NO_SUMS, KeptPeriod, combined, lower_sums
 from dpgram.series._secret import (
-    KeptPeriod,
     Secret,
-    combined,
     create_secret,
-    lower_cells,
     open_secret,
     refuse_leftover,
     require_locks,
@@ -71,6 +70,8 @@ from dpgram.series.stream import (
 )
 
 if TYPE_CHECKING:
+    from _hashlib import HASH
+
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.mechanisms.base import IntegerMatrix
@@ -199,14 +200,16 @@ def publish(
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
     raw = stream_bytes(path)
     if b'"label":' + canonical_bytes(period) in raw:  # it seems to be there: then everything is checked
-        stream = _finished(path, Stream.of(raw))
+        stream = Stream.of(raw)
+        _finish(path, stream)
         if period in stream.labels:
             return stream
     head = Stream.of(raw[: raw.find(b"\n") + 1]).head
     noise = SystemEntropy() if entropy is None else entropy
     with open_secret(secret_path(path), head.series) as secret:
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
-        stream = _finished(path, _continued(path, secret))
+        stream, seen = _continued(path, secret)
+        _finish(path, stream)
         if period in stream.labels:
             return stream
         terms, number = terms_of(stream.head), len(stream.labels) + 1
@@ -254,46 +257,43 @@ def publish(
             progress=progress,
         ) as drawn:
             found = _period(number, period, drawn)
-            secret.keep_line(number, line_of(found, stream.digest)[1])
-            return _appended(path, stream, found)
+            line, digest = line_of(found, stream.digest)
+            seen.update(line)
+            secret.keep_file(number, seen.hexdigest())
+            _append(path, line, stream.size)
+            return stream.with_period(found, digest, len(line))
 
 
-def _continued(path: Path, secret: Secret) -> Stream:
-    """The public file, if it is the one that the curator's file has seen before its last period.
+def _continued(path: Path, secret: Secret) -> tuple[Stream, HASH]:
+    """The public file, if it is the one that the curator's file has seen, and the hash of its bytes.
 
-    Those bytes were checked then, and a hash says that they are the same: only the last line is checked anew,
-    and must have the digest that was kept before it was written.
+    Every line was checked or made by us before its hash was kept: the same bytes are not checked anew.
 
     Proof: proofs/series.md#series-once.
     """
     raw = stream_bytes(path)
-    known = secret.public(raw.count(b"\n") - 1)
-    stream = Stream.of(raw, known=known)
+    raw = raw[: raw.rfind(b"\n") + 1]
+    seen, last = hashlib.sha256(raw), raw.count(b"\n") - 1
+    same = last > 0 and seen.hexdigest() == secret.file(last)
+    stream = Stream.known(raw, secret.labels(last)) if same else Stream.of(raw)
     _refuse_changed(stream, secret)
-    if known and known != stream.beginnings[-2]:
-        raise _edited(path)
-    refuse_other_line(path, stream, secret.line(len(stream.labels)))
-    return stream
+    if stream.labels and not same:
+        raise edited(path)
+    return stream, seen
 
 
-def refuse_other_line(path: Path, stream: Stream, digest: str) -> None:
-    """The last line must be the one whose digest the curator has kept; old files have none."""
-    if digest not in ("", stream.digest):
-        raise _edited(path)
-
-
-def _edited(path: Path) -> DpgramError:
+def edited(path: Path) -> DpgramError:
+    """What to say of a public file that has other lines than the curator's file has seen."""
     return DpgramError(
         f"{path.name} is not the file that {secret_path(path).name} has seen: a line of it was edited",
         remedy="Put the original file back",
     )
 
 
-def _finished(path: Path, stream: Stream) -> Stream:
-    """The stream, whose last period needs nothing beside it; a killed run may have left it there."""
+def _finish(path: Path, stream: Stream) -> None:
+    """The last period needs nothing beside the series; a killed run may have left it there."""
     if stream.labels:
         forget_period(path, period_key(stream, len(stream.labels)))
-    return stream
 
 
 def _refuse_beyond(stream: Stream, number: int) -> None:
@@ -376,11 +376,14 @@ def opening_of(stream: Stream) -> Opening | None:
 
 
 def left_out_of(secret: Secret, head: Head, number: int) -> LeftOut | None:
-    """Who may not count in this period; None where a unit is a row."""
+    """Who may not count in this period; None where a unit is a row.
+
+    Proof: proofs/series.md#series-participation.
+    """
     if head.rows.unit is None:
         return None
-    gone = secret.left_out(number, participations=head.participations, apart=head.apart)
-    return LeftOut(secret.key, gone)
+    past = [each.people for each in secret.past(number)]
+    return LeftOut(secret.key, past, participations=head.participations, apart=head.apart)
 
 
 def _refuse_overtaken(path: Path, stream: Stream) -> None:
@@ -402,9 +405,7 @@ def _begin(
         before = NOBODY if first else secret.people(number)
         both = np.union1d(before, now)
         _refuse_overtaken(path, stream)
-        secret.keep(
-            KeptPeriod(number=number, label=period, cells=(), people=both, public=stream.beginnings[-1])
-        )
+        secret.keep(KeptPeriod(number=number, label=period, sums=NO_SUMS, people=both))
 
     return begin
 
@@ -417,14 +418,12 @@ def _carry(
     several = number == 1 and stream.head.shares.histograms > 0.0
 
     def carry(exact: ExactGram, people: ExactParticipants | None) -> IntegerMatrix:
-        now = lower_cells(exact.cells)
+        now = lower_sums(exact.cells)
         hashes = NOBODY if people is None else people.hashes
         if several:  # whoever was in a table of which something was drawn has counted
             hashes = np.union1d(hashes, secret.people(number))
         _refuse_overtaken(path, stream)
-        secret.keep(
-            KeptPeriod(number=number, label=period, cells=now, people=hashes, public=stream.beginnings[-1])
-        )
+        secret.keep(KeptPeriod(number=number, label=period, sums=now, people=hashes))
         return combined(past, now, c)
 
     return carry
@@ -449,14 +448,12 @@ def _period(number: int, label: str, drawn: DrawnPeriod) -> Period:
     )
 
 
-def _appended(path: Path, stream: Stream, period: Period) -> Stream:
+def _append(path: Path, line: bytes, size: int) -> None:
     """Durable when this returns; a torn line of a run before this one is cut off."""
-    line, digest = line_of(period, stream.digest)
     handle = os.open(path, os.O_WRONLY)
     try:
-        os.ftruncate(handle, stream.size)
-        os.lseek(handle, stream.size, os.SEEK_SET)
+        os.ftruncate(handle, size)
+        os.lseek(handle, size, os.SEEK_SET)
         append(handle, line)
     finally:
         os.close(handle)
-    return stream.with_period(period, digest, len(line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,27 +18,25 @@ from dpgram.publishing.publication import tell
 from dpgram.publishing.series import exact_period, participants, period_drawn
 from dpgram.rows.participation import NOBODY
 from dpgram.series._curate import (
+    edited,
     left_out_of,
     old_copy,
     opening_of,
     period_key,
     refuse_other_head,
-    refuse_other_line,
     terms_of,
 )
+from dpgram.series._records import NO_SUMS, KeptPeriod, combined_cells, lower_sums
 from dpgram.series._secret import (
-    KeptPeriod,
     Remains,
     Secret,
-    combined,
     create_secret,
     locked,
-    lower_cells,
     open_secret,
     remains,
     secret_path,
 )
-from dpgram.series.stream import Stream
+from dpgram.series.stream import Stream, stream_bytes
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -61,11 +60,14 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         handle = None
         with contextlib.suppress(FileNotFoundError):
             handle = stack.enter_context(locked(target))
-        stream = Stream.read(path)
+        raw = stream_bytes(path)
+        stream = Stream.of(raw)
+        seen = hashlib.sha256(raw[: stream.size]).hexdigest()
         old = Remains() if handle is None else remains(handle, stream.head.series)
         if old.key is not None:
             refuse_other_head(stream, old.head_digest)
-            refuse_other_line(path, stream, old.lines.get(len(stream.labels), ""))
+            if old.files.get(len(stream.labels), seen) != seen:
+                raise edited(path)
         drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
         if not stream.labels and not drawn and old.key is None and stream.head.receipt is not None:
             # Only the lost file says where: an interrupted creation would be found again by a second series.
@@ -83,7 +85,7 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
                 total = _restore_period(secret, stream, number, label, tables[label], old, engine)
                 if stream.opening is not None and number <= len(lines):
                     _refuse_foreign(label, lines[number - 1], stream.opening.sigma, total)
-            secret.keep_line(len(stream.labels), stream.digest)
+            secret.keep_file(len(stream.labels), seen)
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
@@ -146,19 +148,18 @@ def _restore_period(
     left_out = left_out_of(secret, head, number)
     if opening is None:
         # Within the first period nobody knows yet what its sums are made of, but who must have counted.
-        now: tuple[int, ...] = ()
+        now = NO_SUMS
         people = None if left_out is None else participants(data, terms, left_out, chosen)
     else:
         exact, people = exact_period(data, terms, opening, left_out, chosen)
-        now = lower_cells(exact.cells)
+        now = lower_sums(exact.cells)
     hashes = NOBODY if people is None else people.hashes
     if number in old.kept:
         hashes = np.union1d(hashes, old.kept[number].people)
-    public = stream.beginnings[number - 1]
-    secret.keep(KeptPeriod(number=number, label=label, cells=now, people=hashes, public=public))
+    secret.keep(KeptPeriod(number=number, label=label, sums=now, people=hashes))
     if opening is None:
         return ()
-    return lower_cells(combined(secret.past(number), now, coefficients(head.periods, head.bits)))
+    return combined_cells(secret.past(number), now, coefficients(head.periods, head.bits))
 
 
 def _refuse_foreign(label: str, cells: Sequence[str], sigma: float, total: tuple[int, ...]) -> None:
