@@ -13,6 +13,7 @@ rows up to that month (table), or of the population. Writes results/series.md.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from collections import defaultdict
@@ -232,6 +233,13 @@ class Timed:
     """To make the release of everything up to then."""
 
 
+def put_back(path: Path, content: bytes) -> None:
+    """On the disk, as it was since the last period: `publish` would have to flush all of it otherwise."""
+    with path.open("wb") as file:
+        file.write(content)
+        os.fsync(file.fileno())
+
+
 def timed(rows: int) -> Timed:
     """Each of `SIDE_BY_SIDE` again and again, in turn, from copies of the files before it."""
     noise, before = SeededEntropy(7), {}
@@ -249,7 +257,7 @@ def timed(rows: int) -> Timed:
         for run in range(REPEATED):
             for place, (t, raw) in enumerate(before.items()):
                 for each, content in zip(files, raw, strict=True):
-                    each.write_bytes(content)
+                    put_back(each, content)
                 known, table = Stream.read(path), wide_table(t, rows)
                 start = time.process_time()
                 found = publish(path, table, str(t), engine=ENGINE, progress=False, entropy=noise)

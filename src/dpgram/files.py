@@ -128,8 +128,9 @@ def whole_texts(content: bytes) -> tuple[list[memoryview], int]:
 
 def text_of(line: memoryview) -> memoryview | None:
     """The JSON of a line without its end; None where that does not match its digest."""
-    text, digest = line[: max(len(line) - AFTER_TEXT, 0)], line[max(len(line) - AFTER_TEXT, 0) :]
-    return text if digest == b" " + hashlib.sha256(text).hexdigest().encode() else None
+    end = max(len(line) - AFTER_TEXT, 0)
+    text = line[:end]
+    return text if line[end:] == b" " + hashlib.sha256(text).hexdigest().encode() else None
 
 
 def json_object(text: memoryview) -> dict[str, Any]:

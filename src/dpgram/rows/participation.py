@@ -71,40 +71,57 @@ class LeftOut:
         if not names or not any(map(len, self._past)):
             return np.zeros(len(ids), np.bool_)
         wanted = keyed_hashes(names, self.key)
-        theirs: Mask = np.isin(wanted, self._candidates(wanted))
+        gone = self._candidates(wanted)
+        maybe = np.flatnonzero(_alike(wanted, gone, 1))  # mostly few: whole hashes take long to compare
+        theirs = np.zeros(len(wanted), np.bool_)
+        theirs[maybe] = np.isin(wanted[maybe], gone)
         return theirs[places]
 
     def _candidates(self, wanted: Hashes) -> Hashes:
         """A few of those left out, with all that are wanted among them."""
         if self._gone_through < GONE_THROUGH:
             self._gone_through += 1
-            return self._used_up(_alike(self._past, wanted))
+            return self._used_up(*self._near(wanted))
         if self._sorted is None:
-            self._sorted = np.sort(self._used_up(self._past), kind="stable")
+            when = np.repeat(np.arange(len(self._past)), [len(each) for each in self._past])
+            self._sorted = np.sort(self._used_up(np.concatenate(self._past), when), kind="stable")
         near = np.searchsorted(self._sorted, wanted)
         return self._sorted[near[near < len(self._sorted)]]
 
-    def _used_up(self, past: Sequence[Hashes]) -> Hashes:
-        """Who may not count, of those who are given by period, each with all of their periods."""
-        everybody = np.concatenate([NOBODY, *past])
+    def _near(self, wanted: Hashes) -> tuple[Hashes, Integers]:
+        """All of the past who are wanted, with a few whose bits are alike by chance, and in which periods."""
+        there = _seen(wanted, 3)
+        found = [each[np.flatnonzero(_among(each, there, 3))] for each in self._past]
+        who = np.concatenate(found)
+        when = np.repeat(np.arange(len(found)), [len(each) for each in found])
+        again = np.flatnonzero(_alike(who, wanted, 2))
+        return who[again], when[again]
+
+    def _used_up(self, who: Hashes, when: Integers) -> Hashes:
+        """Those who may not count, of these persons in all of their periods."""
         if self._participations == 1:
-            return everybody
-        persons, often = np.unique(everybody, return_counts=True)
-        recent = past[max(len(past) + 1 - self._apart, 0) :]
-        return np.concatenate([persons[often >= self._participations], *recent])
+            return who
+        persons, often = np.unique(who, return_counts=True)
+        near = when > len(self._past) - self._apart
+        return np.concatenate([persons[often >= self._participations], who[near]])
 
 
-def _alike(past: Sequence[Hashes], wanted: Hashes) -> Sequence[Hashes]:
-    """All of the past who are wanted, and few others: those of whom some bits come up among the wanted."""
-    bits = min(max(len(wanted).bit_length() + 6, 10), 22)
-    for word in (3, 2):  # the second time a few are left of those who were alike by chance
-        there = np.zeros(1 << bits, np.bool_)
-        there[_bits(wanted, word, bits)] = True
-        past = [each[np.flatnonzero(there.take(_bits(each, word, bits), mode="wrap"))] for each in past]
-    return past
+def _alike(hashes: Hashes, others: Hashes, word: int) -> Mask:
+    """Of whom some bits of one of four words come up among others: all who are, and a few by chance."""
+    return _among(hashes, _seen(others, word), word)
 
 
-def _bits(hashes: Hashes, word: int, bits: int) -> npt.NDArray[np.uint32]:
-    """So many bits of one of the four words of each hash."""
+def _seen(hashes: Hashes, word: int) -> Mask:
+    """Which bits come up, of 64 times as many as there are hashes."""
+    there = np.zeros(1 << min(max(len(hashes).bit_length() + 6, 10), 22), np.bool_)
+    there[_bits(hashes, word, len(there))] = True
+    return there
+
+
+def _among(hashes: Hashes, there: Mask, word: int) -> Mask:
+    return there.take(_bits(hashes, word, len(there)), mode="wrap")
+
+
+def _bits(hashes: Hashes, word: int, count: int) -> npt.NDArray[np.uint32]:
     words: npt.NDArray[np.uint32] = hashes.view(np.uint32)[word :: HASH_BYTES // 4]
-    return words & np.uint32((1 << bits) - 1)
+    return words & np.uint32(count - 1)

@@ -65,6 +65,7 @@ from dpgram.series.stream import (
     Shares,
     Stream,
     StreamOpening,
+    line_ends,
     line_of,
     stream_bytes,
 )
@@ -273,7 +274,7 @@ def _continued(path: Path, secret: Secret) -> tuple[Stream, HASH]:
     """
     raw = stream_bytes(path)
     raw = raw[: raw.rfind(b"\n") + 1]
-    seen, last = hashlib.sha256(raw), raw.count(b"\n") - 1
+    seen, last = hashlib.sha256(raw), len(line_ends(raw)) - 1
     same = last > 0 and seen.hexdigest() == secret.file(last)
     stream = Stream.known(raw, secret.labels(last)) if same else Stream.of(raw)
     _refuse_changed(stream, secret)

@@ -11,6 +11,7 @@ which no change of one person leaves as it was, and any other damage with a chan
 from __future__ import annotations
 
 import base64
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
@@ -27,6 +28,9 @@ from dpgram.rows.participation import HASH_BYTES, NOBODY, Hashes
 Sums: TypeAlias = npt.NDArray[np.int64]
 """Lower triangle of an exact matrix, row by row."""
 Integers: TypeAlias = npt.NDArray[np.object_]
+
+Content: TypeAlias = bytes | mmap.mmap
+"""Of a file: people are looked at where they are, and not copied."""
 
 NO_SUMS: Final[Sums] = np.empty(0, "<i8")
 _HALF: Final = 32
@@ -105,7 +109,7 @@ class Read:
     """The end of the file is reached, and the record is not: it was being written."""
 
 
-def records(content: bytes, start: int) -> Iterator[Read]:
+def records(content: Content, start: int) -> Iterator[Read]:
     """One after the other; behind damage whatever can be read again."""
     while start < len(content):
         read = _read(content, start)
@@ -113,7 +117,7 @@ def records(content: bytes, start: int) -> Iterator[Read]:
         start = read.end
 
 
-def _read(content: bytes, start: int) -> Read:
+def _read(content: Content, start: int) -> Read:
     stop = content.find(b"\n", start)
     if stop < 0:
         return Read(None, len(content), torn=True)

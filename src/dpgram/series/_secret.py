@@ -8,6 +8,7 @@ ever added. The sums of a period are written before its noise is drawn; the last
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from dpgram.files import (
 )
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
-from dpgram.series._records import KeptFile, KeptPeriod, file_record, period_record, records
+from dpgram.series._records import Content, KeptFile, KeptPeriod, file_record, period_record, records
 
 try:
     import fcntl
@@ -48,7 +49,7 @@ class Secret:
 
     def __init__(self, path: Path, handle: int, series: str) -> None:
         self.path, self._handle = path, handle
-        content = content_of(handle)
+        content = _mapped(handle)
         end = content.find(b"\n") + 1
         text = text_of(memoryview(content)[: max(end - 1, 0)])
         head = json_object(text) if text else {}
@@ -132,6 +133,11 @@ class Secret:
         self._kept[period.number] = period
 
 
+def _mapped(handle: int) -> Content:
+    """Everything in an open file, which nobody shortens while it is locked."""
+    return mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if os.fstat(handle).st_size else b""
+
+
 def _sort_in(found: KeptPeriod | KeptFile, kept: dict[int, KeptPeriod], files: dict[int, str]) -> None:
     if isinstance(found, KeptFile):
         files[found.number] = found.digest
@@ -200,7 +206,7 @@ class Remains:
 
 def remains(handle: int, series: str) -> Remains:
     """Without its head nothing is of use: hashes need their key."""
-    content = content_of(handle)
+    content = _mapped(handle)
     head = _head_within(content)
     if head.get("series") != series:
         return Remains()
@@ -218,7 +224,7 @@ def remains(handle: int, series: str) -> Remains:
     )
 
 
-def _head_within(content: bytes) -> Mapping[str, Any]:
+def _head_within(content: Content) -> Mapping[str, Any]:
     """The head, wherever it is by now; nothing where it cannot be read."""
     start = content.find(_FIRST)
     while start >= 0:
@@ -256,7 +262,8 @@ def locked(path: Path) -> Iterator[int]:
                 yield handle
                 return
         finally:
-            os.close(handle)  # and with it the lock; restored between opening and locking: once more
+            fcntl.flock(handle, fcntl.LOCK_UN)  # what is mapped may outlive the handle, and the lock must not
+            os.close(handle)  # restored between opening and locking: once more
 
 
 @contextlib.contextmanager
