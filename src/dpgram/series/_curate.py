@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,7 +217,8 @@ def publish(
         terms, number = terms_of(stream.head), len(stream.labels) + 1
         _refuse_beyond(stream, number)
         key = period_key(stream, number)
-        _refuse_other(path, key, secret, number, period)
+        drawn_before = period_drawn(path, key)
+        _refuse_other(path, drawn_before, secret, number, period)
         if number == 1:
             secret.settle()
             if data is None:
@@ -239,11 +241,12 @@ def publish(
                 got=noise.label,
                 limit=stream.head.entropy,
             )
+        stages = count(1 + len(drawn_before or ()))
         work = PeriodWork(
             terms=terms,
             opening=opening_of(stream),
-            begin=_begin(path, secret, stream, number, period),
-            carry=_carry(path, secret, stream, number, period),
+            begin=_begin(path, secret, stream, period, stages),
+            carry=_carry(path, secret, stream, period, stages),
             left_out=left_out_of(secret, stream.head, number),
             report=report,
         )
@@ -335,11 +338,13 @@ def refuse_other_head(stream: Stream, digest: str) -> None:
         )
 
 
-def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number: int, period: str) -> None:
+def _refuse_other(
+    path: Path, drawn: Mapping[int, object] | None, secret: Secret, number: int, period: str
+) -> None:
     """A period that was begun goes on from what was drawn, and under its own name: no second noise."""
-    begun, drawn = secret.begun(number), period_drawn(path, key)
-    if begun is None and drawn:
-        # Who is in a table is kept before anything is drawn of it.
+    begun = secret.begun(number)
+    if drawn is not None and secret.stages(number) < len(drawn):
+        # Who is in a table is kept before anything is drawn of it, in every stage.
         raise DpgramError(
             f"something of period {number} was drawn before, and {secret.path.name} does not know of whom: "
             "it is an old copy",
@@ -399,21 +404,24 @@ def _refuse_overtaken(path: Path, stream: Stream) -> None:
 
 
 def _begin(
-    path: Path, secret: Secret, stream: Stream, number: int, period: str
+    path: Path, secret: Secret, stream: Stream, period: str, stages: Iterator[int]
 ) -> Callable[[ExactParticipants | None, bool], None]:
+    number = len(stream.labels) + 1
+
     def begin(people: ExactParticipants | None, first: bool) -> None:
         now = NOBODY if people is None else people.hashes
         before = NOBODY if first else secret.people(number)
         both = np.union1d(before, now)
         _refuse_overtaken(path, stream)
-        secret.keep(KeptPeriod(number=number, label=period, sums=NO_SUMS, people=both))
+        secret.keep(KeptPeriod(number=number, label=period, sums=NO_SUMS, people=both, stages=next(stages)))
 
     return begin
 
 
 def _carry(
-    path: Path, secret: Secret, stream: Stream, number: int, period: str
+    path: Path, secret: Secret, stream: Stream, period: str, stages: Iterator[int]
 ) -> Callable[[ExactGram, ExactParticipants | None], IntegerMatrix]:
+    number = len(stream.labels) + 1
     past = secret.past(number)
     c = coefficients(stream.head.periods, stream.head.bits)
     several = number == 1 and stream.head.shares.histograms > 0.0
@@ -424,7 +432,7 @@ def _carry(
         if several:  # whoever was in a table of which something was drawn has counted
             hashes = np.union1d(hashes, secret.people(number))
         _refuse_overtaken(path, stream)
-        secret.keep(KeptPeriod(number=number, label=period, sums=now, people=hashes))
+        secret.keep(KeptPeriod(number=number, label=period, sums=now, people=hashes, stages=next(stages)))
         return combined(past, now, c)
 
     return carry

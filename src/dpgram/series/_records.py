@@ -48,6 +48,8 @@ class KeptPeriod:
     """X_t; none while only what comes before it was drawn."""
     people: Hashes
     """Keyed hashes of the ids that counted."""
+    stages: int = 1
+    """How many of its stages had begun, each of which reads the table before it draws."""
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -72,6 +74,7 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     label: str = ""
     cells: bytes = b""
     people: int = 0
+    stages: int = 0
     sum: str = ""
     digest: str = ""
 
@@ -87,6 +90,7 @@ def period_record(period: KeptPeriod, place: int) -> bytes:
             "label": period.label,
             "cells": base64.b64encode(period.sums.tobytes()).decode(),
             "people": len(period.people),
+            "stages": period.stages,
             "sum": _sum(period.people),
         }
     )
@@ -151,6 +155,7 @@ def _period(line: _Line, people: Hashes) -> KeptPeriod:
         label=line.label,
         sums=np.frombuffer(line.cells, NO_SUMS.dtype),
         people=people,
+        stages=line.stages,
     )
 
 

@@ -87,6 +87,11 @@ class Secret:
         kept = self._kept.get(number)
         return None if kept is None else kept.label
 
+    def stages(self, number: int) -> int:
+        """How many stages of this period had begun when it was last kept."""
+        kept = self._kept.get(number)
+        return 0 if kept is None else kept.stages
+
     def labels(self, count: int) -> list[str]:
         """What the first periods are called."""
         return [self._label(number) for number in range(1, count + 1)]

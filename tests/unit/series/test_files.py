@@ -17,6 +17,7 @@ import dpgram as dg
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import _journal
+from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
@@ -195,6 +196,28 @@ class TestNoSecondNoise:
             published(series, people(100, 50), "m1")
         path.write_bytes(newest)
         assert published(series, people(0, 50), "m1").labels == ("m1",)
+
+    def test_an_old_curators_file_from_between_two_stages(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It knows who was in the table of the first stage; the second was drawn of another one."""
+        series = seeded(tmp_path / "a.series", [])
+        path = secret_path(series.path)
+        for draws, first in ((FirstGram, 0), (StreamedGram, 1_000)):
+            with monkeypatch.context() as patch:
+                patch.setattr(draws, "draw", stopped)
+                with pytest.raises(KeyboardInterrupt):
+                    published(series, people(first, 1_000), "m1")
+            if first == 0:
+                old = path.read_bytes()
+        newest = path.read_bytes()
+        path.write_bytes(old[: old.index(b"\n", old.index(b'"stages":1')) + 1 + 16_000 + 1])
+        with pytest.raises(DpgramError, match=r"does not know of whom: it is an old copy.*Series\.restore"):
+            published(series, people(0, 1_000), "m1")
+        path.write_bytes(newest)
+        assert published(series, people(0, 1_000), "m1").labels == ("m1",)
+        with open_secret(path, Stream.read(series.path).head.series) as secret:
+            assert len(secret.people(1)) == 2_000
 
     def test_names_with_the_letters_of_patterns(
         self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
@@ -592,6 +615,21 @@ class TestRestore:
         series.restore({"m1": people(0, 50)}, engine=ENGINE)
         published(series, people(40, 40), "m1")
         assert self.left_out(series, people(0, 120), "m2") == 80
+
+    def test_an_interrupted_first_period_is_held_against_its_histograms(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [])
+        with monkeypatch.context() as patch:
+            patch.setattr(StreamedGram, "draw", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                published(series, people(0, 1_000), "m1")
+        secret_path(series.path).unlink()
+        with pytest.raises(DpgramError, match="given for 'm1' is not the one that was published"):
+            series.restore({"m1": people(5_000, 300)}, engine=ENGINE)
+        assert not secret_path(series.path).exists()
+        series.restore({"m1": people(0, 1_000)}, engine=ENGINE)
+        assert published(series, people(0, 1_000), "m1").labels == ("m1",)
 
     def test_a_first_period_that_was_drawn(
         self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
+from dpgram.analysis import estimand
+from dpgram.analysis.moments import Moments
 from dpgram.canonical_json import canonical_bytes, sha256_hex
 from dpgram.errors import BudgetExceeded, DpgramError, GuaranteeError, OptionsError, ReleaseError
 from dpgram.noise.factor import coefficients
@@ -80,6 +83,13 @@ class TestReleases:
         assert total.explore(tmp_path / "page.html").exists()
         assert "m1 to m6" in total.report(tmp_path / "report.html").read_text()
         assert "m1 to m6" in str(total)
+
+    def test_a_remedy_is_one_that_a_series_has(self, months: Series) -> None:
+        """Its coordinates are fixed: no later period can be published without them."""
+        moments = replace(Moments.of(months.total()), clip=None)
+        told = " ".join(estimand.difference_cautions(moments, "population"))
+        assert "For least squares itself create a new series with adaptive=False" in told
+        assert "publish with adaptive=False" not in told
 
     def test_counts_are_those_of_the_periods_added_up(self, months: Series) -> None:
         one, two, both = months.period(1), months.period(2), months.window(1, 2)
