@@ -114,7 +114,10 @@ class Read:
 
 
 def records(content: Content, start: int) -> Iterator[Read]:
-    """One after the other; behind damage whatever can be read again."""
+    """One after the other; behind damage whatever can be read again.
+
+    Proof: proofs/series.md#series-once.
+    """
     while start < len(content):
         read = _read(content, start)
         yield read
