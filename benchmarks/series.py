@@ -275,8 +275,8 @@ def time_table(every: list[Timed]) -> Iterator[str]:
     for one in every:
         for what, each in (("publish", one.publish), ("release of the total", one.release)):
             told = " | ".join(f"{1e3 * seconds:.1f}" for seconds in each)
-            ratio = f"**{each[-1] / each[1]:.2f}**" if what == "publish" else ""
-            yield f"| {what}, {one.rows:,} rows | {told} | {ratio} |"
+            ratio = f"{each[-1] / each[1]:.2f}"
+            yield f"| {what}, {one.rows:,} rows | {told} | {f'**{ratio}**' if what == 'publish' else ratio} |"
 
 
 def files_and_time() -> list[str]:
