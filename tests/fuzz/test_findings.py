@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from dpgram.release import Release, load
 from dpgram.rows import Rows
 from dpgram.schema import Schema, boolean, categorical, numeric
 from dpgram.sources import open_source
+from dpgram.sources.base import DeclaredKind
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "insurance-gaussian-v1.dpgram.json"
 
@@ -49,6 +51,34 @@ def test_line_ends_after_a_closing_quote_are_read(end: bytes, tmp_path: Path) ->
     path.write_bytes(b'a,t\n1,"x"' + end)
     batches = open_source(path, ("a", "t"), kinds={"a": "number"}).batches()
     assert next(iter(batches)).to_pylist()[0] == {"a": 1.0, "t": "x"}
+
+
+@pytest.mark.parametrize("cell", [b"1", b"one"])
+def test_a_column_may_have_quotes_in_its_name(cell: bytes, tmp_path: Path) -> None:
+    """Such a file was called damaged."""
+    path = tmp_path / "x.csv"
+    kinds: dict[str, DeclaredKind] = {'size "in"': "number", 't"': "text"}
+    path.write_bytes(b'"t""",z,"size ""in"""\ny,0,' + cell + b"\n")
+    (batch,) = open_source(path, tuple(kinds), kinds=kinds).batches()
+    assert batch.to_pylist() == [{'size "in"': 1.0 if cell == b"1" else math.inf, 't"': "y"}]
+
+
+@pytest.mark.parametrize("blank", [" ", "\v", "\x1c", "\x1f", "\x1f \x1f", "\x85", "\u2003"])
+def test_what_is_blank_is_blank_in_every_source(blank: str, tmp_path: Path) -> None:
+    """A CSV file called four control characters unreadable which in memory were nothing."""
+    path = tmp_path / "x.csv"
+    numbers: dict[str, DeclaredKind] = {"a": "number", "t": "text"}
+    path.write_text(f'a,t\n"{blank}",x\n"{blank}z",y\n', encoding="utf-8", newline="")
+    table = pa.table({"a": [blank, f"{blank}z"], "t": ["x", "y"]})
+    read = [
+        [
+            cell
+            for batch in open_source(source, ("a", "t"), kinds=numbers).batches()
+            for cell in batch["a"].to_pylist()
+        ]
+        for source in (path, table)
+    ]
+    assert read == [[None, math.inf]] * 2
 
 
 def test_a_creation_cut_short_can_be_repeated(tmp_path: Path) -> None:

@@ -497,6 +497,16 @@ class TestWords:
         assert set(OPTIONS) - {"delta_reserved"} <= known
 
 
+@pytest.mark.parametrize(
+    ("line", "adaptive"), [("", True), ("adaptive = true", True), ("adaptive = false", False)]
+)
+def test_the_plan_is_of_the_matrices_that_will_be_measured(folder: Path, line: str, adaptive: bool) -> None:
+    rows = ('missing = "drop"', 'missing = "drop"\nexpected = 20000')
+    forecast = job_of(folder, rows, ("epsilon = 1\n", f"epsilon = 1\n{line}\n")).plan()
+    assert forecast is not None
+    assert (forecast.adaptive is not None) == adaptive
+
+
 def test_a_file_declares_models(folder: Path) -> None:
     models = '[[models]]\nfamily = "logistic"\ntarget = "g=b"\non = ["x"]\nshare = 0.2\nsteps = 1\n'
     (folder / "job.toml").write_text(TEXT.replace("[rows]", models + "\n[rows]"))

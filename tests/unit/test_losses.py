@@ -274,7 +274,7 @@ def test_where_they_can_nothing_is_said_of_it() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: told.append(str(message))
-        with pytest.raises(LearningError, match="100% unreadable"):
+        with pytest.raises(LearningError, match=r" (9[5-9]|100)% unreadable"):
             dg.publish(table, dg.Schema(dg.numeric("x", 0, 9)), epsilon=1, delta=1e-6, progress=False)
     assert not [text for text in told if "goes on" in text]
     some = {"x": ["1,5" if i % 4 == 0 else "1" for i in range(40)]}  # less than may be lost

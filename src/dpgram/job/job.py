@@ -225,6 +225,7 @@ class Job:
                 epsilon=self.epsilon,
                 delta=self.delta,
                 rows=self.rows,
+                adaptive=True if self.adaptive is None else self.adaptive,
                 adjacency=self.adjacency,
                 mechanisms=asked if isinstance(asked, Auto) else [asked],
                 models=self.models,

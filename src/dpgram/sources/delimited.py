@@ -136,21 +136,26 @@ def _scan(source: Path | bytes, separator: str, request: Request, *, as_text: bo
     import polars as pl
 
     numbers = {name for name in request.columns if _is_plain_number(name, request)}
+    # Polars leaves quotes in a name doubled, as they stand in the header.
+    written = {name: name.replace('"', '""') for name in request.columns}
     return pl.scan_csv(
         source,
         separator=separator,
         schema={
-            name: pl.Float64() if name in numbers and not as_text else pl.String() for name in request.columns
+            own: pl.Float64() if name in numbers and not as_text else pl.String()
+            for name, own in written.items()
         },
         ignore_errors=as_text,
         extra_columns="ignore",
         encoding="utf8-lossy",  # a stray byte must not make the table unreadable
         glob=False,
     ).select(
-        number_or_unreadable(name)
-        if as_text and name in numbers and not request.reading(name).missing
-        else pl.col(name)
-        for name in request.columns
+        (
+            number_or_unreadable(own)
+            if as_text and name in numbers and not request.reading(name).missing
+            else pl.col(own)
+        ).alias(name)
+        for name, own in written.items()
     )
 
 

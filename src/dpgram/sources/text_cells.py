@@ -192,13 +192,17 @@ def _parse_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
     return plain.cast(pl.Float64, strict=False).to_arrow()
 
 
+WHITESPACE: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
+"""What Python and Arrow take for blank. Polars alone would leave out four control characters."""
+
+
 def number_or_unreadable(name: str) -> pl.Expr:
     """A column of texts as numbers without rules, read by Polars: as `read_texts` reads it."""
     import polars as pl
 
     texts = pl.col(name)
     numbers = texts.str.strip_chars_start(" \t").cast(pl.Float64, strict=False)
-    unread = numbers.is_null() & (texts.str.strip_chars() != "")
+    unread = numbers.is_null() & (texts.str.strip_chars(WHITESPACE) != "")
     return pl.when(unread).then(math.inf).otherwise(numbers).alias(name)
 
 
