@@ -427,13 +427,13 @@ PERSONS: Final = Rows(unit="id")
 SETTINGS: Final = {
     "a row, Gaussian noise, add-remove": Setting(epsilon=SEEN),
     "a row, Gaussian noise, replace-one": Setting(epsilon=SEEN, adjacency="replace-one"),
-    "a row, pure noise, add-remove": Setting(epsilon=4.0, delta=0.0),
+    "a row, pure noise, add-remove": Setting(epsilon=8.0, delta=0.0),
     "a person of nine rows, Gaussian noise, add-remove": Setting(epsilon=SEEN, rows=PERSONS, visits=VISITS),
     "a person of nine rows, Gaussian noise, replace-one": Setting(
         epsilon=SEEN, rows=PERSONS, visits=VISITS, adjacency="replace-one"
     ),
     "a person of nine rows, pure noise, replace-one": Setting(
-        epsilon=4.0, delta=0.0, rows=PERSONS, visits=VISITS, adjacency="replace-one"
+        epsilon=8.0, delta=0.0, rows=PERSONS, visits=VISITS, adjacency="replace-one"
     ),
 }
 """Little noise, so that few runs tell much; the code is that of every ε."""

@@ -34,9 +34,10 @@ from dpgram.noise import factor
 from dpgram.noise.factor import coefficients, window_weights
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing.series import SeriesTerms
-from dpgram.rows.participation import NOBODY, LeftOut
+from dpgram.rows.participation import LeftOut
 from dpgram.series import _curate
-from dpgram.series._secret import lower_cells, open_secret, secret_path
+from dpgram.series._records import lower_sums
+from dpgram.series._secret import open_secret, secret_path
 from dpgram.series.stream import Stream
 
 Patch = Callable[[], AbstractContextManager[Any]]
@@ -76,13 +77,13 @@ def _often(patch: Patch, long: bool) -> Outcome:
     breaches = [
         f"period {number} does not hold those who may count"
         for number, (table, own) in enumerate(zip(allowed(tables, setting), kept, strict=True), start=1)
-        if own.cells != lower_cells(exact_sums(encoder, table))
+        if own.cells != tuple(lower_sums(exact_sums(encoder, table)).tolist())
     ]
     return checked(tuple(breaches))
 
 
 def _nobody_left_out() -> AbstractContextManager[Any]:
-    return mock.patch.object(_curate, "left_out_of", lambda secret, *_: LeftOut(secret.key, NOBODY))
+    return mock.patch.object(_curate, "left_out_of", lambda secret, *_: LeftOut(secret.key, ()))
 
 
 def participation_not_enforced() -> Trial:

@@ -36,6 +36,8 @@ UNIT: Final = float(ROW_NORM_SQUARED)
 IMPOSSIBLE: Final = -1e6
 """The logarithm of a density that is zero."""
 _ANGLES: Final = 360
+_AT_ONCE: Final = 1_000
+"""Matrices whose density is integrated together, which takes memory."""
 _TIE: Final = 1e-6
 """Eigenvalues that were averaged are equal, but for cells rounded to whole numbers."""
 
@@ -79,10 +81,50 @@ def without_noise(law: object, gram: Floats) -> Floats:
 
 def redrawn(law: Any, gram: Floats, draws: int, generator: np.random.Generator) -> Floats:
     """As the law has it, in floats: independent of what the mechanism draws."""
-    if isinstance(law, NoisyInverse):
-        noise = SymmetricGaussian(sigma=law.sigma)
-        return np.stack([without_noise(law, gram) + noise.sample(len(gram), generator) for _ in range(draws)])
+    match law:
+        case NoisyInverse(sigma=sigma):
+            noise = SymmetricGaussian(sigma=sigma)
+            exact = without_noise(law, gram)
+            return np.stack([exact + noise.sample(len(gram), generator) for _ in range(draws)])
+        case EigenvectorSampling():
+            return UNIT * _frames(law, gram / UNIT, draws, generator)
+        case Deflation():
+            return UNIT * _deflated(law, gram / UNIT, draws, generator)
     return np.stack([law.redraw(gram, generator) for _ in range(draws)])
+
+
+def _directions(cold: float, rest: Floats, generator: np.random.Generator) -> Floats:
+    """For each R of a stack θθᵀ, θ on the circle ∝ exp(c·θᵀRθ): twice its angle has von Mises' law."""
+    across, along = rest[:, 0, 0] - rest[:, 1, 1], 2.0 * rest[:, 0, 1]
+    turned = generator.vonmises(np.arctan2(along, across), 0.5 * cold * np.hypot(across, along))
+    cosine, sine = 0.5 * np.cos(turned), 0.5 * np.sin(turned)
+    return np.stack([0.5 + cosine, sine, sine, 0.5 - cosine], axis=-1).reshape(-1, 2, 2)
+
+
+def _frames(law: EigenvectorSampling, gram: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    _on_two_columns(law, gram)
+    exact = np.linalg.eigvalsh(gram)[::-1]
+    values = exact + generator.laplace(0.0, law.value_scale, (draws, 2))
+    values[values[:, 0] < values[:, 1]] = values[values[:, 0] < values[:, 1]].mean(axis=1, keepdims=True)
+    first = _directions(law.total, np.broadcast_to(gram, (draws, 2, 2)), generator)
+    largest, least = values[:, :1, None], values[:, 1:, None]
+    return np.asarray(largest * first + least * (np.eye(2) - first))
+
+
+def _deflated(law: Deflation, gram: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    _on_two_columns(law, gram)
+    rest = np.repeat(gram[None], draws, axis=0)
+    for _ in range(2):
+        direction = _directions(law.temperature, rest, generator)
+        held = (direction * rest).sum(axis=(1, 2))
+        noisy = held + generator.laplace(0.0, law.value_scale, draws)
+        rest = rest - noisy[:, None, None] * direction
+    return gram - rest
+
+
+def _on_two_columns(law: EigenvectorSampling | Deflation, gram: Floats) -> None:
+    if len(gram) != 2 or law.rank != 2:
+        raise ValueError("directions are told apart on two columns only")
 
 
 def _gaussian(noise: Floats, sigma: float) -> Floats:
@@ -98,20 +140,19 @@ def _wishart_noise(noise: Floats, scale: float, degrees: int) -> Floats:
     return np.where(inside, found, IMPOSSIBLE)
 
 
-def _on_circle(cold: float, quadratic: Floats, trace: Floats, gap: Floats) -> Floats:
+def _on_circle(cold: float, quadratic: Floats, trace: Floats | float, gap: Floats) -> Floats:
     """log of exp(c·uᵀRu) over its integral, for R of this trace and distance of eigenvalues."""
     half = 0.5 * cold * gap
     return np.asarray(cold * (quadratic - 0.5 * trace) - half - np.log(ive(0, half)))
 
 
-def _gap(trace: Floats, determinant: Floats) -> Floats:
+def _gap(trace: Floats | float, determinant: Floats | float) -> Floats:
     return np.asarray(np.sqrt(np.maximum(trace**2 - 4.0 * determinant, 0.0)))
 
 
 def _frame(law: EigenvectorSampling, gram: Floats, seen: Floats) -> Floats:
     """Laplace noise on both eigenvalues; the first direction by its law, which forces the second."""
-    if len(gram) != 2 or law.rank != 2:
-        raise ValueError("directions are told apart on two columns only")
+    _on_two_columns(law, gram)
     exact = np.linalg.eigvalsh(gram)[::-1]
     values, vectors = np.linalg.eigh(seen)
     first = vectors[:, :, 1]
@@ -120,11 +161,12 @@ def _frame(law: EigenvectorSampling, gram: Floats, seen: Floats) -> Floats:
     # The last direction is free, so that the first has all of the budget.
     directions = _on_circle(law.total, quadratic, total, np.full(len(seen), exact[0] - exact[1]))
     apart = -np.abs(values[:, ::-1] - exact).sum(axis=1) / law.value_scale + directions
-    # Noise that puts them in the wrong order is averaged, and then no direction shows.
-    middle = 0.5 * values.sum(axis=1)[:, None]
-    steps = np.linspace(0.0, 30.0 * law.value_scale, 1_500)
-    wrong = np.abs(middle - steps - exact[0]) + np.abs(middle + steps - exact[1])
-    tied = np.log(np.exp(-wrong / law.value_scale).sum(axis=1))
+    # Noise that puts them in the wrong order is averaged, and then no direction shows: over s ≥ 0,
+    # ∫ exp(−(|m − s − λ₁| + |m + s − λ₂|)/b) for the average m and the scale b.
+    below, above = (0.5 * values.sum(axis=1) - one for one in exact)
+    longest = np.maximum(np.maximum(below, -above), 0.0)
+    height = np.maximum(np.abs(below + above), above - below)
+    tied = np.log(longest + 0.5 * law.value_scale) - height / law.value_scale
     return np.asarray(np.where(values[:, 1] - values[:, 0] < _TIE, tied, apart))
 
 
@@ -133,30 +175,29 @@ def _deflation(law: Deflation, gram: Floats, seen: Floats) -> Floats:
 
     λ̂₁ = 1/θ₁ᵀM⁻¹θ₁ leaves rank 1; the map from (λ̂₁, λ̂₂, θ₂) to M has the determinant √2·λ̂₂·sin²(θ₁, θ₂).
     """
-    if len(gram) != 2 or law.rank != 2:
-        raise ValueError("directions are told apart on two columns only")
+    _on_two_columns(law, gram)
+    parts = np.array_split(seen, -(-len(seen) // _AT_ONCE))
+    return np.concatenate([_deflations(law, gram, part) for part in parts])
+
+
+def _deflations(law: Deflation, gram: Floats, seen: Floats) -> Floats:
     turns = (np.arange(_ANGLES) + 0.5) * np.pi / _ANGLES
     first = np.column_stack([np.cos(turns), np.sin(turns)])
-    return np.array([_one_deflation(law, gram, one, first) for one in seen])
-
-
-def _one_deflation(law: Deflation, gram: Floats, seen: Floats, first: Floats) -> float:
-    largest = 1.0 / np.einsum("ti,ij,tj->t", first, np.linalg.inv(seen), first)
-    rest = seen - largest[:, None, None] * np.einsum("ti,tj->tij", first, first)
-    values, vectors = np.linalg.eigh(rest)
-    place = np.abs(values).argmax(axis=1)
-    second, value = vectors[np.arange(len(first)), :, place], values[np.arange(len(first)), place]
-    sine = np.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])
-    left = gram - largest[:, None, None] * np.einsum("ti,tj->tij", first, first)
-    held = np.einsum("ti,ij,tj->t", first, gram, first)
-    later = np.einsum("ti,tij,tj->t", second, left, second)
-    whole = np.full(len(first), np.trace(gram))
-    found = _on_circle(law.temperature, held, whole, _gap(whole, np.full(len(first), np.linalg.det(gram))))
-    traces = np.einsum("tii->t", left)
-    found = found + _on_circle(law.temperature, later, traces, _gap(traces, np.linalg.det(left)))
+    held = np.einsum("ti,ij,tj->t", first, gram, first)  # θ₁ᵀGθ₁
+    seen_held = np.einsum("ti,nij,tj->nt", first, seen, first)  # θ₁ᵀMθ₁
+    largest = 1.0 / np.einsum("ti,nij,tj->nt", first, np.linalg.inv(seen), first)
+    value = np.trace(seen, axis1=1, axis2=2)[:, None] - largest
+    # θ₂θ₂ᵀ = (M − λ̂₁θ₁θ₁ᵀ)/λ̂₂, held against θ₁θ₁ᵀ and against what λ̂₁ has left of G.
+    sine_squared = 1.0 - (seen_held - largest) / value
+    products = np.einsum("nij,ij->n", seen, gram)[:, None]
+    later = (products - largest * (held + seen_held - largest)) / value
+    whole = np.trace(gram)
+    left, determinant = whole - largest, np.linalg.det(gram) - largest * (whole - held)
+    found = _on_circle(law.temperature, held, whole, _gap(whole, np.linalg.det(gram)))
+    found = found + _on_circle(law.temperature, later, left, _gap(left, determinant))
     found = found - (np.abs(largest - held) + np.abs(value - later)) / law.value_scale
-    found = found - np.log(np.maximum(np.abs(value) * sine**2, 1e-300))
-    return float(np.logaddexp.reduce(found))
+    found = found - np.log(np.maximum(np.abs(value) * sine_squared, 1e-300))
+    return np.asarray(np.logaddexp.reduce(found, axis=1))
 
 
 @final

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,8 @@ from assurance.part import Finding, Part
 PROJECT: Final = Path(__file__).resolve().parents[1]
 LIMIT: Final = 1800.0
 """Seconds after which one examination counts as hung; all together take less than that on two quiet cores."""
+HEARTBEAT: Final = 0.1
+"""Seconds between two looks at those that run."""
 
 
 @final
@@ -33,27 +36,63 @@ class Outcome:
     seconds: float
 
 
-def examine_apart(module: str, limit: float = LIMIT) -> Outcome:
-    """Run `module.examine()` in a new process. One that crashes or hangs is a part that fails and says so."""
-    begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "part.json"
-        command = [sys.executable, "-m", "assurance.isolated", module, str(answer)]
+@final
+class _Examination:
+    """One that runs, in a new process and a folder of its own."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self._folder = tempfile.TemporaryDirectory()
+        self._answer = Path(self._folder.name) / "part.json"
+        self._begun = time.monotonic()
+        command = [sys.executable, "-m", "assurance.isolated", module, str(self._answer)]
         # A session of its own, so that what the examination started ends with it.
-        child = subprocess.Popen(command, cwd=PROJECT, env=_surroundings(), start_new_session=True)
-        try:
-            code = child.wait(limit)
+        self._child = subprocess.Popen(command, cwd=PROJECT, env=_surroundings(), start_new_session=True)
+
+    def outcome(self, limit: float) -> Outcome | None:
+        """None while it runs. One that crashes or hangs is a part that fails and says so."""
+        code, seconds = self._child.poll(), time.monotonic() - self._begun
+        if code is None and seconds < limit:
+            return None
+        trouble = f"did not end within {limit:.0f} s"
+        if code is not None:
             trouble = f"ended with exit code {code}, without a result"
-        except subprocess.TimeoutExpired:
-            trouble = f"did not end within {limit:.0f} s"
-        finally:
-            _end_session(child)
-        seconds = time.monotonic() - begun
-        if answer.exists():
-            return Outcome(part=_decoded(answer.read_text(encoding="utf-8")), seconds=seconds)
-    name = module.removeprefix("assurance.").replace("_", " ")
-    failure = Finding(what=f"the examination `{module}` runs to its end", figure=trouble, holds=False)
-    return Outcome(part=Part(title=name.capitalize(), how="No result.", findings=(failure,)), seconds=seconds)
+        if self._answer.exists():
+            return Outcome(part=_decoded(self._answer.read_text(encoding="utf-8")), seconds=seconds)
+        name = self.module.removeprefix("assurance.").replace("_", " ")
+        failure = Finding(
+            what=f"the examination `{self.module}` runs to its end", figure=trouble, holds=False
+        )
+        part = Part(title=name.capitalize(), how="No result.", findings=(failure,))
+        return Outcome(part=part, seconds=seconds)
+
+    def end(self) -> None:
+        _end_session(self._child)
+        self._folder.cleanup()
+
+
+def examine_apart(
+    modules: Sequence[str], *, at_once: int = 1, limit: float = LIMIT
+) -> Iterator[tuple[str, Outcome]]:
+    """Run `examine()` of each module in a process of its own, so many at once; in the order of their ends.
+
+    Leaving early ends those that run.
+    """
+    waiting, running = list(modules), list[_Examination]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(_Examination(waiting.pop(0)))
+            for each in list(running):
+                outcome = each.outcome(limit)
+                if outcome is not None:
+                    running.remove(each)
+                    each.end()
+                    yield each.module, outcome
+            time.sleep(HEARTBEAT)
+    finally:
+        for each in running:
+            each.end()
 
 
 def _surroundings() -> dict[str, str]:

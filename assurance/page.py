@@ -96,15 +96,14 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
 
 
-def page(outcomes: Sequence[Outcome], about: Circumstances) -> str:
-    """The whole page."""
-    minutes = sum(outcome.seconds for outcome in outcomes) / 60
+def page(outcomes: Sequence[Outcome], about: Circumstances, seconds: float) -> str:
+    """The whole page, of a run that took so many seconds by the clock."""
     head = f"""# Assurance: what was examined, and what came out
 
 {verdict(outcomes)}
 
 Made by `make assurance` on {about.date}: dpgram {about.version}, commit {about.commit},
-Python {about.python} on {about.system}, {about.cores} cores, {minutes:.1f} minutes.
+Python {about.python} on {about.system}, {about.cores} cores, {seconds / 60:.1f} minutes.
 Every figure was measured in this run, none is stored; running it again writes this page anew.
 What is *not* defended: [known limits](limits.md).
 

@@ -44,7 +44,7 @@ from dpgram.rows.rules import row_rules
 from dpgram.schema import Schema
 from dpgram.schema.columns import numeric
 from dpgram.series import _curate
-from dpgram.series._secret import KeptPeriod, combined, lower_cells
+from dpgram.series._records import KeptPeriod, combined, lower_sums
 from dpgram.series.stream import Period, Stream
 from dpgram.sums.clip import ClipStatistic
 from dpgram.sums.grams import GramStatistic
@@ -292,9 +292,9 @@ def in_memory(
 
         def carry(exact: Any, people: Any, number: int = number) -> Any:
             del people
-            now = lower_cells(exact.cells)
+            now = lower_sums(exact.cells)
             total = combined(kept, now, c)
-            kept.append(KeptPeriod(number=number, label=str(number), cells=now, people=NOBODY, public=""))
+            kept.append(KeptPeriod(number=number, label=str(number), sums=now, people=NOBODY))
             return total
 
         work = PeriodWork(terms=terms, opening=opening, begin=lambda *_: None, carry=carry, left_out=None)
@@ -335,9 +335,7 @@ class StreamAudit:
         one, other = (allowed(setting.tables(there=there), setting) for there in (True, False))
         encoder = setting.terms().plain_encoder()
         moved = [
-            np.array(
-                lower_cells(exact_sums(encoder, a).astype(object) - exact_sums(encoder, b).astype(object))
-            )
+            lower_sums(exact_sums(encoder, a)) - lower_sums(exact_sums(encoder, b))
             for a, b in zip(one, other, strict=True)
         ]
         direction = np.sum(moved, axis=0).astype(np.float64)

@@ -5,7 +5,8 @@
 
 1. The protocol is checked: our non-private, trivial and AdaSSP errors against the published ones.
 2. One release a fold is published and regressed by the library; coefficients and noise law are compared with
-   what part 3 uses, which draws the same laws in floats, many times per fold. 2b: the default of `publish`.
+   what part 3 uses, which draws the same laws in floats, many times per fold. 2b: the default of `publish`;
+   2c: without the protocol's public radius, where it is adaptive, on tuned and held-out sets.
 3. Excess test error over the non-private fit, relative to our re-run of published AdaSSP.
 4. The same for every candidate, and for estimators that know more than a release tells.
 5. Losses in the library's own encoding, on synthetic designs and on held-out sets.
@@ -17,6 +18,7 @@ Writes results/accuracy.md. What was chosen how: docs/explanation/accuracy.md.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +62,9 @@ SEED = 20261115
 LIMITS: Mapping[float, float] = {0.1: 0.41, 1.0: 0.15}
 """ε → geometric mean of part 2b that the default must not exceed, to two digits."""
 RELEASES = 10
-"""Releases a fold in part 2b."""
+"""Releases a fold in parts 2b and 2c."""
+PUBLIC = Rows(radius=math.sqrt(SENSITIVITY))
+"""The protocol's radius as a public fact."""
 COVARIANCE_LIMIT = 0.133
 COVARIANCE_ROWS, COVARIANCE_WIDTH, COVARIANCE_RHO = 8_000, 10, 0.5
 COVARIANCE_BOUND = 25.0
@@ -213,13 +217,13 @@ def part_library(tasks: tuple[Task, ...], rivals: dict[tuple[str, float], Array]
     yield from table(head, rows)
 
 
-def default_errors(task: Task, epsilon: float, releases: int) -> Array:
-    """Test MSE, folds × releases, of `publish` with every option at its default but the public radius √2."""
+def default_errors(task: Task, epsilon: float, releases: int, rows: Rows) -> Array:
+    """Test MSE, folds × releases, of `publish` with every other option at its default."""
     names = [f"x{i}" for i in range(task.width)]
     schema = Schema(*(numeric(name, low=-1.0, high=1.0) for name in [*names, "y"]), constant=False)
     errors = []
-    for number, (rows, fold) in enumerate(zip(task.test_rows, task.folds, strict=True)):
-        data = np.ascontiguousarray(np.column_stack([task.x, task.y])[~rows])
+    for number, (tested, fold) in enumerate(zip(task.test_rows, task.folds, strict=True)):
+        data = np.ascontiguousarray(np.column_stack([task.x, task.y])[~tested])
         found = []
         for draw in range(releases):
             (release,) = publish_with(
@@ -228,7 +232,7 @@ def default_errors(task: Task, epsilon: float, releases: int) -> Array:
                 epsilon=epsilon,
                 delta=DELTA,
                 entropy=SeededEntropy(SEED + 1_000 * draw + number),
-                rows=Rows(radius=math.sqrt(SENSITIVITY)),
+                rows=rows,
                 engine=LocalEngine(threads=1),
                 progress=False,
             )
@@ -249,7 +253,9 @@ def part_default(
     rows, verdicts = [], []
     for epsilon, limit in LIMITS.items():
         ratios = [
-            ratio(default_errors(task, epsilon, releases), rivals[task.name, epsilon], task.nonprivate())
+            ratio(
+                default_errors(task, epsilon, releases, PUBLIC), rivals[task.name, epsilon], task.nonprivate()
+            )
             for task in tasks
         ]
         mean, error = geometric(ratios)
@@ -258,6 +264,47 @@ def part_default(
         verdicts.append(f"- ε = {epsilon:g}: {mean:.3f}, wanted at most {limit:g}: {met}.")
     yield from table(["ε", *SETS, "geometric mean"], rows)
     yield from [*verdicts, ""]
+
+
+def part_open_default(
+    tasks: tuple[Task, ...], rivals: Mapping[tuple[str, float], Array], releases: int, draws: int
+) -> Iterator[str]:
+    yield "## 2c. The default of `publish`, without the protocol's radius\n"
+    yield (
+        "The same where nothing but the bounds of the columns is public: rows are not clipped at √2, the "
+        "default adapts its coordinates and its radius. AdaSSP still knows that |x| ≤ 1 and |y| ≤ 1. Tuned: "
+        "sets on which estimator or default were chosen. Held out: nothing was chosen on them. "
+        f"{releases} releases a fold.\n"
+    )
+    others = held_out_tasks()
+    rivals = {
+        **rivals,
+        **{
+            (task.name, epsilon): held_out_rival(task, epsilon, draws)
+            for task in others
+            for epsilon in LIMITS
+        },
+    }
+    for title, sets in (("Tuned", tasks), ("Held out", others)):
+        yield f"### {title}\n"
+        rows = []
+        for epsilon, (name, rule) in itertools.product(
+            LIMITS, (("the default, adaptive", Rows()), ("public radius, one plain matrix", PUBLIC))
+        ):
+            ratios = [
+                ratio(
+                    default_errors(task, epsilon, releases, rule),
+                    rivals[task.name, epsilon],
+                    task.nonprivate(),
+                )
+                for task in sets
+            ]
+            mean, error = geometric(ratios)
+            lower = sum(one.value < 1.0 for one in ratios)
+            cells = [f"{epsilon:g}", name, *(f"{one.value:.3f}" for one in ratios)]
+            rows.append([*cells, f"**{mean:.3f}** ± {error:.3f}", f"{lower} of {len(ratios)}"])
+        head = ["ε", "rows", *(task.name for task in sets), "geometric mean", "lower MSE than AdaSSP"]
+        yield from table(head, rows)
 
 
 def part_covariance(tables: int) -> Iterator[str]:
@@ -427,20 +474,32 @@ def part_designs(folder: Path, draws: int) -> Iterator[str]:
     yield from losses_table(((t.name, t) for t in held_out()), (0.3, 1.0, 3.0), draws)
 
 
+def held_out_tasks() -> tuple[Task, ...]:
+    return tuple(
+        make_task(name, x, y - y.mean(), random_folds(len(y), 10, SEED)) for name, x, y in held_out_arrays()
+    )
+
+
+def held_out_seed(epsilon: float) -> list[int]:
+    return [SEED, 5, round(100 * epsilon)]
+
+
+def held_out_rival(task: Task, epsilon: float, draws: int) -> Array:
+    """AdaSSP's test errors, four times as many draws as ours."""
+    return adassp(task, epsilon, 4 * draws, generator_for(task, held_out_seed(epsilon)))
+
+
 def part_held_out_protocol(draws: int) -> Iterator[str]:
     yield "### Held out: Wang's protocol, ten random folds, relative to AdaSSP\n"
-    tasks = [
-        make_task(name, x, y - y.mean(), random_folds(len(y), 10, SEED)) for name, x, y in held_out_arrays()
-    ]
+    tasks = held_out_tasks()
     rows = []
     for epsilon in (0.1, 0.3, 1.0):
         for name in COMPARED:
             ratios = []
             for task in tasks:
-                seed = [SEED, 5, round(100 * epsilon)]
-                rival = adassp(task, epsilon, 4 * draws, generator_for(task, seed))
+                rival = held_out_rival(task, epsilon, draws)
                 law = law_for(task, epsilon, DELTA, "auto")
-                ours = test_errors(task, law, honest(CANDIDATES[name]), draws, seed)
+                ours = test_errors(task, law, honest(CANDIDATES[name]), draws, held_out_seed(epsilon))
                 ratios.append(ratio(ours, rival, task.nonprivate()))
             cells = [f"{epsilon:g}", name, *(f"{r.value:.3f}" for r in ratios)]
             rows.append([*cells, f"{geometric(ratios)[0]:.3f}"])
@@ -453,7 +512,7 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=100, help="noise draws a fold in parts 1 and 3")
     parser.add_argument("--criteria", action="store_true", help="parts 2b and 6 only, printed")
-    parser.add_argument("--releases", type=int, default=RELEASES, help="releases a fold in part 2b")
+    parser.add_argument("--releases", type=int, default=RELEASES, help="releases a fold in parts 2b, 2c")
     parser.add_argument("--data", type=Path, help="the folder of data sets; by default that of DPGRAM_DATA")
     arguments = parser.parse_args()
     folder, draws = data_sets(arguments.data), arguments.draws
@@ -475,6 +534,7 @@ def main() -> None:
         part_protocol(folder, tasks, 4 * draws),
         part_library(tasks, rivals),
         part_default(tasks, rivals, arguments.releases),
+        part_open_default(tasks, rivals, arguments.releases, few),
         part_main(tasks, rivals, draws),
         part_candidates(tasks, few),
         part_room(tasks, rivals, few),

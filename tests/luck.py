@@ -204,7 +204,7 @@ class Keeper:
             self._found[kept] |= {name} if mark in properties else set()
 
     def pytest_sessionfinish(self) -> None:
-        """What asked once stays known: a run may be of a part of the tests."""
-        if not hasattr(self._config, "workerinput"):
+        """What asked once stays known, where there is a cache: a run may be of a part of the tests."""
+        if not hasattr(self._config, "workerinput") and hasattr(self._config, "cache"):
             for kept, found in self._found.items():
                 self._config.cache.set(kept, sorted(found | set(self._config.cache.get(kept, []))))

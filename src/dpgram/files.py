@@ -7,14 +7,14 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
 from dpgram.errors import ReleaseError
 
-_AFTER_TEXT: Final = 65
+AFTER_TEXT: Final = 65
 """A space and the digest, in hexadecimal, that follow the JSON of a line."""
 
 
@@ -91,8 +91,12 @@ def written(path: str | os.PathLike[str], content: bytes) -> Path:
 
 def append_line(handle: int, line: Mapping[str, object]) -> None:
     """One line of JSON with its own digest, durable when this returns."""
-    body = canonical_bytes(line)
-    append(handle, body + b" " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+    append(handle, line_of(canonical_bytes(line)))
+
+
+def line_of(text: bytes) -> bytes:
+    """JSON, a space, its SHA-256 and the end of the line."""
+    return text + b" " + hashlib.sha256(text).hexdigest().encode() + b"\n"
 
 
 def append(handle: int, content: bytes) -> None:
@@ -112,18 +116,21 @@ def whole_lines(handle: int) -> tuple[list[dict[str, Any]], int]:
 def whole_texts(content: bytes) -> tuple[list[memoryview], int]:
     """The JSON of all whole lines up to the first that is not, and where they end."""
     texts: list[memoryview] = []
-    end = 0
-    for text, after in _texts(content):
+    view, end = memoryview(content), 0
+    while (stop := content.find(b"\n", end)) >= 0:
+        text = text_of(view[end:stop])
         if text is None:
             break
         texts.append(text)
-        end = after
+        end = stop + 1
     return texts, end
 
 
-def readable_texts(content: bytes) -> list[memoryview]:
-    """The JSON of all whole lines of a file that may be damaged anywhere."""
-    return [text for text, _ in _texts(content) if text is not None]
+def text_of(line: memoryview) -> memoryview | None:
+    """The JSON of a line without its end; None where that does not match its digest."""
+    end = max(len(line) - AFTER_TEXT, 0)
+    text = line[:end]
+    return text if line[end:] == b" " + hashlib.sha256(text).hexdigest().encode() else None
 
 
 def json_object(text: memoryview) -> dict[str, Any]:
@@ -132,19 +139,6 @@ def json_object(text: memoryview) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise TypeError(type(found).__name__)
     return found
-
-
-def _texts(content: bytes) -> Iterator[tuple[memoryview | None, int]]:
-    """Line by line its JSON, or None where that does not match its digest, and where the line ends."""
-    view, start = memoryview(content), 0
-    while (stop := content.find(b"\n", start)) >= 0:
-        text, digest = (
-            view[start : max(start, stop - _AFTER_TEXT)],
-            view[max(start, stop - _AFTER_TEXT) : stop],
-        )
-        whole = digest == b" " + hashlib.sha256(text).hexdigest().encode()
-        start = stop + 1
-        yield text if whole else None, start
 
 
 def content_of(handle: int) -> bytes:

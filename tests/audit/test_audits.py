@@ -26,7 +26,7 @@ def test_every_mechanism_has_a_setting_and_holds(name: str, monkeypatch: pytest.
 
 
 def test_the_adaptive_release_holds_and_its_figure_says_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audits, "STAGED_RUNS", 100)
+    monkeypatch.setattr(audits, "RUNS", 100)
     # So few runs can prove most of no promise, but a good deal of what an ideal audit could by as many.
     monkeypatch.setattr(audits, "REACHED", 2.0)
     monkeypatch.setattr(audits, "WANTED", 0.5)
@@ -41,7 +41,7 @@ def test_a_whole_stream_holds_and_its_figure_says_how_far(monkeypatch: pytest.Mo
     name = "a person in one of three periods, plain columns"
     short = replace(series_audit.AUDITED[name], periods=2, comes=(1, 2))
     monkeypatch.setitem(series_audit.AUDITED, name, short)
-    monkeypatch.setattr(audits, "STAGED_RUNS", 100)
+    monkeypatch.setattr(audits, "RUNS", 100)
     monkeypatch.setattr(audits, "REACHED", 2.0)
     monkeypatch.setattr(audits, "WANTED", 0.5)
     found = audits._series(name)

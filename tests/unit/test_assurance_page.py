@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def outcome(title: str, *findings: Finding, seconds: float = 60.0) -> Outcome:
 
 
 def test_a_page_has_every_finding_once_and_the_circumstances() -> None:
-    text = page([outcome("Audits", HOLDS), outcome("Faults: kill -9", HOLDS, HOLDS, seconds=150)], ABOUT)
+    parts = [outcome("Audits", HOLDS), outcome("Faults: kill -9", HOLDS, HOLDS, seconds=150)]
+    text = page(parts, ABOUT, seconds=210.0)
     assert text.count("| nothing lost | 0 of 50 | holds |") == 3
     assert "Everything holds: 3 findings in 2 parts." in text
     assert "FAIL" not in text
@@ -38,7 +40,7 @@ def test_a_page_has_every_finding_once_and_the_circumstances() -> None:
 
 
 def test_a_failure_stands_at_the_top() -> None:
-    text = page([outcome("Audits", HOLDS), outcome("Faults", HOLDS, FAILS)], ABOUT)
+    text = page([outcome("Audits", HOLDS), outcome("Faults", HOLDS, FAILS)], ABOUT, seconds=120.0)
     first = text.split("\n\n")[1]
     assert first == "**1 of 3 findings FAIL**, in 1 of 2 parts: Faults."
     assert text.count("**FAILS**") == 2  # in the table of parts, and at the finding
@@ -89,9 +91,45 @@ def test_every_examination_of_the_folder_is_on_the_list() -> None:
 def test_an_examination_runs_apart(
     body: str, holds: bool, figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import time\nfrom assurance.part import Finding, Part\n\n\ndef examine():\n    " + body
-    (tmp_path / "made_up.py").write_text(code, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    result = examine_apart("made_up", limit=2.0 if "sleep" in body else 60.0)
+    made_up(tmp_path, monkeypatch, made_up=body)
+    ((module, result),) = examine_apart(["made_up"], limit=2.0 if "sleep" in body else 60.0)
+    assert module == "made_up"
     assert result.part.holds is holds
     assert result.part.findings[0].figure == figure
+
+
+def made_up(folder: Path, monkeypatch: pytest.MonkeyPatch, **bodies: str) -> None:
+    """Modules of these names, each with an `examine` of this body."""
+    for name, body in bodies.items():
+        code = "import time\nfrom pathlib import Path\nfrom assurance.part import Finding, Part\n\n\n"
+        code += "def examine():\n    " + body
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+def test_two_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits for a file that the other leaves: one after the other they would hang."""
+    waits = "here = Path(__file__).parent\n    (here / '{}').touch()\n    while not (here / '{}').exists():\n"
+    waits += "        time.sleep(0.01)\n    return Part(title='{}', how='h', findings=())"
+    made_up(tmp_path, monkeypatch, one=waits.format("a", "b", "One"), other=waits.format("b", "a", "Other"))
+    found = dict(examine_apart(["one", "other"], at_once=2, limit=60.0))
+    assert {name: result.part.title for name, result in found.items()} == {"one": "One", "other": "Other"}
+
+
+def test_leaving_early_ends_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = (
+        "Path(__file__).with_suffix('.pid').write_text(str(__import__('os').getpid()))\n    time.sleep(60)"
+    )
+    quick = "\n    ".join(
+        (
+            "while not Path(__file__).with_name('slow.pid').exists():",
+            "    time.sleep(0.01)",
+            "return Part(title='t', how='h', findings=())",
+        )
+    )
+    made_up(tmp_path, monkeypatch, slow=marks, quick=quick)
+    running = examine_apart(["slow", "quick"], at_once=2, limit=60.0)
+    assert next(running)[0] == "quick"
+    running.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "slow.pid").read_text()), 0)

@@ -187,9 +187,8 @@ def test_figures_of_assurance_are_those_of_its_page(tmp_path: Path) -> None:
     for part in told["parts"]:
         assert part["part"] in text
     finding = Finding(what="a", figure="b", holds=False)
-    failing = page(
-        [Outcome(part=Part(title="Soak", how="", findings=(finding,)), seconds=1.0)], circumstances()
-    )
+    part = Part(title="Soak", how="", findings=(finding,))
+    failing = page([Outcome(part=part, seconds=1.0)], circumstances(), seconds=1.0)
     assert figures(failing)["parts"] == [{"part": "Soak", "findings": 1, "holds": False}]
 
 

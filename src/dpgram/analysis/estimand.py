@@ -134,11 +134,12 @@ def _bounded_influence(moments: Moments) -> _Change:
     clause = f"bounded-influence regression, rows far from the others counting less{lost}"
     if moments.clip is not None and moments.clip.lost <= LITTLE_WEIGHT:
         return _Change(clause)
+    remedy = "create a new series" if moments.of_series else "publish"
     return _Change(
         clause,
         "rows far from the others count less, so that the regression is one of bounded influence: it equals "
         "least squares where errors are symmetric given the features, and differs where they are skewed. For "
-        "least squares itself publish with adaptive=False",
+        f"least squares itself {remedy} with adaptive=False",
     )
 
 

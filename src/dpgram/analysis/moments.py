@@ -192,6 +192,8 @@ class Moments:
     """What was measured for declared linear models."""
     wide_bounds: frozenset[str] = frozenset()
     """Those of them whose learnt bounds are far wider than the values."""
+    of_series: bool = False
+    """Whether it is a window of a series, whose coordinates the first period has fixed."""
 
     @classmethod
     def of(cls, source: Document | Moments) -> Moments:
@@ -232,6 +234,7 @@ class Moments:
             ),
             wide_bounds=frozenset(unresolved(source)),
             learnt_bounds=frozenset(learnt_bounds(source)),
+            of_series=source.series is not None,
         )
 
     def __repr__(self) -> str:

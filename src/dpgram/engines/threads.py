@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -10,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, final
 
+from dpgram.engines.bars import bar, on_terminal
 from dpgram.rows.kernel import compiling
 
 if TYPE_CHECKING:
@@ -119,17 +119,11 @@ def display(progress: Progress, total: int | None) -> Iterator[Callable[[int], N
     if callable(progress):
         yield progress
         return
-    if progress is False or not sys.stderr.isatty():
+    if progress is False or not on_terminal():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, RenderableColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (RenderableColumn(_BarLabel()), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rows", total=total)
-        yield lambda rows: bar.update(task, completed=rows)
+    with bar(_BarLabel(), total) as show:
+        yield show
 
 
 @final

@@ -77,3 +77,17 @@ class Growing:
     def publish(self, job: Job, table: object, *, engine: Engine, note: str, progress: Progress) -> Release:
         """The release of everything up to this period."""
         return self.open(job, note).publish(table, self.period, engine=engine, progress=progress)
+
+    def explore(self, release: Release, path: Path) -> Path:
+        """The page of a running total, with trends up to its period."""
+        from dpgram.files import written
+        from dpgram.series.show import explorer_page
+        from dpgram.series.stream import Stream
+
+        stream = Stream.read(self.file)
+        if release.series is None or release.series.series != stream.head.series:
+            raise JobError(
+                f"the release of this job is not of the series {self.file.name}",
+                remedy="Put back the file of the series that it was made with",
+            )
+        return written(path, explorer_page(stream, release).encode("utf-8"))

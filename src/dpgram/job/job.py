@@ -377,7 +377,7 @@ class Job:
         for release, part in zip(releases, parts, strict=True):
             ledger = None if book is None else book.path
             writers: dict[str, Callable[[Path], Path]] = {
-                "explorer": release.explore,
+                "explorer": release.explore if self.series is None else partial(self.series.explore, release),
                 "report": partial(release.report, ledger=ledger),
                 "registry": release.registry,
                 "evaluation": partial(release.evaluation, ledger=ledger),

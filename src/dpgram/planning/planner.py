@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from scipy.special import ndtri
 
+from dpgram.engines.bars import bar, on_terminal
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.models import Model
@@ -644,19 +645,9 @@ def _finite(value: object) -> object:
 @contextmanager
 def _ticking(total: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield lambda: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        TextColumn("forecasts"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("forecasts", total=total)
-        yield lambda: bar.advance(task)
+    ticks = itertools.count(1)
+    with bar("forecasts", total) as show:
+        yield lambda: show(next(ticks))

@@ -23,10 +23,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
 
+from dpgram.engines.bars import late_bar, on_terminal
 from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, MechanismError
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
+from dpgram.privacy.sampling.directions import WATCHED
 from dpgram.publishing._journal import Journal, open_journal
 
 if TYPE_CHECKING:
@@ -278,10 +280,11 @@ class _Run:
             self._charge(stage.charge)
         for measurement in stage.measurements:
             self.allowance.use(measurement.event)
-        published = tuple(
-            measurement.draw(found, self.entropy)
-            for measurement, found in zip(stage.measurements, exact, strict=True)
-        )
+        with self._watched():
+            published = tuple(
+                measurement.draw(found, self.entropy)
+                for measurement, found in zip(stage.measurements, exact, strict=True)
+            )
         if self.journal is not None:
             plain = [m.to_json(each) for m, each in zip(stage.measurements, published, strict=True)]
             # Durable before anybody can act on it, so that no second noise is ever drawn for it.
@@ -289,6 +292,19 @@ class _Run:
         if stage.look is not None:
             stage.look(sums)
         return published
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Directions of many columns take minutes: a bar on a terminal counts them, where rows have one."""
+        if self.progress is not None or not on_terminal():
+            yield
+            return
+        with late_bar("drawing directions") as show:
+            before = WATCHED.set(show)
+            try:
+                yield
+            finally:
+                WATCHED.reset(before)
 
     def _recalled(self, stage: Stage, kept: Mapping[str, Any]) -> tuple[Any, ...]:
         """What an interrupted run of the same publication has drawn already."""

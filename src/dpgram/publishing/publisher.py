@@ -9,10 +9,10 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, Unpack, final
 
+from dpgram import __version__
 from dpgram.document.fields import AdjacencyName, Group, Measurements
 from dpgram.document.measurements import unresolved
 from dpgram.engines.find import find_engine
@@ -464,7 +464,7 @@ class _Order:
         for (one, level), found, beside in zip(parts, matrices, measured, strict=True):
             releases.append(
                 Release(
-                    library=version("dpgram"),
+                    library=__version__,
                     schema=one.schema,
                     radius=one.radius,
                     policy=one.policy,

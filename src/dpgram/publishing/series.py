@@ -50,6 +50,7 @@ from dpgram.publishing.split import SLACK, Adaptive
 from dpgram.publishing.terms import stated
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, Rows
+from dpgram.sums.counts import ExactCounts
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.grams import GramStatistic
 from dpgram.sums.histograms import HistogramColumn
@@ -505,15 +506,23 @@ def exact_period(
     return _kept_sums(sums[0], sums[-1])
 
 
-def participants(data: object, terms: SeriesTerms, left_out: LeftOut, engine: Engine) -> ExactParticipants:
-    """Who is in the table of a period, as its stages would find it. **Not private.**"""
-    rules = replace(terms.request.rules, left_out=left_out)
+def participants(
+    data: object, terms: SeriesTerms, left_out: LeftOut, engine: Engine
+) -> tuple[ExactParticipants, ExactCounts | None]:
+    """Who is in the table of a first period, as its stages find it, and its histograms. **Not private.**
+
+    None where no histograms are measured.
+    """
+    rules, counted = replace(terms.request.rules, left_out=left_out), terms.histograms()
+    statistics: list[Statistic] = [ParticipantsStatistic(left_out.key)]
+    if counted is not None:
+        statistics.append(counted.statistic)
     chosen = engine if data is not None else NoRows()
-    work = Pass(rules=rules, statistics=(ParticipantsStatistic(left_out.key),))
-    (found,) = chosen.add_up(data, work)
-    if not isinstance(found, ExactParticipants):
-        raise TypeError(type(found).__name__)
-    return found
+    people, *counts = chosen.add_up(data, Pass(rules=rules, statistics=tuple(statistics)))
+    exact = counts[0] if counts else None
+    if not isinstance(people, ExactParticipants) or not isinstance(exact, ExactCounts | None):
+        raise TypeError(type(people).__name__)
+    return people, exact
 
 
 def _kept_sums(first: Sum, last: Sum) -> tuple[ExactGram, ExactParticipants | None]:

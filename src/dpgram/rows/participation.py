@@ -19,7 +19,7 @@ from dpgram.rows.units import Integers, Mask
 HASH_BYTES: Final = 16
 """128 bits: two of a thousand million persons share one with a chance of 10⁻²⁰."""
 KEY_BYTES: Final = 32
-GONE_THROUGH: Final = 4
+GONE_THROUGH: Final = 12
 """Pieces of a table for which everybody is gone through: more cost as much as sorting them once."""
 
 
@@ -47,15 +47,20 @@ def distinct(ids: pa.LargeStringArray) -> tuple[list[str], Integers]:
 class LeftOut:
     """Persons who do not count in this period. As secret as the table: only workers that read it see it.
 
-    They are many, and in no order: everybody who has ever counted. A table is mostly read in one piece, so
+    `past` has who counted in each earlier period, in their order. Whoever was in `participations` of them, or
+    in one of the last `apart` − 1, is left out. They are many, and a table is mostly read in one piece: so
     they are gone through for each of the first pieces, and sorted only where there are more.
 
     Proof: proofs/series.md#series-participation.
     """
 
-    def __init__(self, key: bytes, hashes: Hashes) -> None:
-        self.key, self._hashes = key, hashes
-        self._gone_through, self._sorted = 0, False
+    def __init__(
+        self, key: bytes, past: Sequence[Hashes], *, participations: int = 1, apart: int = 1
+    ) -> None:
+        self.key, self._past = key, tuple(past)
+        self._participations, self._apart = participations, apart
+        self._gone_through = 0
+        self._sorted: Hashes | None = None
 
     def __repr__(self) -> str:
         return "<LeftOut: NOT PRIVATE>"
@@ -63,28 +68,60 @@ class LeftOut:
     def among(self, ids: pa.LargeStringArray) -> Mask:
         """Which rows are theirs."""
         names, places = distinct(ids)
-        if not names or not len(self._hashes):
+        if not names or not any(map(len, self._past)):
             return np.zeros(len(ids), np.bool_)
         wanted = keyed_hashes(names, self.key)
-        theirs: Mask = np.isin(wanted, self._candidates(wanted))
+        gone = self._candidates(wanted)
+        maybe = np.flatnonzero(_alike(wanted, gone, 1))  # mostly few: whole hashes take long to compare
+        theirs = np.zeros(len(wanted), np.bool_)
+        theirs[maybe] = np.isin(wanted[maybe], gone)
         return theirs[places]
 
     def _candidates(self, wanted: Hashes) -> Hashes:
         """A few of those left out, with all that are wanted among them."""
         if self._gone_through < GONE_THROUGH:
             self._gone_through += 1
-            # By their last bits, of which few are the same by chance.
-            bits = min(max(len(wanted).bit_length() + 6, 10), 22)
-            there = np.zeros(1 << bits, np.bool_)
-            there[_last_bits(wanted, bits)] = True
-            everybody = self._hashes  # another thread may put them in order meanwhile
-            return everybody[there[_last_bits(everybody, bits)]]
-        if not self._sorted:
-            self._hashes, self._sorted = np.sort(self._hashes, kind="stable"), True
-        near = np.searchsorted(self._hashes, wanted)
-        return self._hashes[np.minimum(near, len(self._hashes) - 1)]
+            return self._used_up(*self._near(wanted))
+        if self._sorted is None:
+            when = np.repeat(np.arange(len(self._past)), [len(each) for each in self._past])
+            self._sorted = np.sort(self._used_up(np.concatenate(self._past), when), kind="stable")
+        near = np.searchsorted(self._sorted, wanted)
+        return self._sorted[near[near < len(self._sorted)]]
+
+    def _near(self, wanted: Hashes) -> tuple[Hashes, Integers]:
+        """All of the past who are wanted, with a few whose bits are alike by chance, and in which periods."""
+        there = _seen(wanted, 3)
+        found = [each[np.flatnonzero(_among(each, there, 3))] for each in self._past]
+        who = np.concatenate(found)
+        when = np.repeat(np.arange(len(found)), [len(each) for each in found])
+        again = np.flatnonzero(_alike(who, wanted, 2))
+        return who[again], when[again]
+
+    def _used_up(self, who: Hashes, when: Integers) -> Hashes:
+        """Those who may not count, of these persons in all of their periods."""
+        if self._participations == 1:
+            return who
+        persons, often = np.unique(who, return_counts=True)
+        near = when > len(self._past) - self._apart
+        return np.concatenate([persons[often >= self._participations], who[near]])
 
 
-def _last_bits(hashes: Hashes, bits: int) -> npt.NDArray[np.uint32]:
-    last: npt.NDArray[np.uint32] = hashes.view(np.uint32)[HASH_BYTES // 4 - 1 :: HASH_BYTES // 4]
-    return last & np.uint32((1 << bits) - 1)
+def _alike(hashes: Hashes, others: Hashes, word: int) -> Mask:
+    """Of whom some bits of one of four words come up among others: all who are, and a few by chance."""
+    return _among(hashes, _seen(others, word), word)
+
+
+def _seen(hashes: Hashes, word: int) -> Mask:
+    """Which bits come up, of 64 times as many as there are hashes."""
+    there = np.zeros(1 << min(max(len(hashes).bit_length() + 6, 10), 22), np.bool_)
+    there[_bits(hashes, word, len(there))] = True
+    return there
+
+
+def _among(hashes: Hashes, there: Mask, word: int) -> Mask:
+    return there.take(_bits(hashes, word, len(there)), mode="wrap")
+
+
+def _bits(hashes: Hashes, word: int, count: int) -> npt.NDArray[np.uint32]:
+    words: npt.NDArray[np.uint32] = hashes.view(np.uint32)[word :: HASH_BYTES // 4]
+    return words & np.uint32(count - 1)

@@ -3,8 +3,8 @@
 What is on disk, and when, so that no crash loses a period or draws two noises for one:
 
     create    charge (found again by its file beside the ledger) → curator's file → public file
-    publish   exact sums into the curator's file → noise, kept beside the series → digest of the line into the
-              curator's file → line of the public file
+    publish   exact sums into the curator's file → noise, kept beside the series → hash of the public file
+              with its new line into the curator's file → line of the public file
 
 A period that is in the public file is never drawn again, one that was drawn is taken from where it was kept,
 and one that was not drawn leaves nothing behind but sums that the next try replaces.
@@ -12,10 +12,12 @@ and one that was not drawn leaves nothing behind but sums that the next try repl
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,12 +49,10 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
+from dpgram.series._records import NO_SUMS, KeptPeriod, combined, lower_sums
 from dpgram.series._secret import (
-    KeptPeriod,
     Secret,
-    combined,
     create_secret,
-    lower_cells,
     open_secret,
     refuse_leftover,
     require_locks,
@@ -66,11 +66,14 @@ from dpgram.series.stream import (
     Shares,
     Stream,
     StreamOpening,
+    line_ends,
     line_of,
     stream_bytes,
 )
 
 if TYPE_CHECKING:
+    from _hashlib import HASH
+
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.mechanisms.base import IntegerMatrix
@@ -199,20 +202,23 @@ def publish(
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
     raw = stream_bytes(path)
     if b'"label":' + canonical_bytes(period) in raw:  # it seems to be there: then everything is checked
-        stream = _finished(path, Stream.of(raw))
+        stream = Stream.of(raw)
+        _finish(path, stream)
         if period in stream.labels:
             return stream
     head = Stream.of(raw[: raw.find(b"\n") + 1]).head
     noise = SystemEntropy() if entropy is None else entropy
     with open_secret(secret_path(path), head.series) as secret:
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
-        stream = _finished(path, _continued(path, secret))
+        stream, seen = _continued(path, secret)
+        _finish(path, stream)
         if period in stream.labels:
             return stream
         terms, number = terms_of(stream.head), len(stream.labels) + 1
         _refuse_beyond(stream, number)
         key = period_key(stream, number)
-        _refuse_other(path, key, secret, number, period)
+        drawn_before = period_drawn(path, key)
+        _refuse_other(path, drawn_before, secret, number, period)
         if number == 1:
             secret.settle()
             if data is None:
@@ -235,11 +241,12 @@ def publish(
                 got=noise.label,
                 limit=stream.head.entropy,
             )
+        stages = count(1 + len(drawn_before or ()))
         work = PeriodWork(
             terms=terms,
             opening=opening_of(stream),
-            begin=_begin(path, secret, stream, number, period),
-            carry=_carry(path, secret, stream, number, period),
+            begin=_begin(path, secret, stream, period, stages),
+            carry=_carry(path, secret, stream, period, stages),
             left_out=left_out_of(secret, stream.head, number),
             report=report,
         )
@@ -254,46 +261,43 @@ def publish(
             progress=progress,
         ) as drawn:
             found = _period(number, period, drawn)
-            secret.keep_line(number, line_of(found, stream.digest)[1])
-            return _appended(path, stream, found)
+            line, digest = line_of(found, stream.digest)
+            seen.update(line)
+            secret.keep_file(number, seen.hexdigest())
+            _append(path, line, stream.size)
+            return stream.with_period(found, digest, len(line))
 
 
-def _continued(path: Path, secret: Secret) -> Stream:
-    """The public file, if it is the one that the curator's file has seen before its last period.
+def _continued(path: Path, secret: Secret) -> tuple[Stream, HASH]:
+    """The public file, if it is the one that the curator's file has seen, and the hash of its bytes.
 
-    Those bytes were checked then, and a hash says that they are the same: only the last line is checked anew,
-    and must have the digest that was kept before it was written.
+    Every line was checked or made by us before its hash was kept: the same bytes are not checked anew.
 
     Proof: proofs/series.md#series-once.
     """
     raw = stream_bytes(path)
-    known = secret.public(raw.count(b"\n") - 1)
-    stream = Stream.of(raw, known=known)
+    raw = raw[: raw.rfind(b"\n") + 1]
+    seen, last = hashlib.sha256(raw), len(line_ends(raw)) - 1
+    same = last > 0 and seen.hexdigest() == secret.file(last)
+    stream = Stream.known(raw, secret.labels(last)) if same else Stream.of(raw)
     _refuse_changed(stream, secret)
-    if known and known != stream.beginnings[-2]:
-        raise _edited(path)
-    refuse_other_line(path, stream, secret.line(len(stream.labels)))
-    return stream
+    if stream.labels and not same:
+        raise edited(path)
+    return stream, seen
 
 
-def refuse_other_line(path: Path, stream: Stream, digest: str) -> None:
-    """The last line must be the one whose digest the curator has kept; old files have none."""
-    if digest not in ("", stream.digest):
-        raise _edited(path)
-
-
-def _edited(path: Path) -> DpgramError:
+def edited(path: Path) -> DpgramError:
+    """What to say of a public file that has other lines than the curator's file has seen."""
     return DpgramError(
         f"{path.name} is not the file that {secret_path(path).name} has seen: a line of it was edited",
         remedy="Put the original file back",
     )
 
 
-def _finished(path: Path, stream: Stream) -> Stream:
-    """The stream, whose last period needs nothing beside it; a killed run may have left it there."""
+def _finish(path: Path, stream: Stream) -> None:
+    """The last period needs nothing beside the series; a killed run may have left it there."""
     if stream.labels:
         forget_period(path, period_key(stream, len(stream.labels)))
-    return stream
 
 
 def _refuse_beyond(stream: Stream, number: int) -> None:
@@ -334,11 +338,13 @@ def refuse_other_head(stream: Stream, digest: str) -> None:
         )
 
 
-def _refuse_other(path: Path, key: Mapping[str, object], secret: Secret, number: int, period: str) -> None:
+def _refuse_other(
+    path: Path, drawn: Mapping[int, object] | None, secret: Secret, number: int, period: str
+) -> None:
     """A period that was begun goes on from what was drawn, and under its own name: no second noise."""
-    begun, drawn = secret.begun(number), period_drawn(path, key)
-    if begun is None and drawn:
-        # Who is in a table is kept before anything is drawn of it.
+    begun = secret.begun(number)
+    if drawn is not None and secret.stages(number) < len(drawn):
+        # Who is in a table is kept before anything is drawn of it, in every stage.
         raise DpgramError(
             f"something of period {number} was drawn before, and {secret.path.name} does not know of whom: "
             "it is an old copy",
@@ -376,11 +382,14 @@ def opening_of(stream: Stream) -> Opening | None:
 
 
 def left_out_of(secret: Secret, head: Head, number: int) -> LeftOut | None:
-    """Who may not count in this period; None where a unit is a row."""
+    """Who may not count in this period; None where a unit is a row.
+
+    Proof: proofs/series.md#series-participation.
+    """
     if head.rows.unit is None:
         return None
-    gone = secret.left_out(number, participations=head.participations, apart=head.apart)
-    return LeftOut(secret.key, gone)
+    past = [each.people for each in secret.past(number)]
+    return LeftOut(secret.key, past, participations=head.participations, apart=head.apart)
 
 
 def _refuse_overtaken(path: Path, stream: Stream) -> None:
@@ -395,36 +404,35 @@ def _refuse_overtaken(path: Path, stream: Stream) -> None:
 
 
 def _begin(
-    path: Path, secret: Secret, stream: Stream, number: int, period: str
+    path: Path, secret: Secret, stream: Stream, period: str, stages: Iterator[int]
 ) -> Callable[[ExactParticipants | None, bool], None]:
+    number = len(stream.labels) + 1
+
     def begin(people: ExactParticipants | None, first: bool) -> None:
         now = NOBODY if people is None else people.hashes
         before = NOBODY if first else secret.people(number)
         both = np.union1d(before, now)
         _refuse_overtaken(path, stream)
-        secret.keep(
-            KeptPeriod(number=number, label=period, cells=(), people=both, public=stream.beginnings[-1])
-        )
+        secret.keep(KeptPeriod(number=number, label=period, sums=NO_SUMS, people=both, stages=next(stages)))
 
     return begin
 
 
 def _carry(
-    path: Path, secret: Secret, stream: Stream, number: int, period: str
+    path: Path, secret: Secret, stream: Stream, period: str, stages: Iterator[int]
 ) -> Callable[[ExactGram, ExactParticipants | None], IntegerMatrix]:
+    number = len(stream.labels) + 1
     past = secret.past(number)
     c = coefficients(stream.head.periods, stream.head.bits)
     several = number == 1 and stream.head.shares.histograms > 0.0
 
     def carry(exact: ExactGram, people: ExactParticipants | None) -> IntegerMatrix:
-        now = lower_cells(exact.cells)
+        now = lower_sums(exact.cells)
         hashes = NOBODY if people is None else people.hashes
         if several:  # whoever was in a table of which something was drawn has counted
             hashes = np.union1d(hashes, secret.people(number))
         _refuse_overtaken(path, stream)
-        secret.keep(
-            KeptPeriod(number=number, label=period, cells=now, people=hashes, public=stream.beginnings[-1])
-        )
+        secret.keep(KeptPeriod(number=number, label=period, sums=now, people=hashes, stages=next(stages)))
         return combined(past, now, c)
 
     return carry
@@ -449,14 +457,12 @@ def _period(number: int, label: str, drawn: DrawnPeriod) -> Period:
     )
 
 
-def _appended(path: Path, stream: Stream, period: Period) -> Stream:
+def _append(path: Path, line: bytes, size: int) -> None:
     """Durable when this returns; a torn line of a run before this one is cut off."""
-    line, digest = line_of(period, stream.digest)
     handle = os.open(path, os.O_WRONLY)
     try:
-        os.ftruncate(handle, stream.size)
-        os.lseek(handle, stream.size, os.SEEK_SET)
+        os.ftruncate(handle, size)
+        os.lseek(handle, size, os.SEEK_SET)
         append(handle, line)
     finally:
         os.close(handle)
-    return stream.with_period(period, digest, len(line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,29 +16,27 @@ from dpgram.files import sync_folder
 from dpgram.noise.factor import coefficients
 from dpgram.publishing.publication import tell
 from dpgram.publishing.series import exact_period, participants, period_drawn
-from dpgram.rows.participation import NOBODY
+from dpgram.rows.participation import NOBODY, Hashes
 from dpgram.series._curate import (
+    edited,
     left_out_of,
     old_copy,
     opening_of,
     period_key,
     refuse_other_head,
-    refuse_other_line,
     terms_of,
 )
+from dpgram.series._records import NO_SUMS, KeptPeriod, combined_cells, lower_sums
 from dpgram.series._secret import (
-    KeptPeriod,
     Remains,
     Secret,
-    combined,
     create_secret,
     locked,
-    lower_cells,
     open_secret,
     remains,
     secret_path,
 )
-from dpgram.series.stream import Stream
+from dpgram.series.stream import Stream, stream_bytes
 
 if TYPE_CHECKING:
     from dpgram.engines.base import Engine
@@ -61,11 +60,14 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         handle = None
         with contextlib.suppress(FileNotFoundError):
             handle = stack.enter_context(locked(target))
-        stream = Stream.read(path)
+        raw = stream_bytes(path)
+        stream = Stream.of(raw)
+        seen = hashlib.sha256(raw[: stream.size]).hexdigest()
         old = Remains() if handle is None else remains(handle, stream.head.series)
         if old.key is not None:
             refuse_other_head(stream, old.head_digest)
-            refuse_other_line(path, stream, old.lines.get(len(stream.labels), ""))
+            if old.files.get(len(stream.labels), seen) != seen:
+                raise edited(path)
         drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
         if not stream.labels and not drawn and old.key is None and stream.head.receipt is not None:
             # Only the lost file says where: an interrupted creation would be found again by a second series.
@@ -80,10 +82,13 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
             lines.append(drawn[0]["published"][0])
         with _made_anew(made, stream, old) as secret:
             for number, label in enumerate(labels, start=1):
+                if stream.opening is None:
+                    _restore_begun(secret, stream, label, tables[label], old, drawn or {}, engine)
+                    continue
                 total = _restore_period(secret, stream, number, label, tables[label], old, engine)
-                if stream.opening is not None and number <= len(lines):
+                if number <= len(lines):
                     _refuse_foreign(label, lines[number - 1], stream.opening.sigma, total)
-            secret.keep_line(len(stream.labels), stream.digest)
+            secret.keep_file(len(stream.labels), seen)
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
@@ -137,31 +142,54 @@ def _made_anew(made: Path, stream: Stream, old: Remains) -> Iterator[Secret]:
         raise
 
 
+def _restore_begun(
+    secret: Secret,
+    stream: Stream,
+    label: str,
+    data: Any,
+    old: Remains,
+    drawn: Mapping[int, Any],
+    engine: str | Engine,
+) -> None:
+    """A first period that waits: nobody knows yet what its sums are made of, but who must have counted."""
+    left_out = left_out_of(secret, stream.head, 1)
+    hashes = NOBODY
+    if left_out is not None:
+        chosen = find_engine(engine if data is not None else "local", data)
+        people, exact = participants(data, terms_of(stream.head), left_out, chosen)
+        hashes = people.hashes
+        if exact is not None and drawn:
+            seen = drawn[0]["published"][0]
+            for column, line in zip(seen["columns"], exact.cells.tolist(), strict=True):
+                cells = [*column["counts"], *column["lost"]]
+                _refuse_foreign(label, cells, seen["scale"], line[: len(cells)])
+    secret.keep(
+        KeptPeriod(number=1, label=label, sums=NO_SUMS, people=_with_old(hashes, old, 1), stages=len(drawn))
+    )
+
+
 def _restore_period(
     secret: Secret, stream: Stream, number: int, label: str, data: Any, old: Remains, engine: str | Engine
 ) -> tuple[int, ...]:
-    """Its sums as they are in its line, without noise; none while nobody knows what they are made of."""
-    head, opening, terms = stream.head, opening_of(stream), terms_of(stream.head)
+    """Its sums as they are in its line, without noise."""
+    head, opening = stream.head, opening_of(stream)
+    if opening is None:
+        raise TypeError("the first period is not out")
     chosen = find_engine(engine if data is not None else "local", data)
-    left_out = left_out_of(secret, head, number)
-    if opening is None:
-        # Within the first period nobody knows yet what its sums are made of, but who must have counted.
-        now: tuple[int, ...] = ()
-        people = None if left_out is None else participants(data, terms, left_out, chosen)
-    else:
-        exact, people = exact_period(data, terms, opening, left_out, chosen)
-        now = lower_cells(exact.cells)
+    exact, people = exact_period(data, terms_of(head), opening, left_out_of(secret, head, number), chosen)
+    now = lower_sums(exact.cells)
     hashes = NOBODY if people is None else people.hashes
-    if number in old.kept:
-        hashes = np.union1d(hashes, old.kept[number].people)
-    public = stream.beginnings[number - 1]
-    secret.keep(KeptPeriod(number=number, label=label, cells=now, people=hashes, public=public))
-    if opening is None:
-        return ()
-    return lower_cells(combined(secret.past(number), now, coefficients(head.periods, head.bits)))
+    secret.keep(KeptPeriod(number=number, label=label, sums=now, people=_with_old(hashes, old, number)))
+    return combined_cells(secret.past(number), now, coefficients(head.periods, head.bits))
 
 
-def _refuse_foreign(label: str, cells: Sequence[str], sigma: float, total: tuple[int, ...]) -> None:
+def _with_old(hashes: Hashes, old: Remains, number: int) -> Hashes:
+    """With everybody who is known to have counted."""
+    found: Hashes = np.union1d(hashes, old.kept[number].people) if number in old.kept else hashes
+    return found
+
+
+def _refuse_foreign(label: str, cells: Sequence[str], sigma: float, total: Sequence[int]) -> None:
     """Noise of more than nine deviations never comes up: the table is another one, or was changed."""
     if any(abs(int(cell) - exact) > FARTHEST * sigma for cell, exact in zip(cells, total, strict=True)):
         raise DpgramError(

@@ -1,37 +1,34 @@
 """What the curator of a series must keep: exact sums of past periods and who was in them. NOT PRIVATE.
 
 Later periods are made of the exact sums of earlier ones, and a person may count in so many periods only. Both
-are kept in one file for its owner's eyes, as secret as the table: lines of JSON, each with its digest. The
-sums of a period are written before its noise is drawn; the last line for a period is the one that counts.
+are kept in one file for its owner's eyes, as secret as the table: a line of JSON, then records that are only
+ever added. The sums of a period are written before its noise is drawn; the last record of it counts.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
+import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
-import msgspec
-import numpy as np
-import numpy.typing as npt
-from msgspec import Struct
-
 from dpgram.errors import DpgramError
 from dpgram.files import (
+    append,
     append_line,
     content_of,
     is_at,
     json_object,
-    readable_texts,
     sync_folder,
+    text_of,
     whole_texts,
 )
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
+from dpgram.series._records import Content, KeptFile, KeptPeriod, file_record, period_record, records
 
 try:
     import fcntl
@@ -43,43 +40,7 @@ SUFFIX: Final = ".NOT-PRIVATE"
 WARNING: Final = "NOT PRIVATE: exact sums of the table and who is in it. Never publish, never send."
 
 _FIRST: Final = b'{"charge":'
-"""How the head of the file begins,"""
-_PERIOD: Final = b'{"cells":'
-"""a line for a period,"""
-_DIGEST: Final = b'{"digest":'
-"""and one with the digest of its public line."""
-
-Integers = npt.NDArray[np.object_]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KeptPeriod:
-    """One period as only its curator may know it."""
-
-    number: int
-    label: str
-    cells: tuple[int, ...]
-    """X_t: lower triangle by rows; none while only what comes before it was drawn."""
-    people: Hashes
-    """Keyed hashes of the ids that counted."""
-    public: str
-    """The SHA-256 of the public file before this period: of all bytes that were checked by then."""
-
-
-@final
-class _Line(Struct, frozen=True, kw_only=True):
-    """A period as its line has it."""
-
-    period: int
-    label: str
-    cells: tuple[int, ...]
-    people: bytes
-    public: str = ""
-
-
-_LINE: Final = msgspec.json.Decoder(_Line, strict=False)
-"""Not strict: cells are texts, so that every reader of JSON has whole numbers of any size."""
+"""How the head of the file begins."""
 
 
 @final
@@ -88,9 +49,10 @@ class Secret:
 
     def __init__(self, path: Path, handle: int, series: str) -> None:
         self.path, self._handle = path, handle
-        content = content_of(handle)
-        texts, end = whole_texts(content)
-        head = json_object(texts[0]) if texts else {}
+        content = _mapped(handle)
+        end = content.find(b"\n") + 1
+        text = text_of(memoryview(content)[: max(end - 1, 0)])
+        head = json_object(text) if text else {}
         if head.get("format") != FORMAT or head.get("series") != series:
             raise DpgramError(
                 f"{path.name} does not belong to this series",
@@ -100,15 +62,18 @@ class Secret:
         self.head_digest = str(head.get("head", ""))
         """Of the first line of the public file: the terms of every draw."""
         self._charge = str(head.get("charge", ""))
-        self._lines = dict(_digest(text) for text in texts[1:] if bytes(text[: len(_DIGEST)]) == _DIGEST)
-        periods = (text for text in texts[1:] if bytes(text[: len(_DIGEST)]) != _DIGEST)
-        self._kept = {kept.number: kept for kept in map(_kept, periods)}
-        if b"\n" in content[end:]:
-            # Only a torn last line is cut off: it was never acted upon. Anything else is damage.
-            raise DpgramError(
-                f"line {len(texts) + 1} of {path.name} does not match its digest",
-                remedy="Put a good copy back, or restore it from kept tables: Series.restore",
-            )
+        self._kept: dict[int, KeptPeriod] = {}
+        self._files: dict[int, str] = {}
+        for number, read in enumerate(records(content, end), start=1):
+            if read.torn:  # it is cut off: nobody has acted upon it
+                break
+            if read.found is None:
+                raise DpgramError(
+                    f"record {number} of {path.name} does not match its digest",
+                    remedy="Put a good copy back, or restore it from kept tables: Series.restore",
+                )
+            _sort_in(read.found, self._kept, self._files)
+            end = read.end
         os.ftruncate(handle, end)
         os.lseek(handle, end, os.SEEK_SET)
 
@@ -122,30 +87,45 @@ class Secret:
         kept = self._kept.get(number)
         return None if kept is None else kept.label
 
-    def public(self, number: int) -> str:
-        """The SHA-256 of the public file before this period; empty where that is not known."""
+    def stages(self, number: int) -> int:
+        """How many stages of this period had begun when it was last kept."""
         kept = self._kept.get(number)
-        return "" if kept is None else kept.public
+        return 0 if kept is None else kept.stages
 
-    def line(self, number: int) -> str:
-        """The digest of the public line of this period; empty where that is not known."""
-        return self._lines.get(number, "")
+    def labels(self, count: int) -> list[str]:
+        """What the first periods are called."""
+        return [self._label(number) for number in range(1, count + 1)]
 
-    def keep_line(self, number: int, digest: str) -> None:
+    def _label(self, number: int) -> str:
+        label = self.begun(number)
+        if label is None:
+            raise self._lacks(number)
+        return label
+
+    def file(self, number: int) -> str:
+        """The SHA-256 of the public file up to and with this period."""
+        if number not in self._files:
+            raise self._lacks(number)
+        return self._files[number]
+
+    def keep_file(self, number: int, digest: str) -> None:
         """Durable when this returns, which is before the line is written."""
-        append_line(self._handle, {"digest": digest, "period": number})
-        self._lines[number] = digest
+        append(self._handle, file_record(KeptFile(number=number, digest=digest)))
+        self._files[number] = digest
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
         past = [self._kept.get(each) for each in range(1, number)]
-        missing = [each for each, kept in enumerate(past, start=1) if kept is None or not kept.cells]
-        if missing:
-            raise DpgramError(
-                f"{self.path.name} lacks period {missing[0]}: it was damaged or is an old copy",
-                remedy="Restore it from kept tables: Series.restore",
-            )
+        for each, kept in enumerate(past, start=1):
+            if kept is None or not len(kept.sums):
+                raise self._lacks(each)
         return [kept for kept in past if kept is not None]
+
+    def _lacks(self, number: int) -> DpgramError:
+        return DpgramError(
+            f"{self.path.name} lacks period {number}: it was damaged or is an old copy",
+            remedy="Restore it from kept tables: Series.restore",
+        )
 
     def people(self, number: int) -> Hashes:
         """Who is known to have counted in this period so far."""
@@ -154,44 +134,20 @@ class Secret:
 
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""
-        line = {
-            "period": period.number,
-            "label": period.label,
-            "cells": [str(cell) for cell in period.cells],
-            "people": base64.b64encode(period.people.tobytes()).decode(),
-            "public": period.public,
-        }
-        append_line(self._handle, line)
+        append(self._handle, period_record(period, os.lseek(self._handle, 0, os.SEEK_CUR)))
         self._kept[period.number] = period
 
-    def left_out(self, number: int, *, participations: int, apart: int) -> Hashes:
-        """Who may not count in this period, in no order: by everybody's own earlier periods.
 
-        Proof: proofs/series.md#series-participation.
-        """
-        past = self.past(number)
-        everybody: Hashes = np.concatenate([NOBODY, *(each.people for each in past)])
-        if participations == 1:
-            return everybody
-        persons, often = np.unique(everybody, return_counts=True)
-        recent = [each.people for each in past if number - each.number < apart]
-        return np.concatenate([persons[often >= participations], *recent])
+def _mapped(handle: int) -> Content:
+    """Everything in an open file, which nobody shortens while it is locked."""
+    return mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if os.fstat(handle).st_size else b""
 
 
-def _digest(text: memoryview) -> tuple[int, str]:
-    line = json_object(text)
-    return int(line["period"]), str(line["digest"])
-
-
-def _kept(text: memoryview) -> KeptPeriod:
-    line = _LINE.decode(text)
-    return KeptPeriod(
-        number=line.period,
-        label=line.label,
-        cells=line.cells,
-        people=np.frombuffer(line.people, NOBODY.dtype),
-        public=line.public,
-    )
+def _sort_in(found: KeptPeriod | KeptFile, kept: dict[int, KeptPeriod], files: dict[int, str]) -> None:
+    if isinstance(found, KeptFile):
+        files[found.number] = found.digest
+    else:
+        kept[found.number] = found
 
 
 def secret_path(path: Path) -> Path:
@@ -249,27 +205,39 @@ class Remains:
     head_digest: str = ""
     charge: str = ""
     kept: Mapping[int, KeptPeriod] = field(default_factory=dict)
-    lines: Mapping[int, str] = field(default_factory=dict)
-    """The digests of public lines."""
+    files: Mapping[int, str] = field(default_factory=dict)
+    """What was kept of the public file."""
 
 
 def remains(handle: int, series: str) -> Remains:
     """Without its head nothing is of use: hashes need their key."""
-    texts = readable_texts(content_of(handle))
-    heads = (json_object(text) for text in texts if bytes(text[: len(_FIRST)]) == _FIRST)
-    head = next((head for head in heads if head.get("format") == FORMAT), {})
+    content = _mapped(handle)
+    head = _head_within(content)
     if head.get("series") != series:
         return Remains()
+    kept: dict[int, KeptPeriod] = {}
+    files: dict[int, str] = {}
+    for read in records(content, 0):
+        if read.found is not None:
+            _sort_in(read.found, kept, files)
     return Remains(
         key=bytes.fromhex(str(head["key"])),
         head_digest=str(head.get("head", "")),
         charge=str(head.get("charge", "")),
-        kept={
-            kept.number: kept
-            for kept in (_kept(text) for text in texts if bytes(text[: len(_PERIOD)]) == _PERIOD)
-        },
-        lines=dict(_digest(text) for text in texts if bytes(text[: len(_DIGEST)]) == _DIGEST),
+        kept=kept,
+        files=files,
     )
+
+
+def _head_within(content: Content) -> Mapping[str, Any]:
+    """The head, wherever it is by now; nothing where it cannot be read."""
+    start = content.find(_FIRST)
+    while start >= 0:
+        text = text_of(memoryview(content)[start : content.find(b"\n", start)])
+        if text is not None and (head := json_object(text)).get("format") == FORMAT:
+            return head
+        start = content.find(_FIRST, start + 1)
+    return {}
 
 
 def require_locks() -> None:
@@ -299,7 +267,8 @@ def locked(path: Path) -> Iterator[int]:
                 yield handle
                 return
         finally:
-            os.close(handle)  # and with it the lock; restored between opening and locking: once more
+            fcntl.flock(handle, fcntl.LOCK_UN)  # what is mapped may outlive the handle, and the lock must not
+            os.close(handle)  # restored between opening and locking: once more
 
 
 @contextlib.contextmanager
@@ -327,22 +296,3 @@ def _refuse_readable(path: Path, handle: int) -> None:
             limit="mode 600",
             remedy=f"chmod 600 {path.name}",
         )
-
-
-def lower_cells(matrix: Any) -> tuple[int, ...]:
-    """The cells of an exact matrix on and below its diagonal, row by row."""
-    return tuple(int(cell) for cell in matrix[np.tril_indices(len(matrix))])
-
-
-def combined(past: Sequence[KeptPeriod], now: tuple[int, ...], c: Sequence[int]) -> Integers:
-    """Σ_{s ≤ t} c_{t−s} X_s in whole numbers of any size, as a full matrix."""
-    number = len(past) + 1
-    lines = [*(each.cells for each in past), now]
-    factors = [c[number - s] for s in range(1, number + 1)]
-    width = (int((8 * len(now) + 1) ** 0.5) - 1) // 2
-    cells = [sum(f * x for f, x in zip(factors, column, strict=True)) for column in zip(*lines, strict=True)]
-    matrix: Integers = np.zeros((width, width), dtype=object)
-    rows, columns = np.tril_indices(width)
-    matrix[rows, columns] = cells
-    matrix[columns, rows] = cells
-    return matrix

@@ -47,14 +47,16 @@ def drifted(stream: Stream) -> list[str]:
     return found
 
 
-def explorer_page(stream: Stream) -> str:
-    """The explorer of the running total, with trends."""
+def explorer_page(stream: Stream, total: Release | None = None) -> str:
+    """The explorer of a running total, with trends up to there; of all periods where none is given."""
     from dpgram.explorer import page
     from dpgram.explorer.trend_facts import offered_windows, trend_facts
 
-    windows = [stream.release(*ends) for ends in offered_windows(len(stream.labels))]
-    facts = trend_facts(windows, [each.cells for each in stream.periods], stream.labels)
-    return page(stream.release(1, len(stream.labels)), facts)
+    shown = stream.release(1, len(stream.labels)) if total is None else total
+    last = len(stream.labels) if shown.series is None else shown.series.last
+    windows = [stream.release(*ends) for ends in offered_windows(last)]
+    facts = trend_facts(windows, [each.cells for each in stream.periods[:last]], stream.labels[:last])
+    return page(shown, facts)
 
 
 def summary(stream: Stream) -> str:

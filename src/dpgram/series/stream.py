@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, final
 
@@ -133,16 +133,13 @@ def line_of(content: Head | Period, before: str) -> tuple[bytes, str]:
 
 
 @final
-class _Known(Struct, frozen=True):
+class _Sealed(Struct, frozen=True):
     """What is read at once of a line that was checked before."""
 
-    label: str
     digest: str
-    raw: bytes = b""
-    """The line itself, from which the rest is read when it is asked for."""
 
 
-_KNOWN: Final = msgspec.json.Decoder(_Known)
+_SEALED: Final = msgspec.json.Decoder(_Sealed)
 
 
 @final
@@ -152,21 +149,18 @@ class Stream:
     def __init__(
         self,
         head: Head,
-        periods: Sequence[Period | _Known],
-        digest: str,
+        lines: Sequence[Period | memoryview],
+        *,
+        labels: Sequence[str],
+        digests: Sequence[str],
         size: int,
-        head_digest: str = START,
-        beginnings: Sequence[str] = (),
-        digests: Sequence[str] = (),
     ) -> None:
-        self.head, self.digest, self.size = head, digest, size
-        self._lines = list(periods)
-        """Those that were checked before are read when they are asked for."""
-        self.head_digest = head_digest
-        self.beginnings = tuple(beginnings)
-        """The SHA-256 of the first line, the first two, and so on: of bytes, as they are in the file."""
-        self._digests = tuple(digests)
-        """Of the line of each period."""
+        self.head, self.size = head, size
+        self.labels = tuple(labels)
+        """The names of its periods."""
+        self._lines, self._digests = list(lines), list(digests)
+        """Lines that were checked before are read when they are asked for, and so are their digests; the
+        first digest is that of the head."""
         self.schema = Schema.from_dict(head.schema)
 
     @classmethod
@@ -175,35 +169,21 @@ class Stream:
         return cls.of(stream_bytes(path))
 
     @classmethod
-    def of(cls, raw: bytes, *, known: str = "") -> Self:
-        """The series in these bytes, or ReleaseError with the reason.
-
-        Where `known` is the SHA-256 of all lines but the last, these very bytes were checked before. Then the
-        last line alone is checked, and others are read when they are asked for.
-
-        Proof: proofs/series.md#series-once.
-        """
+    def of(cls, raw: bytes) -> Self:
+        """The series in these bytes, every line of it checked, or ReleaseError with the reason."""
         *lines, torn = raw.split(b"\n")
         if not lines:
             raise _not_a_series()
-        beginnings = _beginnings(lines)
-        # The head and the first period, which fix the terms of all, are checked in any case.
-        skipped = range(2, len(lines) - 1) if known in beginnings[-2:-1] else range(0)
-        content, head_digest = _checked(lines[0], START, 0)
-        digests, found = [head_digest], list[Period | _Known]()
+        content, digest = _checked(lines[0], START, 0)
+        digests, found = [digest], list[Period]()
         try:
             head = msgspec.convert(content, Head)
             for number, line in enumerate(lines[1:], start=1):
-                if number in skipped:
-                    known_line = _KNOWN.decode(line)
-                    digests.append(known_line.digest)
-                    found.append(msgspec.structs.replace(known_line, raw=line))
-                else:
-                    content, digest = _checked(line, digests[-1], number)
-                    digests.append(digest)
-                    found.append(msgspec.convert(content, Period))
-            size = len(raw) - len(torn)
-            stream = cls(head, found, digests[-1], size, head_digest, beginnings, digests[1:])
+                content, digest = _checked(line, digests[-1], number)
+                digests.append(digest)
+                found.append(msgspec.convert(content, Period))
+            labels = [each.label for each in found]
+            stream = cls(head, found, labels=labels, digests=digests, size=len(raw) - len(torn))
         except ReleaseError:
             raise
         except (msgspec.ValidationError, DpgramError, ValueError) as problem:
@@ -213,16 +193,29 @@ class Stream:
         stream.check()
         return stream
 
+    @classmethod
+    def known(cls, raw: bytes, labels: Sequence[str]) -> Self:
+        """The series in whole lines that were all checked before, and what its periods are called.
+
+        Proof: proofs/series.md#series-once.
+        """
+        ends = line_ends(raw)
+        lines = [memoryview(raw)[start + 1 : end] for start, end in pairwise(ends)]
+        content = json.loads(raw[: ends[0]])
+        del content["before"]
+        head_digest = content.pop("digest")
+        digests = [head_digest, *[""] * len(lines)]
+        return cls(msgspec.convert(content, Head), lines, labels=labels, digests=digests, size=len(raw))
+
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
-        width = self.schema.width
-        read = [(place, each) for place, each in enumerate(self._lines, start=1) if isinstance(each, Period)]
+        width, periods = self.schema.width, self.periods
         fits = all(
             each.number == place
             and len(each.cells) == width * (width + 1) // 2
             and (each.opening is not None) == (place == 1)
-            and _without_counts(each) == _without_counts(read[0][1])
-            for place, each in read
+            and _without_counts(each) == _without_counts(periods[0])
+            for place, each in enumerate(periods, start=1)
         )
         if not fits or len(set(self.labels)) < len(self.labels) or len(self.labels) > self.head.periods:
             raise ReleaseError("the periods of this series contradict each other", remedy=_DAMAGED)
@@ -233,28 +226,47 @@ class Stream:
 
     def _period(self, place: int) -> Period:
         line = self._lines[place]
-        if isinstance(line, _Known):
-            content = json.loads(line.raw)
-            del content["before"], content["digest"]
+        if isinstance(line, memoryview):
+            content = json.loads(bytes(line))
+            del content["before"]
+            self._digests[place + 1] = content.pop("digest")
             line = self._lines[place] = msgspec.convert(content, Period)
         return line
 
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(each.label for each in self._lines)
+    @property
+    def head_digest(self) -> str:
+        return self._digests[0]
+
+    @property
+    def digest(self) -> str:
+        """Of the last line, and so of everything."""
+        return self._digest(len(self._lines))
+
+    def _digest(self, number: int) -> str:
+        """Of the line of this period; of the head for 0."""
+        line = self._lines[number - 1] if number else None
+        if isinstance(line, memoryview):
+            self._digests[number] = _SEALED.decode(line).digest
+        return self._digests[number]
 
     def with_period(self, period: Period, digest: str, size: int) -> Stream:
         """With one line more, of this digest and size."""
-        lines, digests = [*self._lines, period], [*self._digests, digest]
-        return Stream(self.head, lines, digest, self.size + size, self.head_digest, digests=digests)
+        return Stream(
+            self.head,
+            [*self._lines, period],
+            labels=[*self.labels, period.label],
+            digests=[*self._digests, digest],
+            size=self.size + size,
+        )
 
     def with_read(self, other: Stream) -> Stream:
         """The same, with the periods that an earlier reading of this file has read already."""
         count = len(other.labels)
-        if other.digest not in self._digests[count - 1 : count]:
+        if count > len(self.labels) or other.digest != self._digest(count):
             return self
         lines = [*other.periods, *self._lines[count:]]
-        return Stream(self.head, lines, self.digest, self.size, self.head_digest, digests=self._digests)
+        digests = [*other._digests, *self._digests[count + 1 :]]
+        return Stream(self.head, lines, labels=self.labels, digests=digests, size=self.size)
 
     def number(self, period: str | int) -> int:
         """The number of a period by its label, or by its number."""
@@ -375,17 +387,17 @@ def stream_bytes(path: Path) -> bytes:
         raise ReleaseError(f"there is no series at {path}", got=problem.strerror) from None
 
 
+def line_ends(raw: bytes) -> list[int]:
+    """Where lines end. They are long, so that looking for each is faster than counting or splitting."""
+    ends, end = [], raw.find(b"\n")
+    while end >= 0:
+        ends.append(end)
+        end = raw.find(b"\n", end + 1)
+    return ends
+
+
 def _not_a_series() -> ReleaseError:
     return ReleaseError("this is not a series", limit=f'a first line with "format": "{FORMAT}"')
-
-
-def _beginnings(lines: Sequence[bytes]) -> list[str]:
-    seen, found = hashlib.sha256(), []
-    for line in lines:
-        seen.update(line)
-        seen.update(b"\n")
-        found.append(seen.hexdigest())
-    return found
 
 
 def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], str]:

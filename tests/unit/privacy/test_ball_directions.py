@@ -254,7 +254,7 @@ def test_floats_reject_only_what_balls_reject_and_nearly_all_of_it(
         candidate = Candidate(words[place], random_bytes)
         candidate.extend()
         candidate.extend()
-        verdict = decided(candidate, lambda c=candidate: made.accepts(c, near(gram)))
+        verdict = decided(candidate, lambda c=candidate: made.accepts(c, near(gram), made.root))
         assert not (rejected[place] and verdict)
         late += not rejected[place] and not verdict
     # What the bound x hides costs at most 2^−7, and a round has at most 100 candidates here.
@@ -269,8 +269,8 @@ def test_a_verdict_waits_until_the_rest_is_known() -> None:
     for words in made.candidates(random_bytes):
         candidate = Candidate(words, random_bytes)
         with ctx.workprec(START_BITS):
-            verdicts.add(made.accepts(candidate, near(gram)))
-            assert made.accepts(candidate, vague) is None
+            verdicts.add(made.accepts(candidate, near(gram), made.root))
+            assert made.accepts(candidate, vague, made.root) is None
     assert verdicts == {True, False}
 
 

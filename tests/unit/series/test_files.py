@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,10 @@ from msgspec.structs import replace
 from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
-from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import _journal
+from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
@@ -73,7 +72,7 @@ def stopped(*_: Any) -> None:
 def interrupted(series: Series, table: Any, period: str, patch: pytest.MonkeyPatch) -> None:
     """A period that is drawn, and stopped before its line is out."""
     with patch.context() as here:
-        here.setattr(_curate, "_appended", stopped)
+        here.setattr(_curate, "_append", stopped)
         with pytest.raises(KeyboardInterrupt):
             published(series, table, period)
 
@@ -120,7 +119,7 @@ class TestNoSecondNoise:
         self, restored: bool, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """While it runs, its curator's file is replaced by a copy, or lost and restored."""
-        series, honest = seeded(tmp_path / "a.series", [people(0, 50)]), _curate._appended
+        series, honest = seeded(tmp_path / "a.series", [people(0, 50)]), _curate._append
         path = secret_path(series.path)
         old = path.read_bytes()
 
@@ -130,17 +129,17 @@ class TestNoSecondNoise:
             else:
                 published(series, people(50, 50), "m2")
 
-        def meanwhile(*arguments: Any) -> Stream:
-            monkeypatch.setattr(_curate, "_appended", honest)
+        def meanwhile(*arguments: Any) -> None:
+            monkeypatch.setattr(_curate, "_append", honest)
             path.unlink()
             if not restored:
                 path.touch(0o600)
                 path.write_bytes(old)
             with pytest.raises(DpgramError, match="this period is being published"):
                 again()
-            return honest(*arguments)
+            honest(*arguments)
 
-        monkeypatch.setattr(_curate, "_appended", meanwhile)
+        monkeypatch.setattr(_curate, "_append", meanwhile)
         published(series, people(50, 50), "m2")
         assert len(drawn) == 2
 
@@ -198,6 +197,28 @@ class TestNoSecondNoise:
         path.write_bytes(newest)
         assert published(series, people(0, 50), "m1").labels == ("m1",)
 
+    def test_an_old_curators_file_from_between_two_stages(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It knows who was in the table of the first stage; the second was drawn of another one."""
+        series = seeded(tmp_path / "a.series", [])
+        path = secret_path(series.path)
+        for draws, first in ((FirstGram, 0), (StreamedGram, 1_000)):
+            with monkeypatch.context() as patch:
+                patch.setattr(draws, "draw", stopped)
+                with pytest.raises(KeyboardInterrupt):
+                    published(series, people(first, 1_000), "m1")
+            if first == 0:
+                old = path.read_bytes()
+        newest = path.read_bytes()
+        path.write_bytes(old[: old.index(b"\n", old.index(b'"stages":1')) + 1 + 16_000 + 1])
+        with pytest.raises(DpgramError, match=r"does not know of whom: it is an old copy.*Series\.restore"):
+            published(series, people(0, 1_000), "m1")
+        path.write_bytes(newest)
+        assert published(series, people(0, 1_000), "m1").labels == ("m1",)
+        with open_secret(path, Stream.read(series.path).head.series) as secret:
+            assert len(secret.people(1)) == 2_000
+
     def test_names_with_the_letters_of_patterns(
         self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -213,21 +234,8 @@ class TestNoSecondNoise:
         assert names(tmp_path) == ["a[1].series", "a[1].series.NOT-PRIVATE"]
 
 
-def without_public(path: Path) -> None:
-    """The curator's file as it was before it kept hashes of the public one."""
-    lines = []
-    for line in path.read_bytes().splitlines():
-        content = json.loads(line.rpartition(b" ")[0])
-        if "digest" in content:
-            continue
-        content.pop("public", None)
-        text = canonical_bytes(content)
-        lines.append(text + b" " + hashlib.sha256(text).hexdigest().encode() + b"\n")
-    path.write_bytes(b"".join(lines))
-
-
 class TestKnownLines:
-    """What was checked before is known by a hash, and only a new line is checked anew."""
+    """What was checked before is known by one hash of the whole file."""
 
     @pytest.fixture
     def four(self, tmp_path: Path) -> Series:
@@ -236,65 +244,64 @@ class TestKnownLines:
     def test_they_are_read_as_all_lines_are(self, four: Series) -> None:
         raw = four.path.read_bytes()
         whole = Stream.of(raw)
-        known = Stream.of(raw, known=whole.beginnings[-2])
+        known = Stream.known(raw, whole.labels)
         assert (known.head, known.digest, known.size) == (whole.head, whole.digest, whole.size)
+        assert known.head_digest == whole.head_digest
         assert known.labels == whole.labels == ("m1", "m2", "m3", "m4")
         assert known.release(2, 3) == whole.release(2, 3)
         assert known.periods == whole.periods
+        assert known.digest == whole.digest
         earlier = Stream.of(b"".join(raw.splitlines(keepends=True)[:4]))
-        shared = Stream.of(raw, known=whole.beginnings[-2]).with_read(earlier)
+        shared = Stream.known(raw, whole.labels).with_read(earlier)
         assert shared.periods == whole.periods
         assert shared.periods[1] is earlier.periods[1]
+        assert shared.digest == whole.digest
 
-    def test_a_line_that_is_not_known_is_checked(self, four: Series) -> None:
+    def test_a_reading_of_another_file_is_not_taken(self, four: Series, tmp_path: Path) -> None:
         raw = four.path.read_bytes()
-        other = raw.replace(b'"label":"m2"', b'"label":"m9"')
-        for known in ("", Stream.of(raw).beginnings[-2]):
-            with pytest.raises(ReleaseError, match="line 3 of the series does not match its digest"):
-                Stream.of(other, known=known)
+        known = Stream.known(raw, ("m1", "m2", "m3", "m4"))
+        assert known.with_read(Stream.read(seeded(tmp_path / "b.series", [people(0, 100)]).path)) is known
+        shorter = Stream.of(b"".join(raw.splitlines(keepends=True)[:4]))
+        assert shorter.with_read(Stream.of(raw)) is shorter
 
-    def test_the_last_line_is_always_checked(self, four: Series) -> None:
+    def test_a_damaged_line_is_found(self, four: Series) -> None:
         raw = four.path.read_bytes()
-        with pytest.raises(ReleaseError, match="line 5 of the series does not match its digest"):
-            Stream.of(raw.replace(b'"label":"m4"', b'"label":"m9"'), known=Stream.of(raw).beginnings[-2])
+        for place, label in ((3, b"m2"), (5, b"m4")):
+            four.path.write_bytes(raw.replace(b'"label":"' + label, b'"label":"m9'))
+            with pytest.raises(ReleaseError, match=f"line {place} of the series does not match its digest"):
+                published(four, people(900, 100), "m5")
 
-    @pytest.mark.parametrize("kept", [True, False])
+    @pytest.mark.parametrize("period", ["m2", "m4"])
     def test_an_edited_cell_is_refused_before_a_draw(
-        self, kept: bool, four: Series, drawn: list[Any]
+        self, period: str, four: Series, drawn: list[Any]
     ) -> None:
         """By somebody who computed all digests again: only the curator's file can tell."""
 
         def change(each: Any) -> Any:
-            if getattr(each, "label", "") != "m2":
+            if getattr(each, "label", "") != period:
                 return each
             return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
 
-        if not kept:
-            without_public(secret_path(four.path))
         four.path.write_bytes(edited(Stream.read(four.path), change))
-        if kept:
-            with pytest.raises(DpgramError, match=r"is not the file that a\.series\.NOT-PRIVATE has seen"):
-                published(four, people(900, 100), "m5")
-        else:
+        with pytest.raises(DpgramError, match=r"is not the file that a\.series\.NOT-PRIVATE has seen"):
             published(four, people(900, 100), "m5")
-        assert len(drawn) == (0 if kept else 1)
+        assert drawn == []
 
-    def test_a_curators_file_without_hashes_goes_on(self, four: Series) -> None:
-        without_public(secret_path(four.path))
-        assert published(four, people(900, 100), "m5").labels[-1] == "m5"
-        with open_secret(secret_path(four.path), Stream.read(four.path).head.series) as secret:
-            assert secret.public(4) == ""
-            assert secret.public(5) == Stream.read(four.path).beginnings[4]
-
-    def test_restoring_knows_the_same_lines(self, four: Series) -> None:
-        series = Stream.read(four.path).head.series
-        with open_secret(secret_path(four.path), series) as secret:
-            before = [secret.public(number) for number in range(1, 5)]
-        assert before == list(Stream.read(four.path).beginnings[:4])
-        secret_path(four.path).unlink()
+    def test_restoring_knows_the_same_file(self, four: Series) -> None:
+        series, path = Stream.read(four.path).head.series, secret_path(four.path)
+        seen = hashlib.sha256(four.path.read_bytes()).hexdigest()
+        with open_secret(path, series) as secret:
+            assert (secret.file(4), secret.labels(4)) == (seen, ["m1", "m2", "m3", "m4"])
+        path.unlink()
         four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
-        with open_secret(secret_path(four.path), series) as secret:
-            assert [secret.public(number) for number in range(1, 5)] == before
+        with open_secret(path, series) as secret:
+            assert secret.file(4) == seen
+
+    def test_a_torn_line_is_not_seen(self, four: Series) -> None:
+        with four.path.open("ab") as file:
+            file.write(b'{"before": "ab')
+        assert published(four, people(900, 100), "m5").labels[-1] == "m5"
+        assert Stream.read(four.path).labels[-1] == "m5"
 
     def test_a_return_is_no_end_of_a_file(self, four: Series) -> None:
         raw = four.path.read_bytes()
@@ -456,7 +463,8 @@ class TestCreation:
     def test_what_may_hold_sums_is_left_alone(self, damage: str, tmp_path: Path) -> None:
         series, facts = seeded(tmp_path / "a.series", [people(0, 50)], adaptive=False), with_ledger(tmp_path)
         path = secret_path(series.path)
-        head, line, _ = path.read_bytes().splitlines(keepends=True)
+        head, line = path.read_bytes().split(b"\n", 1)
+        head += b"\n"
         raw = {
             "none": head + line,
             "head": head.replace(b"series", b"serios") + line,
@@ -493,8 +501,7 @@ class TestRestore:
         series = seeded(tmp_path / "a.series", [people(0, 50), people(50, 50)], periods=4, adaptive=False)
         path = secret_path(series.path)
         if damaged:
-            *lines, last = path.read_bytes().splitlines(keepends=True)
-            path.write_bytes(b"".join([*lines, last.replace(b'"m2"', b'"m3"')]))
+            path.write_bytes(path.read_bytes().replace(b'"m2"', b'"m3"'))
         series.restore({"m1": people(0, 50).slice(1), "m2": people(50, 50)}, engine=ENGINE)
         assert self.left_out(series, people(0, 120), "m3") == 100
 
@@ -608,6 +615,21 @@ class TestRestore:
         series.restore({"m1": people(0, 50)}, engine=ENGINE)
         published(series, people(40, 40), "m1")
         assert self.left_out(series, people(0, 120), "m2") == 80
+
+    def test_an_interrupted_first_period_is_held_against_its_histograms(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [])
+        with monkeypatch.context() as patch:
+            patch.setattr(StreamedGram, "draw", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                published(series, people(0, 1_000), "m1")
+        secret_path(series.path).unlink()
+        with pytest.raises(DpgramError, match="given for 'm1' is not the one that was published"):
+            series.restore({"m1": people(5_000, 300)}, engine=ENGINE)
+        assert not secret_path(series.path).exists()
+        series.restore({"m1": people(0, 1_000)}, engine=ENGINE)
+        assert published(series, people(0, 1_000), "m1").labels == ("m1",)
 
     def test_a_first_period_that_was_drawn(
         self, tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch

@@ -100,6 +100,36 @@ def test_jobs_add_periods_to_one_series(folder: Path) -> None:
     assert not [name for name in names(folder) if "unfinished" in name]
 
 
+def shown_labels(page: Path) -> list[str]:
+    """The periods of the trends that a page offers."""
+    text = page.read_text(encoding="utf-8").partition('<script type="application/json" id="data">')[2]
+    labels: list[str] = json.loads(text.partition("</script>")[0])["series"]["labels"]
+    return labels
+
+
+def test_the_page_of_a_job_has_trends_up_to_its_period(folder: Path) -> None:
+    jobs = []
+    for month in ("september", "october"):
+        text = JOB.format(month=month, periods=12) + f'explorer = "{month}.html"\n'
+        (folder / f"{month}-job.toml").write_text(text)
+        jobs.append(dg.Job.from_file(folder / f"{month}-job.toml"))
+        assert jobs[-1].run(progress=False).state == "published"
+    assert shown_labels(folder / "october.html") == ["september", "october"]
+    # Made again when the series has gone on: what was published up to then.
+    before = (folder / "september.html").read_text()
+    (folder / "september.html").unlink()
+    assert jobs[0].run(progress=False).state == "finished"
+    assert shown_labels(folder / "september.html") == ["september"]
+    assert (folder / "september.html").read_text() == before
+    (folder / "september.html").unlink()
+    for name in ("visits.series", "visits.series.NOT-PRIVATE"):
+        (folder / name).unlink()
+    other = dg.Series.create(folder / "visits.series", SCHEMA, epsilon=4, delta=1e-5, periods=3)
+    assert other.labels == ()
+    with pytest.raises(JobError, match=r"not of the series visits\.series"):
+        jobs[0].run(progress=False)
+
+
 def test_a_job_of_another_series_is_refused(folder: Path) -> None:
     dg.Job.from_file(folder / "september-job.toml").run(progress=False)
     (folder / "october-job.toml").write_text(JOB.format(month="october", periods=24))

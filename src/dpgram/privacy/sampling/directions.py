@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.object_]
 
+WATCHED: Final[ContextVar[Callable[[int, int], None] | None]] = ContextVar("directions", default=None)
+"""Hears after each direction how many of how many are drawn: with 500 columns that takes a minute or two."""
+
 
 @final
 class Direction:
     """An accepted candidate u, known through the bits of its normals."""
 
-    def __init__(self, envelope: Envelope, uniforms: Uniforms) -> None:
+    def __init__(self, envelope: Envelope, uniforms: Uniforms, root: arb_mat) -> None:
         self._envelope, self._uniforms = envelope, uniforms
-        self.ball = envelope.direction(uniforms)
+        self.ball = envelope.direction(uniforms, root)
         """u, a column."""
         # That of the first coordinate, if the bits tell; kept, because it fixes a basis of the complement.
         self._sign = -1 if float(self.ball[0, 0]) < 0.0 else 1
@@ -47,7 +51,7 @@ class Direction:
     def reveal(self, bits: int) -> None:
         """Read until so many bits are known."""
         reveal(self._uniforms, bits)
-        self.ball = self._envelope.direction(self._uniforms)
+        self.ball = self._envelope.direction(self._uniforms, self._envelope.root)
 
     def reflector(self) -> arb_mat:
         """√2·h/|h| for h = u ± e_1: I − hhᵀ of this swaps u and the first axis, up to a sign.
@@ -103,13 +107,14 @@ class Directions(ABC):
         from flint import ctx
 
         envelope = decided(self, lambda: Envelope.around(self.rest, inverse_temperature / ROW_NORM_SQUARED))
+        root = envelope.root
         while True:  # once, but for an event of probability 2^−39: the number of candidates sees to that
             words = envelope.candidates(self._random_bytes)
             for place in np.flatnonzero(~envelope.surely_rejected(words)):
                 candidate = Candidate(words[place], self._random_bytes)
-                if self._accepts(envelope, candidate):
+                if self._accepts(envelope, candidate, root):
                     with ctx.workprec(self.bits):
-                        self.drawn.append(Direction(envelope, candidate.normals))
+                        self.drawn.append(Direction(envelope, candidate.normals, root))
                     return
 
     @final
@@ -120,9 +125,9 @@ class Directions(ABC):
         with ctx.workprec(self.bits):
             self.rest = self._reduced(self.rest, len(self.drawn) - 1)
 
-    def _accepts(self, envelope: Envelope, candidate: Candidate) -> bool:
+    def _accepts(self, envelope: Envelope, candidate: Candidate, root: arb_mat) -> bool:
         """Whether this candidate is accepted; more bits of everything are read until they tell."""
-        return decided(_Judged(self, candidate), lambda: envelope.accepts(candidate, self.rest))
+        return decided(_Judged(self, candidate), lambda: envelope.accepts(candidate, self.rest, root))
 
 
 @final
@@ -158,17 +163,19 @@ class Frame(Directions):
         """
         from flint import arb, arb_mat
 
-        width, rank = self.gram.mid.nrows(), len(values)
-        basis = MatrixBall(mid=arb_mat(np.eye(width, dtype=np.int64).tolist()), error=arb(0))
-        for place, direction in enumerate(self.drawn):
-            reflector = arb_mat(width, 1, [arb(0)] * place + direction.reflector().entries())
-            reflected = basis.mid - (basis.mid * reflector) * reflector.transpose()
-            basis = MatrixBall.of(reflected, basis.error)
-        levels = arb_mat(np.diag(np.array(values + [0] * (width - rank), dtype=object)).tolist())
-        largest = max(abs(value) for value in values)
-        error = (basis.error * (2 + basis.error) * largest).upper()
-        doubt = arb_mat(width, width, [arb(0, error)] * width**2)
-        return nearest_integers(basis.mid * levels * basis.mid.transpose() + doubt)
+        width, count = self.gram.mid.nrows(), len(self.drawn)
+        frame = arb_mat(np.eye(width, dtype=np.int64).tolist())
+        if count:
+            rows = [[arb(0)] * place + one.reflector().entries() for place, one in enumerate(self.drawn)]
+            reflectors = arb_mat(rows)  # hᵀ of each, in the coordinates of the first matrix
+            products = reflectors * reflectors.transpose()
+            above = [products[i, j] if i < j else arb(i == j) for i in range(count) for j in range(count)]
+            try:
+                frame -= reflectors.transpose() * arb_mat(count, count, above).solve(reflectors)
+            except ZeroDivisionError:  # known too roughly to tell that it has an inverse
+                return None
+        levels = arb_mat(np.diag(np.array(values + [0] * (width - len(values)), dtype=object)).tolist())
+        return nearest_integers(frame * levels * frame.transpose())
 
     def _reduced(self, rest: MatrixBall, place: int) -> MatrixBall:
         """The rows and columns of HRH but the first, H = I − hhᵀ, s = hᵀRh:
@@ -228,7 +235,8 @@ class Deflated(Directions):
         if place == len(self.values):
             return rest  # λ̂ is not known yet
         direction = self.drawn[place].ball
-        return MatrixBall.of(rest.mid - direction * direction.transpose() * self.values[place], rest.error)
+        held = (direction * self.values[place]) * direction.transpose()
+        return MatrixBall.of(rest.mid - held, rest.error)
 
 
 def frame_matrix(
@@ -247,9 +255,11 @@ def frame_matrix(
     Proof: proofs/eigenvectors.md#eigenvectors-exact.
     """
     frame = Frame(gram, random_bytes, start_bits)
-    for inverse_temperature in inverse_temperatures.tolist()[: len(gram) - 1]:
+    wanted = inverse_temperatures.tolist()[: len(gram) - 1]
+    for number, inverse_temperature in enumerate(wanted, start=1):
         frame.next(inverse_temperature)
         frame.reduce()
+        _tell(number, len(wanted))
     return decided(frame, lambda: frame.cells(values))
 
 
@@ -267,11 +277,18 @@ def deflation_matrix(
     Proof: proofs/eigenvectors.md#eigenvectors-deflation.
     """
     deflated = Deflated(gram, random_bytes, start_bits)
-    for _ in range(rank):
+    for number in range(1, rank + 1):
         deflated.next(inverse_temperature)
         deflated.values.append(deflated.value_held() + value_noise())
         deflated.reduce()
+        _tell(number, rank)
     return decided(deflated, deflated.cells)
+
+
+def _tell(drawn: int, wanted: int) -> None:
+    watched = WATCHED.get()
+    if watched is not None:
+        watched(drawn, wanted)
 
 
 def _form(left: arb_mat, right: arb_mat | None = None) -> arb:

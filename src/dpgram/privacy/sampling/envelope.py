@@ -109,12 +109,19 @@ class Envelope:
     """c."""
     level: float
     """m."""
-    root: arb_mat
-    """W, exact."""
     slack: float
     """x."""
     floats: FloatArray
-    """W to the precision of floats."""
+    """W, or where balls have mended it, W to the precision of floats."""
+    mended: arb_mat | None = None
+    """W as balls have mended it, exact."""
+
+    @property
+    def root(self) -> arb_mat:
+        """W, exact. Made anew each time: kept for every direction it would take gigabytes."""
+        from flint import arb_mat
+
+        return arb_mat(self.floats.tolist()) if self.mended is None else self.mended
 
     @classmethod
     def around(cls, rest: MatrixBall, inverse_temperature: float) -> Self | None:
@@ -131,13 +138,11 @@ class Envelope:
         floats = _float_root(level, exponent)
         unknown = 2.0 * inverse_temperature * float(rest.error)
         slack = _float_distance(floats, level, exponent) + unknown * float(np.linalg.norm(floats)) ** 2
-        root = arb_mat(floats.tolist())
         if slack * width < SLACK_AT_MOST:
-            return cls(
-                inverse_temperature=inverse_temperature, level=level, root=root, slack=slack, floats=floats
-            )
+            return cls(inverse_temperature=inverse_temperature, level=level, slack=slack, floats=floats)
         # Too close to singular for floats to tell how good W is: balls do, and mend it.
         inverse = _plus_identity(rest.mid * arb(-inverse_temperature), arb(level))
+        root = arb_mat(floats.tolist())
         residual, distance = _residual(root, inverse)
         if not distance < 0.5:
             # So close that floats see nothing: start from afar, the steps go the whole way.
@@ -150,9 +155,9 @@ class Envelope:
                 return cls(
                     inverse_temperature=inverse_temperature,
                     level=level,
-                    root=root,
                     slack=slack,
                     floats=floats,
+                    mended=root,
                 )
             # WᵀSW = I − X becomes I − (3/4)X² − (1/4)X³.
             root = (root + root * residual * arb(0.5)).mid()
@@ -194,26 +199,26 @@ class Envelope:
             margin += _FLOAT_ERROR * (height + self.width * (1.0 + np.abs(scaled)) - coin)
             return np.asarray(inside & (error < 0.125) & (coin - bound > margin))
 
-    def point(self, uniforms: Uniforms) -> tuple[arb_mat, arb]:
-        """z = Wn and |n|²."""
+    def point(self, uniforms: Uniforms, root: arb_mat) -> tuple[arb_mat, arb]:
+        """z = Wn and |n|², W = `root`."""
         from flint import arb_mat
 
         normals = arb_mat(self.width, 1, uniforms.normals()[: self.width])
-        return self.root * normals, (normals.transpose() * normals)[0, 0]
+        return root * normals, (normals.transpose() * normals)[0, 0]
 
-    def direction(self, uniforms: Uniforms) -> arb_mat:
+    def direction(self, uniforms: Uniforms, root: arb_mat) -> arb_mat:
         """u = z/|z|."""
-        point, _ = self.point(uniforms)
+        point, _ = self.point(uniforms, root)
         return point * (1 / (point.transpose() * point)[0, 0].sqrt())
 
-    def accepts(self, candidate: Candidate, rest: MatrixBall) -> bool | None:
+    def accepts(self, candidate: Candidate, rest: MatrixBall, root: arb_mat) -> bool | None:
         """ln U < c·uᵀRu − m + (k/2)(1 + ln(2(1 − x)q/k)), or None while the bits read do not tell.
 
         Proof: proofs/eigenvectors.md#eigenvectors-sampler.
         """
         from flint import arb
 
-        point, normals_squared = self.point(candidate.normals)
+        point, normals_squared = self.point(candidate.normals, root)
         squared = (point.transpose() * point)[0, 0]
         form = (point.transpose() * (rest.mid * point))[0, 0] / squared + arb(0, rest.error)
         ratio = 2 * (1 - arb(self.slack)) * normals_squared / (squared * self.width)

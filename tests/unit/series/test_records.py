@@ -1,0 +1,126 @@
+"""The records of a curator's file: what was written is read again, and neither torn nor damaged ones are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpgram.rows.participation import NOBODY, keyed_hashes
+from dpgram.series._records import (
+    NO_SUMS,
+    KeptFile,
+    KeptPeriod,
+    combined,
+    combined_cells,
+    file_record,
+    lower_sums,
+    period_record,
+    records,
+)
+
+HEAD = b"{}\n"
+
+
+def period(number: int, count: int) -> KeptPeriod:
+    draw = np.random.default_rng(number)
+    return KeptPeriod(
+        number=number,
+        label=f"m{number}",
+        sums=draw.integers(-(2**62), 2**62, 6),
+        people=np.sort(keyed_hashes([f"{number} {each}" for each in range(count)], b"k" * 32)),
+    )
+
+
+def written(*every: KeptPeriod | KeptFile) -> bytes:
+    raw = HEAD
+    for each in every:
+        raw += file_record(each) if isinstance(each, KeptFile) else period_record(each, len(raw))
+    return raw
+
+
+def told(raw: bytes) -> list[object]:
+    """Everything that is found, in values that can be compared; "torn" for what was being written."""
+    found: list[object] = []
+    for read in records(raw, len(HEAD)):
+        one = read.found
+        if isinstance(one, KeptPeriod):
+            found.append((one.number, one.label, one.cells, one.people.tobytes()))
+        else:
+            found.append("torn" if read.torn else one)
+    return found
+
+
+EVERY = (period(1, 40), KeptFile(number=1, digest="ab" * 32), period(2, 0), period(3, 7))
+WHOLE = written(*EVERY)
+
+
+def test_they_are_read_as_they_were_written() -> None:
+    one, file, two, three = told(WHOLE)
+    assert file == EVERY[1]
+    for found, kept in zip((one, two, three), (EVERY[0], EVERY[2], EVERY[3]), strict=True):
+        assert isinstance(kept, KeptPeriod)
+        assert found == (kept.number, kept.label, kept.cells, kept.people.tobytes())
+    empty = KeptPeriod(number=4, label="m4", sums=NO_SUMS, people=NOBODY)
+    assert told(written(empty)) == [(4, "m4", (), b"")]
+
+
+def test_people_begin_where_words_do() -> None:
+    """Unaligned words take twice as long to look at."""
+    for read in records(WHOLE, len(HEAD)):
+        if isinstance(read.found, KeptPeriod) and len(read.found.people):
+            first = WHOLE.index(read.found.people.tobytes())
+            assert first % 16 == 0
+
+
+def test_a_torn_last_record_is_no_damage() -> None:
+    before = told(written(*EVERY[:3]))
+    start = len(written(*EVERY[:3]))
+    for end in range(start + 1, len(WHOLE)):
+        assert told(WHOLE[:end]) == [*before, "torn"]
+    # A file may have got its size before its bytes.
+    zeros = b"\0" * len(EVERY[3].people.tobytes())
+    assert told(WHOLE[: -len(zeros) - 1] + zeros + b"\0") == [*before, "torn"]
+
+
+def test_one_changed_byte_is_found() -> None:
+    whole = told(WHOLE)
+    end = len(WHOLE) - len(period_record(period(3, 7), len(written(*EVERY[:3]))))
+    for place in range(len(HEAD), end):
+        damaged = bytearray(WHOLE)
+        damaged[place] ^= 1 << place % 8
+        found = told(bytes(damaged))
+        assert None in found
+        assert "torn" not in found[: found.index(None)]
+        assert all(each in whole for each in found if each not in (None, "torn"))
+
+
+def test_behind_damage_whatever_is_whole_is_read() -> None:
+    for damaged in (
+        WHOLE.replace(b'"m1"', b'"m9"'),
+        WHOLE.replace(EVERY[0].people.tobytes()[:16], b"x" * 16),
+    ):
+        found = [each for each in told(damaged) if each not in (None, "torn")]
+        assert found == told(WHOLE)[1:]
+
+
+@pytest.mark.parametrize("periods", [1, 2, 480])
+def test_sums_are_combined_in_whole_numbers(periods: int) -> None:
+    """At the largest cells and factors, where 64 bits would not do."""
+    draw = np.random.default_rng(periods)
+    c = sorted(draw.integers(1, 2**16, periods).tolist(), reverse=True)
+    c[0] = 2**16
+    ends = np.array([2**63 - 1, -(2**63), 2**62, -1, 0, 2**32 - 1])
+    every = [
+        KeptPeriod(number=t + 1, label=str(t), sums=np.roll(ends, t % 6) if t else ends, people=NOBODY)
+        for t in range(periods)
+    ]
+    found = combined_cells(every[:-1], every[-1].sums, c)
+    by_hand = [
+        sum(c[periods - s] * cell for s, cell in enumerate(column, start=1))
+        for column in zip(*(each.cells for each in every), strict=True)
+    ]
+    assert list(found) == by_hand
+    matrix = combined(every[:-1], every[-1].sums, c)
+    assert matrix.tolist() == matrix.T.tolist()
+    assert [matrix[i, j] for i in range(3) for j in range(i + 1)] == by_hand
+    assert lower_sums(np.array([[1, 2], [3, 4]], dtype=object)).tolist() == [1, 3, 4]
