@@ -10,27 +10,26 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, final
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Struct
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     Cell,
-    LevelHistogram,
     MeasuredClip,
     MeasuredHistograms,
     MeasuredMatrix,
     MeasuredReach,
     MechanismUsed,
     MissingPolicy,
-    NumberHistogram,
     PeriodLabel,
     Policy,
     Positive,
@@ -143,6 +142,34 @@ _SEALED: Final = msgspec.json.Decoder(_Sealed)
 
 
 @final
+class _ColumnCounts(Struct, frozen=True):
+    counts: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+@final
+class _Histograms(Struct, frozen=True):
+    columns: tuple[_ColumnCounts, ...]
+
+
+@final
+class _Clip(Struct, frozen=True):
+    cells: tuple[str, ...]
+
+
+@final
+class _Numbers(Struct, frozen=True):
+    """What is added up of a line that was checked before: of a `Period`, all that differs between periods."""
+
+    cells: tuple[str, ...]
+    histograms: _Histograms | None
+    clip: _Clip | None
+
+
+_NUMBERS: Final = msgspec.json.Decoder(_Numbers)
+
+
+@final
 class Stream:
     """A series as its public file tells it."""
 
@@ -233,6 +260,11 @@ class Stream:
             line = self._lines[place] = msgspec.convert(content, Period)
         return line
 
+    def _numbers(self, last: int) -> list[Period | _Numbers]:
+        """Of the periods up to this one, what is added up."""
+        lines = self._lines[:last]
+        return [_NUMBERS.decode(line) if isinstance(line, memoryview) else line for line in lines]
+
     @property
     def head_digest(self) -> str:
         return self._digests[0]
@@ -303,7 +335,9 @@ class Stream:
             labels=(self.labels[first - 1], self.labels[last - 1]),
         )
         sigma = opening.sigma * window_norm(first, last, periods=head.periods, bits=head.bits)
-        beside = (self._histograms(first, last), *opening.measured, self._clip(first, last))
+        every = self._numbers(last)
+        window = every[first - 1 :]
+        beside = (self._histograms(window), *opening.measured, self._clip(window))
         measured = [each for each in beside if each is not None]
         return Release(
             library=head.library,
@@ -320,7 +354,7 @@ class Stream:
             noise=SymmetricGaussian(sigma=sigma),
             guarantee=head.guarantee,
             entropy=head.entropy,
-            published=PublishedMatrix(kind="gram", exponent=0, cells=self._cells(part.weights)),
+            published=PublishedMatrix(kind="gram", exponent=0, cells=_cells(part.weights, every)),
             receipt=head.receipt,
             unit_rule=head.unit_rule,
             survey_weight=head.survey_weight,
@@ -329,32 +363,28 @@ class Stream:
             series=part,
         )
 
-    def _cells(self, weights: Sequence[Fraction]) -> tuple[str, ...]:
-        """Whole numbers over one power of two, so that they are added without a fraction."""
-        bottom = math.lcm(*(weight.denominator for weight in weights))
-        tops = [weight.numerator * (bottom // weight.denominator) for weight in weights]
-        lines = map(self._period, range(len(weights)))
-        columns = zip(*(map(int, each.cells) for each in lines), strict=True)
-        sums = (sum(top * cell for top, cell in zip(tops, column, strict=True)) for column in columns)
-        return tuple(str((2 * total + bottom) // (2 * bottom)) for total in sums)
-
-    def _histograms(self, first: int, last: int) -> MeasuredHistograms | None:
-        """Counts of the periods added up: their noises are independent."""
-        every = [self._period(place).histograms for place in range(first - 1, last)]
-        found = [each for each in every if each is not None]
-        if not found:
+    def _histograms(self, window: Sequence[Period | _Numbers]) -> MeasuredHistograms | None:
+        """Counts of the periods added up: their noises are independent. All have the kind of the first."""
+        one = self._period(0).histograms
+        if one is None:
             return None
-        one = found[0]
-        columns = tuple(_added(each) for each in zip(*(part.columns for part in found), strict=True))
-        return msgspec.structs.replace(one, columns=columns, scale=one.scale * math.sqrt(len(found)))
+        every = [each.histograms.columns for each in window if each.histograms is not None]
+        columns = tuple(
+            msgspec.structs.replace(
+                each,
+                counts=_added(own.counts for own in periods),
+                lost=_added(own.lost for own in periods),
+            )
+            for each, *periods in zip(one.columns, *every, strict=True)
+        )
+        return msgspec.structs.replace(one, columns=columns, scale=one.scale * math.sqrt(len(every)))
 
-    def _clip(self, first: int, last: int) -> MeasuredClip | None:
-        every = [self._period(place).clip for place in range(first - 1, last)]
-        found = [each for each in every if each is not None]
-        if not found:
+    def _clip(self, window: Sequence[Period | _Numbers]) -> MeasuredClip | None:
+        one = self._period(0).clip
+        if one is None:
             return None
-        cells = _cells_added(each.cells for each in found)
-        return msgspec.structs.replace(found[0], cells=cells, scale=found[0].scale * math.sqrt(len(found)))
+        every = [each.clip.cells for each in window if each.clip is not None]
+        return msgspec.structs.replace(one, cells=_added(every), scale=one.scale * math.sqrt(len(every)))
 
 
 def _without_counts(period: Period) -> tuple[MeasuredHistograms | None, MeasuredClip | None]:
@@ -369,13 +399,16 @@ def _without_counts(period: Period) -> tuple[MeasuredHistograms | None, Measured
     return histograms, None if clip is None else msgspec.structs.replace(clip, cells=())
 
 
-def _added(columns: Sequence[NumberHistogram | LevelHistogram]) -> NumberHistogram | LevelHistogram:
-    counts = _cells_added(each.counts for each in columns)
-    lost = _cells_added(each.lost for each in columns)
-    return msgspec.structs.replace(columns[0], counts=counts, lost=lost)
+def _cells(weights: Sequence[Fraction], periods: Sequence[Period | _Numbers]) -> tuple[str, ...]:
+    """Whole numbers over one power of two, so that they are added without a fraction."""
+    bottom = math.lcm(*(weight.denominator for weight in weights))
+    tops = [weight.numerator * (bottom // weight.denominator) for weight in weights]
+    cells = [list(map(int, each.cells)) for each in periods]
+    sums = np.array(tops, object) @ np.array(cells, object)
+    return tuple(str((2 * total + bottom) // (2 * bottom)) for total in sums.tolist())
 
 
-def _cells_added(lines: Any) -> tuple[str, ...]:
+def _added(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(str(sum(map(int, cells))) for cells in zip(*lines, strict=True))
 
 
