@@ -5,7 +5,7 @@
 
 Every publication reads all of them. Exact sums are words of 64 bits in base64, under the digest of their
 line. People are by far the most: they are not decoded, and their check is the sum of their words modulo 2^64,
-which no change of one person leaves as it was, and any other damage with a chance of 2⁻⁶⁴.
+which no change of one person leaves as it was, and random bytes in place of some with a chance of 2⁻⁶⁴.
 """
 
 from __future__ import annotations
