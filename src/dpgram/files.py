@@ -7,12 +7,12 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
-from dpgram.errors import ReleaseError
+from dpgram.errors import DpgramError, ReleaseError
 
 AFTER_TEXT: Final = 65
 """A space and the digest, in hexadecimal, that follow the JSON of a line."""
@@ -102,9 +102,23 @@ def line_of(text: bytes) -> bytes:
 def append(handle: int, content: bytes) -> None:
     """All of `content`, durable when this returns."""
     left = memoryview(content)
-    while left:  # a disk that is nearly full takes a part, and raises for the rest
-        left = left[os.write(handle, left) :]
-    os.fsync(handle)
+    with durably():
+        while left:  # a disk that is nearly full takes a part, and raises for the rest
+            left = left[os.write(handle, left) :]
+        os.fsync(handle)
+
+
+@contextlib.contextmanager
+def durably() -> Iterator[None]:
+    """Around what must be on the disk before a publication goes on: one message where the disk fails."""
+    try:
+        yield
+    except OSError as problem:
+        raise DpgramError(
+            "what a publication must keep cannot be written to the disk",
+            got=problem.strerror or type(problem).__name__,
+            remedy="Make room, or mend the disk, and repeat the call: what was paid for is not charged again",
+        ) from problem
 
 
 def whole_lines(handle: int) -> tuple[list[dict[str, Any]], int]:

@@ -21,7 +21,7 @@ from typing import Any, Final, final
 
 from dpgram.canonical_json import sha256_hex
 from dpgram.errors import DpgramError
-from dpgram.files import append_line, is_at, sync_folder, whole_lines
+from dpgram.files import append_line, durably, is_at, sync_folder, whole_lines
 from dpgram.privacy.receipt import next_receipt_id
 from dpgram.privacy.sampling.entropy import SystemEntropy
 
@@ -110,7 +110,8 @@ def open_journal(ledger: Path, request: Mapping[str, object], *, once: bool = Fa
     key = _key(request, once) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
         path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
-        handle = _locked(path)
+        with durably():
+            handle = _locked(path)
         if handle is None and once:
             raise _running()
         if handle is None:
@@ -156,14 +157,16 @@ class Journal:
         if self.resumed and head is not None:
             self._id = str(head["id"])
             self._stages = {int(line["stage"]): line["kept"] for line in lines[1:]}
-            os.ftruncate(handle, end)
-            os.lseek(handle, end, os.SEEK_SET)
+            with durably():
+                os.ftruncate(handle, end)
+                os.lseek(handle, end, os.SEEK_SET)
             return
-        os.ftruncate(handle, 0)
-        os.lseek(handle, 0, os.SEEK_SET)
         self._id, self._stages = SystemEntropy().random_bytes(16).hex(), {}
-        append_line(handle, {"format": FORMAT, "request": key, "id": self._id})
-        sync_folder(path)
+        with durably():
+            os.ftruncate(handle, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            append_line(handle, {"format": FORMAT, "request": key, "id": self._id})
+            sync_folder(path)
 
     def kept(self, stage: int) -> Mapping[str, Any] | None:
         """What an earlier run drew in this stage."""

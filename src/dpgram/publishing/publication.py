@@ -24,7 +24,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
 
 from dpgram.engines.bars import late_bar, on_terminal
-from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, LearningError, MechanismError
+from dpgram.errors import (
+    BudgetExceeded,
+    DpgramError,
+    DpgramWarning,
+    LearningError,
+    LedgerError,
+    MechanismError,
+)
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
@@ -366,9 +373,16 @@ class _Run:
     def _pay(self, account: Account, event: Event, receipt_id: str) -> Receipt:
         try:
             return _charged(account, event, receipt_id)
-        except BudgetExceeded:
-            self.paying = bool(self.receipts)
+        except LedgerError as refused:
+            if isinstance(refused, BudgetExceeded):
+                self.paying = bool(self.receipts)
+            if self.receipts:
+                refused.reword(lambda text: text.replace(_NOTHING, _NOTHING_MORE))
             raise
+
+
+_NOTHING: Final = "Nothing was spent"
+_NOTHING_MORE: Final = "Nothing more was spent, and what was paid for before is not charged again"
 
 
 @final
