@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
 from unittest.mock import patch
 
 import threadpoolctl
@@ -15,7 +13,7 @@ import threadpoolctl
 import dpgram as dg
 from dpgram.engines.local import LocalEngine
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.publishing import publish_with, publisher
+from dpgram.publishing import publish_with
 from dpgram.rows import kernel
 
 NOT_BUILT = "`adaptive=True` learns nothing within public bounds in this version: its lines are left out."
@@ -28,14 +26,13 @@ def adaptive_is_built() -> bool:
 
 @contextmanager
 def many_releases() -> Iterator[None]:
-    """Limits BLAS to one thread once instead of in each pass, and looks for the version once.
+    """Limits BLAS to one thread once instead of in each pass.
 
     The compiled loops are used from the first row.
     """
     with ExitStack() as stack:
         stack.enter_context(threadpoolctl.threadpool_limits(limits=1, user_api="blas"))
         stack.enter_context(patch.object(threadpoolctl, "threadpool_limits", lambda **_: nullcontext()))
-        stack.enter_context(patch.object(publisher, "version", cache(importlib.metadata.version)))
         stack.enter_context(patch.object(kernel, "COMPILE_AFTER", 0))
         yield
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpgram as dg
-from dpgram.engines import bars
+from dpgram.privacy.sampling import bars
 from dpgram.privacy.sampling.directions import WATCHED, deflation_matrix, frame_matrix
 from dpgram.privacy.sampling.entropy import SeededEntropy
 
@@ -124,7 +124,7 @@ def test_a_late_bar_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     clock = iter([0.0, 0.5, 1.5, 99.0])
     monkeypatch.setattr(bars, "bar", bar)
-    monkeypatch.setattr("dpgram.engines.bars.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dpgram.privacy.sampling.bars.time.monotonic", lambda: next(clock))
     with bars.late_bar("work") as show:
         for done in (1, 2, 3):
             show(done, 3)

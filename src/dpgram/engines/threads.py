@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, final
 
-from dpgram.engines.bars import bar, on_terminal
+from dpgram.privacy.sampling.bars import bar, on_terminal
 from dpgram.rows.kernel import compiling
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from scipy.special import ndtri
 
-from dpgram.engines.bars import bar, on_terminal
 from dpgram.errors import AnalysisError, DpgramError
 from dpgram.mechanisms import MECHANISMS, Auto, Mechanism, MechanismLike, as_mechanism
 from dpgram.models import Model
@@ -31,6 +30,7 @@ from dpgram.planning.forecast import WORTH_IT, Forecast, Setting, forecast, tick
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.guarantee import Guarantee
+from dpgram.privacy.sampling.bars import bar, on_terminal
 from dpgram.publishing.compatibility import MODELS, clash_of, mechanism_option, refuse_clashes
 from dpgram.publishing.expected import ExpectedAdaptive
 from dpgram.publishing.expected_models import ExpectedModel, expected_models

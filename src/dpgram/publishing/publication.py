@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
 
-from dpgram.engines.bars import late_bar, on_terminal
 from dpgram.errors import (
     BudgetExceeded,
     DpgramError,
@@ -35,6 +34,7 @@ from dpgram.errors import (
 from dpgram.privacy.accountant import describe
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
+from dpgram.privacy.sampling.bars import late_bar, on_terminal
 from dpgram.privacy.sampling.directions import WATCHED
 from dpgram.publishing._journal import Journal, open_journal
 
