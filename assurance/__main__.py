@@ -43,7 +43,8 @@ def run(names: Sequence[str], target: Path | None) -> int:
     found: dict[str, Outcome] = {}
     for at_once in (1, 2):
         chosen = [name for name in names if (name in BOTH_CORES) == (at_once == 1)]
-        print(", ".join(chosen), "…", flush=True) if chosen else None
+        if chosen:
+            print(", ".join(chosen), "…", flush=True)
         for module, outcome in examine_apart([f"assurance.{name}" for name in chosen], at_once=at_once):
             found[module.removeprefix("assurance.")] = outcome
             failed = sum(not finding.holds for finding in outcome.part.findings)

@@ -11,6 +11,10 @@ _LONGEST_PART: Final = 4_000
 """Characters of each part of a message: a forged file may put megabytes where a word belongs."""
 
 
+_NOTHING: Final = "Nothing was spent"
+_NOTHING_MORE: Final = "Nothing more was spent, and what was paid for before is not charged again"
+
+
 class DpgramError(Exception):
     """The root of every exception dpgram raises for a mistake a person can mend.
 
@@ -57,8 +61,19 @@ class DpgramError(Exception):
         if self.charged or re.search(r"(?i)was spent|paid for", str(self)):
             return
         remedy = "" if self.remedy is None else self.remedy.rstrip(".")
-        self.remedy = f"{remedy}{' ' if remedy.endswith('?') else '. ' if remedy else ''}Nothing was spent"
+        self.remedy = f"{remedy}{' ' if remedy.endswith('?') else '. ' if remedy else ''}{_NOTHING}"
         self.args = (self._message(),)
+
+    def say_nothing_more_was_spent(self) -> None:
+        """Where it says that nothing was spent, and something was paid for before.
+
+        >>> from dpgram.errors import LedgerError
+        >>> problem = LedgerError("the disk is full", remedy="Nothing was spent")
+        >>> problem.say_nothing_more_was_spent()
+        >>> print(problem)
+        the disk is full. Nothing more was spent, and what was paid for before is not charged again
+        """
+        self.reword(lambda text: text.replace(_NOTHING, _NOTHING_MORE))
 
     def _message(self) -> str:
         parts = [_shortened(self.what)]

@@ -377,12 +377,8 @@ class _Run:
             if isinstance(refused, BudgetExceeded):
                 self.paying = bool(self.receipts)
             if self.receipts:
-                refused.reword(lambda text: text.replace(_NOTHING, _NOTHING_MORE))
+                refused.say_nothing_more_was_spent()
             raise
-
-
-_NOTHING: Final = "Nothing was spent"
-_NOTHING_MORE: Final = "Nothing more was spent, and what was paid for before is not charged again"
 
 
 @final
