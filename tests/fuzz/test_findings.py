@@ -14,6 +14,8 @@ from assurance.fuzz_targets.releases import sealed
 from tests.flat import publish
 
 from dpgram import cli
+from dpgram.analysis import Moments
+from dpgram.analysis.sampling import two_valued_skewness
 from dpgram.engines.federated import Partial, partial_gram
 from dpgram.errors import AnalysisError, DpgramError, LedgerError, ReleaseError, SourceError
 from dpgram.models import logistic
@@ -252,3 +254,24 @@ def test_forged_measurements_that_no_release_has_are_refused_at_load() -> None:
     found = Release.from_json(sealed(json.dumps(forged).encode()))
     with pytest.raises(AnalysisError):
         found.regress("t", family="logistic").conf_int(0.95)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_more_rows_than_floats_can_tell_apart_divide_nothing_by_zero() -> None:
+    """1 − 1/n was 1, and the skewness of a column of two values 1/0."""
+    (release,) = publish_with(
+        {"sex": ["female", "male"] * 30, "smoker": [True, False, False] * 20},
+        Schema(categorical("sex", ["female", "male"]), boolean("smoker")),
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism="sketch-adaptive",
+        entropy=SeededEntropy(1),
+        progress=False,
+    )
+    content = json.loads(release.to_json())
+    cells = content["matrix"]["cells"]
+    cells[1] = "4" + "0" * 28
+    forged = Release.from_json(sealed(json.dumps(content).encode()))
+    assert (Moments.of(forged).rows or 0.0) > 2.0**53
+    skewness = two_valued_skewness(Moments.of(forged), np.array([1.0, 1.0, 0.0, 1.0]))
+    assert np.isfinite(skewness[1:]).all()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgram.noise import MatrixLaplace, NoiseLaw, SymmetricGaussian, additive
+from dpgram.noise import InverseWishart, MatrixLaplace, NoiseLaw, SymmetricGaussian, WishartSketch, additive
 from dpgram.privacy.sampling.entropy import simulation
 
 LAWS = {
@@ -62,6 +62,24 @@ def test_a_redraw_is_the_gram_plus_a_sample(law: NoiseLaw) -> None:
     np.testing.assert_array_equal(
         law.redraw(gram, simulation(2)), gram + law.sample(len(gram), simulation(2))
     )
+
+
+@pytest.mark.parametrize(
+    "law",
+    [WishartSketch(ridge=1e-9, rows=40), InverseWishart(prior=1e-9, degrees=40)],
+    ids=["sketch", "inverse"],
+)
+def test_a_direction_that_rounding_swallows_stops_no_redraw(law: WishartSketch | InverseWishart) -> None:
+    """A file may hold such a matrix: its last direction is lost in the rounding of the first."""
+    turn = np.array([[1.0, 1.0, 0.0], [1.0, -1.0, 1.0], [1.0, 0.0, -1.0]]) / 1.7
+    gram = (turn.T * [1e22, 1e22, 1.0]) @ turn
+    gram = 0.5 * (gram + gram.T)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(gram - 1e6 * np.eye(3))
+    generator = simulation(3)
+    draws = np.stack([law.redraw(gram - 1e6 * np.eye(3), generator) for _ in range(400)])
+    error = draws.std(axis=0) / math.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - gram) < 5.0 * error + 1e-12 * gram.max()).all()
 
 
 def simulated_norm(law: NoiseLaw, width: int, draws: int, seed: int) -> tuple[float, float]:

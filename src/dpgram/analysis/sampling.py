@@ -49,7 +49,8 @@ def two_valued_skewness(moments: Moments, means: Array) -> Array:
             share[i] = means[i]
         elif column.kind == "boolean":
             share[i] = 0.5 * (1.0 + means[i])
-    least = 1.0 / max(moments.rows or 1.0, 2.0)  # fewer than one row has not been seen
+    # Fewer than one row has not been seen, and 1 − share must be told from 1.
+    least = max(1.0 / max(moments.rows or 1.0, 2.0), float(np.finfo(np.float64).eps))
     share = np.clip(share, least, 1.0 - least)
     return np.asarray((1.0 - 2.0 * share) / np.sqrt(share * (1.0 - share)))
 

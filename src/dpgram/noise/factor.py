@@ -9,6 +9,7 @@ is Σ_s w_s Z_s. proofs/series.md
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -74,7 +75,15 @@ def window_weights(first: int, last: int, *, periods: int, bits: int = FACTOR_BI
 
 def overlap(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> float:
     """Σ_s w_s w'_s: the covariance of the noises of two windows, in units of the stream's σ²."""
-    return float(sum((a * b for a, b in zip(one, other, strict=False)), Fraction(0)))
+    tops, bottom = over_one(one)
+    others, below = over_one(other)
+    return float(Fraction(sum(a * b for a, b in zip(tops, others, strict=False)), bottom * below))
+
+
+def over_one(weights: Sequence[Fraction]) -> tuple[list[int], int]:
+    """Numerators over one denominator, and that: fractions would be reduced after every step."""
+    bottom = math.lcm(*(weight.denominator for weight in weights))
+    return [weight.numerator * (bottom // weight.denominator) for weight in weights], bottom
 
 
 def window_norm(first: int, last: int, *, periods: int, bits: int = FACTOR_BITS) -> float:

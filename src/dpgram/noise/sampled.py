@@ -284,7 +284,7 @@ def with_ridge(gram: Matrix, ridge: float) -> Matrix:
 
 def wishart(scale: Matrix, degrees: int, generator: np.random.Generator) -> Matrix:
     """One draw of Wishart_d(scale, degrees): L T Tᵀ Lᵀ with scale = L Lᵀ."""
-    root = np.linalg.cholesky(scale) @ bartlett_factor(len(scale), degrees, generator)
+    root = _root(scale) @ bartlett_factor(len(scale), degrees, generator)
     return np.asarray(root @ root.T, dtype=np.float64)
 
 
@@ -294,8 +294,21 @@ def inverse_wishart(scale: Matrix, degrees: int, generator: np.random.Generator)
 
     width = len(scale)
     factor = bartlett_factor(width, degrees, generator)
-    root = solve_triangular(factor, np.linalg.cholesky(scale).T, lower=True)
+    root = solve_triangular(factor, _root(scale).T, lower=True)
     return np.asarray((degrees - width - 1.0) * (root.T @ root), dtype=np.float64)
+
+
+def _root(scale: Matrix) -> Matrix:
+    """L with scale = L Lᵀ: triangular, or by eigenvectors where one is lost in the rounding of the others.
+
+    Which root it is does not matter: T Tᵀ has the same law in every basis.
+    """
+    try:
+        root = np.linalg.cholesky(scale)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scale)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root, dtype=np.float64)
 
 
 def gram_of_inverse(noisy_inverse: Matrix, ridge: float, sigma: float) -> Matrix:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import count
@@ -23,7 +24,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpgram.canonical_json import canonical_bytes
 from dpgram.engines.find import find_engine
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.files import append, write_whole
@@ -49,7 +49,7 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
-from dpgram.series._records import NO_SUMS, KeptPeriod, combined, lower_sums
+from dpgram.series._records import NO_SUMS, KeptFile, KeptPeriod, combined, lower_sums
 from dpgram.series._secret import (
     Secret,
     create_secret,
@@ -66,8 +66,10 @@ from dpgram.series.stream import (
     Shares,
     Stream,
     StreamOpening,
+    head_of,
     line_ends,
     line_of,
+    numbers_of,
     stream_bytes,
 )
 
@@ -200,15 +202,14 @@ def publish(
     """Publish one period: the stream with it. One that is there is left as it is."""
     if not isinstance(period, str) or not 1 <= len(period) <= 64 or not period.isprintable():
         raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
-    raw = stream_bytes(path)
-    if b'"label":' + canonical_bytes(period) in raw:  # it seems to be there: then everything is checked
-        stream = Stream.of(raw)
-        _finish(path, stream)
-        if period in stream.labels:
-            return stream
-    head = Stream.of(raw[: raw.find(b"\n") + 1]).head
     noise = SystemEntropy() if entropy is None else entropy
-    with open_secret(secret_path(path), head.series) as secret:
+    with ExitStack() as stack:
+        try:
+            secret = stack.enter_context(open_secret(secret_path(path), head_of(path).series))
+        except DpgramError:
+            if period in (stream := Stream.read(path)).labels:  # which needs no curator
+                return stream
+            raise
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
         stream, seen = _continued(path, secret)
         _finish(path, stream)
@@ -263,7 +264,7 @@ def publish(
             found = _period(number, period, drawn)
             line, digest = line_of(found, stream.digest)
             seen.update(line)
-            secret.keep_file(number, seen.hexdigest())
+            secret.keep_file(KeptFile(number=number, digest=seen.hexdigest(), numbers=numbers_of(found)))
             _append(path, line, stream.size)
             return stream.with_period(found, digest, len(line))
 
@@ -279,7 +280,7 @@ def _continued(path: Path, secret: Secret) -> tuple[Stream, HASH]:
     raw = raw[: raw.rfind(b"\n") + 1]
     seen, last = hashlib.sha256(raw), len(line_ends(raw)) - 1
     same = last > 0 and seen.hexdigest() == secret.file(last)
-    stream = Stream.known(raw, secret.labels(last)) if same else Stream.of(raw)
+    stream = Stream.known(raw, secret.labels(last), secret.numbers(last)) if same else Stream.of(raw)
     _refuse_changed(stream, secret)
     if stream.labels and not same:
         raise edited(path)

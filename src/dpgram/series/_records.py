@@ -1,11 +1,12 @@
 """How periods are written into the curator's file of a series: records of JSON, and of people as plain bytes.
 
     {"cells": …, "label": …, "people": 2000, "sum": …, …} SHA-256 ⏎  2,000 keyed hashes of 16 bytes  ⏎
-    {"digest": …, "period": …} SHA-256 ⏎
+    {"digest": …, "numbers": 715, "period": …, "sum": …} SHA-256 ⏎  715 words of 64 bits  ⏎
 
 Every publication reads all of them. Exact sums are words of 64 bits in base64, under the digest of their
 line. People are by far the most: they are not decoded, and their check is the sum of their words modulo 2^64,
-which no change of one person leaves as it was, and random bytes in place of some with a chance of 2⁻⁶⁴.
+which no change of one person leaves as it was, and random bytes in place of some with a chance of 2⁻⁶⁴. What
+is public of a period is kept the same way beside the hash of its file, so that its text need not be read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from msgspec import Struct
 from dpgram.canonical_json import canonical_bytes
 from dpgram.files import AFTER_TEXT, line_of, text_of
 from dpgram.rows.participation import HASH_BYTES, NOBODY, Hashes
+from dpgram.series._numbers import Numbers
 
 Sums: TypeAlias = npt.NDArray[np.int64]
 """Lower triangle of an exact matrix, row by row."""
@@ -58,12 +60,14 @@ class KeptPeriod:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeptFile:
-    """The SHA-256 of the public file up to and with the line of a period."""
+    """The SHA-256 of the public file up to and with the line of a period, and the numbers in that line."""
 
     number: int
     digest: str
+    numbers: Numbers | None = None
+    """None where one of them needs more than 64 bits, or the file was restored: its line has them."""
 
 
 @final
@@ -77,13 +81,14 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stages: int = 0
     sum: str = ""
     digest: str = ""
+    numbers: int = 0
 
 
 _LINE: Final = msgspec.json.Decoder(_Line)
 
 
 def period_record(period: KeptPeriod, place: int) -> bytes:
-    """For a file that ends at `place`: blanks behind the JSON let the people begin at a multiple of 16."""
+    """For a file that ends at `place`."""
     text = canonical_bytes(
         {
             "period": period.number,
@@ -94,12 +99,21 @@ def period_record(period: KeptPeriod, place: int) -> bytes:
             "sum": _sum(period.people),
         }
     )
+    return _with_bytes(text, period.people, place)
+
+
+def file_record(file: KeptFile, place: int) -> bytes:
+    """For a file that ends at `place`."""
+    kept = file.numbers is not None and file.numbers.dtype != object
+    words = np.asarray(file.numbers, NO_SUMS.dtype) if kept else NO_SUMS
+    content = {"digest": file.digest, "numbers": len(words), "period": file.number, "sum": _sum(words)}
+    return _with_bytes(canonical_bytes(content), words, place)
+
+
+def _with_bytes(text: bytes, words: Sums | Hashes, place: int) -> bytes:
+    """The record of this JSON and these bytes, which begin at a multiple of 16 by blanks behind the JSON."""
     before = place + len(text) + AFTER_TEXT + 1
-    return line_of(text + b" " * (-before % HASH_BYTES)) + period.people.tobytes() + b"\n"
-
-
-def file_record(file: KeptFile) -> bytes:
-    return line_of(canonical_bytes({"digest": file.digest, "period": file.number}))
+    return line_of(text + b" " * (-before % HASH_BYTES)) + words.tobytes() + b"\n"
 
 
 @final
@@ -118,29 +132,29 @@ def records(content: Content, start: int) -> Iterator[Read]:
 
     Proof: proofs/series.md#series-once.
     """
-    while start < len(content):
-        read = _read(content, start)
+    view = memoryview(content)
+    while start < len(view):
+        read = _read(content, view, start)
         yield read
         start = read.end
 
 
-def _read(content: Content, start: int) -> Read:
+def _read(content: Content, view: memoryview, start: int) -> Read:
     stop = content.find(b"\n", start)
     if stop < 0:
-        return Read(None, len(content), torn=True)
-    line, end = _decoded(memoryview(content)[start:stop]), stop + 1
+        return Read(None, len(view), torn=True)
+    line, end = _decoded(view[start:stop]), stop + 1
     if line is None:
         return Read(None, end)
-    if line.digest:
-        return Read(KeptFile(number=line.period, digest=line.digest), end)
-    last = end + HASH_BYTES * line.people
+    kind, count = (NO_SUMS.dtype, line.numbers) if line.digest else (NOBODY.dtype, line.people)
+    last = end + kind.itemsize * count
     if content[last : last + 1] != b"\n":
-        torn = len(content) <= last + 1
-        return Read(None, len(content) if torn else end, torn=torn)
-    people = np.frombuffer(content, NOBODY.dtype, line.people, end)
-    if _sum(people) != line.sum:
+        torn = len(view) <= last + 1
+        return Read(None, len(view) if torn else end, torn=torn)
+    words: npt.NDArray[Any] = np.frombuffer(view, kind, count, end)
+    if _sum(words) != line.sum:
         return Read(None, end)
-    return Read(_period(line, people), last + 1)
+    return Read(_file(line, words) if line.digest else _period(line, words), last + 1)
 
 
 def _decoded(line: memoryview) -> _Line | None:
@@ -162,8 +176,12 @@ def _period(line: _Line, people: Hashes) -> KeptPeriod:
     )
 
 
-def _sum(people: Hashes) -> str:
-    return f"{int(people.view('<u8').sum(dtype=np.uint64)):016x}"
+def _file(line: _Line, words: Numbers) -> KeptFile:
+    return KeptFile(number=line.period, digest=line.digest, numbers=words if len(words) else None)
+
+
+def _sum(words: Sums | Hashes) -> str:
+    return f"{int(words.view('<u8').sum(dtype=np.uint64)):016x}"
 
 
 def lower_sums(matrix: Any) -> Sums:

@@ -28,6 +28,7 @@ from dpgram.files import (
 )
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
+from dpgram.series._numbers import Numbers
 from dpgram.series._records import Content, KeptFile, KeptPeriod, file_record, period_record, records
 
 try:
@@ -63,7 +64,7 @@ class Secret:
         """Of the first line of the public file: the terms of every draw."""
         self._charge = str(head.get("charge", ""))
         self._kept: dict[int, KeptPeriod] = {}
-        self._files: dict[int, str] = {}
+        self._files: dict[int, KeptFile] = {}
         for number, read in enumerate(records(content, end), start=1):
             if read.torn:  # it is cut off: nobody has acted upon it
                 break
@@ -106,12 +107,17 @@ class Secret:
         """The SHA-256 of the public file up to and with this period."""
         if number not in self._files:
             raise self._lacks(number)
-        return self._files[number]
+        return self._files[number].digest
 
-    def keep_file(self, number: int, digest: str) -> None:
+    def numbers(self, count: int) -> list[Numbers | None]:
+        """What is added up of the first periods, as far as it was kept: copies, since the file may change."""
+        files = [self._files.get(number) for number in range(1, count + 1)]
+        return [None if each is None or each.numbers is None else each.numbers.copy() for each in files]
+
+    def keep_file(self, file: KeptFile) -> None:
         """Durable when this returns, which is before the line is written."""
-        append(self._handle, file_record(KeptFile(number=number, digest=digest)))
-        self._files[number] = digest
+        append(self._handle, file_record(file, self._end()))
+        self._files[file.number] = file
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
@@ -134,8 +140,11 @@ class Secret:
 
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""
-        append(self._handle, period_record(period, os.lseek(self._handle, 0, os.SEEK_CUR)))
+        append(self._handle, period_record(period, self._end()))
         self._kept[period.number] = period
+
+    def _end(self) -> int:
+        return os.lseek(self._handle, 0, os.SEEK_CUR)
 
 
 def _mapped(handle: int) -> Content:
@@ -143,9 +152,9 @@ def _mapped(handle: int) -> Content:
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if os.fstat(handle).st_size else b""
 
 
-def _sort_in(found: KeptPeriod | KeptFile, kept: dict[int, KeptPeriod], files: dict[int, str]) -> None:
+def _sort_in(found: KeptPeriod | KeptFile, kept: dict[int, KeptPeriod], files: dict[int, KeptFile]) -> None:
     if isinstance(found, KeptFile):
-        files[found.number] = found.digest
+        files[found.number] = found
     else:
         kept[found.number] = found
 
@@ -205,7 +214,7 @@ class Remains:
     head_digest: str = ""
     charge: str = ""
     kept: Mapping[int, KeptPeriod] = field(default_factory=dict)
-    files: Mapping[int, str] = field(default_factory=dict)
+    files: Mapping[int, KeptFile] = field(default_factory=dict)
     """What was kept of the public file."""
 
 
@@ -216,7 +225,7 @@ def remains(handle: int, series: str) -> Remains:
     if head.get("series") != series:
         return Remains()
     kept: dict[int, KeptPeriod] = {}
-    files: dict[int, str] = {}
+    files: dict[int, KeptFile] = {}
     for read in records(content, 0):
         if read.found is not None:
             _sort_in(read.found, kept, files)

@@ -145,8 +145,9 @@ class Series:
         require_publish()
         from dpgram.series import _curate
 
-        found = _curate.publish(self.path, data, period, engine=engine, progress=progress, report=report)
-        self._stream = found.with_read(self._stream)
+        self._stream = _curate.publish(
+            self.path, data, period, engine=engine, progress=progress, report=report
+        )
         return self._stream.release(1, self._stream.number(period))
 
     def restore(self, tables: Mapping[str, object], *, engine: str | Engine = "auto") -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, final
 
@@ -46,6 +45,7 @@ from dpgram.noise.factor import MOST_PERIODS, window_norm
 from dpgram.privacy.receipt import Receipt
 from dpgram.release import Release
 from dpgram.schema import Schema
+from dpgram.series._numbers import Numbers, numbers, weighted
 
 FORMAT: Final = "dpgram-series"
 START: Final = "0" * 64
@@ -143,8 +143,8 @@ _SEALED: Final = msgspec.json.Decoder(_Sealed)
 
 @final
 class _ColumnCounts(Struct, frozen=True):
-    counts: tuple[str, ...]
-    lost: tuple[str, ...]
+    counts: tuple[int, ...]
+    lost: tuple[int, ...]
 
 
 @final
@@ -154,19 +154,30 @@ class _Histograms(Struct, frozen=True):
 
 @final
 class _Clip(Struct, frozen=True):
-    cells: tuple[str, ...]
+    cells: tuple[int, ...]
 
 
 @final
 class _Numbers(Struct, frozen=True):
     """What is added up of a line that was checked before: of a `Period`, all that differs between periods."""
 
-    cells: tuple[str, ...]
+    cells: tuple[int, ...]
     histograms: _Histograms | None
     clip: _Clip | None
 
 
-_NUMBERS: Final = msgspec.json.Decoder(_Numbers)
+_NUMBERS: Final = msgspec.json.Decoder(_Numbers, strict=False)
+"""Whole numbers are strings in the file."""
+
+
+def numbers_of(line: Period | memoryview) -> Numbers:
+    """What is added up of a period: its cells, the counts of its columns one after another, its clip."""
+    found = line if isinstance(line, Period) else _NUMBERS.decode(line)
+    columns = () if found.histograms is None else found.histograms.columns
+    counts = chain.from_iterable((*each.counts, *each.lost) for each in columns)
+    return numbers(
+        [*map(int, found.cells), *map(int, counts), *map(int, found.clip.cells if found.clip else ())]
+    )
 
 
 @final
@@ -181,6 +192,7 @@ class Stream:
         labels: Sequence[str],
         digests: Sequence[str],
         size: int,
+        numbers: Sequence[Numbers | None] = (),
     ) -> None:
         self.head, self.size = head, size
         self.labels = tuple(labels)
@@ -188,6 +200,8 @@ class Stream:
         self._lines, self._digests = list(lines), list(digests)
         """Lines that were checked before are read when they are asked for, and so are their digests; the
         first digest is that of the head."""
+        self._numbers = [*numbers, *[None] * (len(self._lines) - len(numbers))]
+        """What is added up of each, as far as it was asked for or kept."""
         self.schema = Schema.from_dict(head.schema)
 
     @classmethod
@@ -221,8 +235,8 @@ class Stream:
         return stream
 
     @classmethod
-    def known(cls, raw: bytes, labels: Sequence[str]) -> Self:
-        """The series in whole lines that were all checked before, and what its periods are called.
+    def known(cls, raw: bytes, labels: Sequence[str], numbers: Sequence[Numbers | None] = ()) -> Self:
+        """The series in whole lines that were all checked before; labels and numbers of its periods.
 
         Proof: proofs/series.md#series-once.
         """
@@ -232,7 +246,8 @@ class Stream:
         del content["before"]
         head_digest = content.pop("digest")
         digests = [head_digest, *[""] * len(lines)]
-        return cls(msgspec.convert(content, Head), lines, labels=labels, digests=digests, size=len(raw))
+        head = msgspec.convert(content, Head)
+        return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers)
 
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
@@ -260,10 +275,12 @@ class Stream:
             line = self._lines[place] = msgspec.convert(content, Period)
         return line
 
-    def _numbers(self, last: int) -> list[Period | _Numbers]:
-        """Of the periods up to this one, what is added up."""
-        lines = self._lines[:last]
-        return [_NUMBERS.decode(line) if isinstance(line, memoryview) else line for line in lines]
+    def _every(self, last: int) -> Numbers:
+        """What is added up of the periods up to this one: a line for each."""
+        for place in range(last):
+            if self._numbers[place] is None:
+                self._numbers[place] = numbers_of(self._lines[place])
+        return np.stack([each for each in self._numbers[:last] if each is not None])
 
     @property
     def head_digest(self) -> str:
@@ -289,16 +306,8 @@ class Stream:
             labels=[*self.labels, period.label],
             digests=[*self._digests, digest],
             size=self.size + size,
+            numbers=self._numbers,
         )
-
-    def with_read(self, other: Stream) -> Stream:
-        """The same, with the periods that an earlier reading of this file has read already."""
-        count = len(other.labels)
-        if count > len(self.labels) or other.digest != self._digest(count):
-            return self
-        lines = [*other.periods, *self._lines[count:]]
-        digests = [*other._digests, *self._digests[count + 1 :]]
-        return Stream(self.head, lines, labels=self.labels, digests=digests, size=self.size)
 
     def number(self, period: str | int) -> int:
         """The number of a period by its label, or by its number."""
@@ -335,9 +344,10 @@ class Stream:
             labels=(self.labels[first - 1], self.labels[last - 1]),
         )
         sigma = opening.sigma * window_norm(first, last, periods=head.periods, bits=head.bits)
-        every = self._numbers(last)
-        window = every[first - 1 :]
-        beside = (self._histograms(window), *opening.measured, self._clip(window))
+        every, size = self._every(last), len(self._period(0).cells)
+        cells = weighted(part.weights, every[:, :size])
+        counts = iter(every[first - 1 :, size:].sum(axis=0).tolist())
+        beside = (self._histograms(counts, part.length), *opening.measured, self._clip(counts, part.length))
         measured = [each for each in beside if each is not None]
         return Release(
             library=head.library,
@@ -354,7 +364,7 @@ class Stream:
             noise=SymmetricGaussian(sigma=sigma),
             guarantee=head.guarantee,
             entropy=head.entropy,
-            published=PublishedMatrix(kind="gram", exponent=0, cells=_cells(part.weights, every)),
+            published=PublishedMatrix(kind="gram", exponent=0, cells=tuple(map(str, cells))),
             receipt=head.receipt,
             unit_rule=head.unit_rule,
             survey_weight=head.survey_weight,
@@ -363,28 +373,25 @@ class Stream:
             series=part,
         )
 
-    def _histograms(self, window: Sequence[Period | _Numbers]) -> MeasuredHistograms | None:
-        """Counts of the periods added up: their noises are independent. All have the kind of the first."""
+    def _histograms(self, counts: Iterator[int], periods: int) -> MeasuredHistograms | None:
+        """Counts of periods added up: their noises are independent. All have the kind of the first."""
         one = self._period(0).histograms
         if one is None:
             return None
-        every = [each.histograms.columns for each in window if each.histograms is not None]
         columns = tuple(
             msgspec.structs.replace(
-                each,
-                counts=_added(own.counts for own in periods),
-                lost=_added(own.lost for own in periods),
+                each, counts=_taken(counts, len(each.counts)), lost=_taken(counts, len(each.lost))
             )
-            for each, *periods in zip(one.columns, *every, strict=True)
+            for each in one.columns
         )
-        return msgspec.structs.replace(one, columns=columns, scale=one.scale * math.sqrt(len(every)))
+        return msgspec.structs.replace(one, columns=columns, scale=one.scale * math.sqrt(periods))
 
-    def _clip(self, window: Sequence[Period | _Numbers]) -> MeasuredClip | None:
+    def _clip(self, counts: Iterator[int], periods: int) -> MeasuredClip | None:
         one = self._period(0).clip
         if one is None:
             return None
-        every = [each.clip.cells for each in window if each.clip is not None]
-        return msgspec.structs.replace(one, cells=_added(every), scale=one.scale * math.sqrt(len(every)))
+        cells = _taken(counts, len(one.cells))
+        return msgspec.structs.replace(one, cells=cells, scale=one.scale * math.sqrt(periods))
 
 
 def _without_counts(period: Period) -> tuple[MeasuredHistograms | None, MeasuredClip | None]:
@@ -399,17 +406,9 @@ def _without_counts(period: Period) -> tuple[MeasuredHistograms | None, Measured
     return histograms, None if clip is None else msgspec.structs.replace(clip, cells=())
 
 
-def _cells(weights: Sequence[Fraction], periods: Sequence[Period | _Numbers]) -> tuple[str, ...]:
-    """Whole numbers over one power of two, so that they are added without a fraction."""
-    bottom = math.lcm(*(weight.denominator for weight in weights))
-    tops = [weight.numerator * (bottom // weight.denominator) for weight in weights]
-    cells = [list(map(int, each.cells)) for each in periods]
-    sums = np.array(tops, object) @ np.array(cells, object)
-    return tuple(str((2 * total + bottom) // (2 * bottom)) for total in sums.tolist())
-
-
-def _added(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(str(sum(map(int, cells))) for cells in zip(*lines, strict=True))
+def _taken(counts: Iterator[int], count: int) -> tuple[str, ...]:
+    """The next of them, as a file has them."""
+    return tuple(map(str, islice(counts, count)))
 
 
 def stream_bytes(path: Path) -> bytes:
@@ -417,7 +416,20 @@ def stream_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as problem:
-        raise ReleaseError(f"there is no series at {path}", got=problem.strerror) from None
+        raise _missing(path, problem) from None
+
+
+def _missing(path: Path, problem: OSError) -> ReleaseError:
+    return ReleaseError(f"there is no series at {path}", got=problem.strerror)
+
+
+def head_of(path: Path) -> Head:
+    """The head of the series, whatever follows it."""
+    try:
+        with path.open("rb") as file:
+            return Stream.of(file.readline()).head
+    except OSError as problem:
+        raise _missing(path, problem) from None
 
 
 def line_ends(raw: bytes) -> list[int]:

@@ -22,7 +22,7 @@ from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
 from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import START, Head, Period, Stream, line_of
+from dpgram.series.stream import START, Head, Period, Stream, line_of, numbers_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
@@ -251,18 +251,34 @@ class TestKnownLines:
         assert known.release(2, 3) == whole.release(2, 3)
         assert known.periods == whole.periods
         assert known.digest == whole.digest
-        earlier = Stream.of(b"".join(raw.splitlines(keepends=True)[:4]))
-        shared = Stream.known(raw, whole.labels).with_read(earlier)
-        assert shared.periods == whole.periods
-        assert shared.periods[1] is earlier.periods[1]
-        assert shared.digest == whole.digest
 
-    def test_a_reading_of_another_file_is_not_taken(self, four: Series, tmp_path: Path) -> None:
+    def test_their_numbers_are_those_that_were_kept(self, four: Series) -> None:
+        """So that no line is read again to add it up; those of a restored file are."""
+        whole, path = Stream.read(four.path), secret_path(four.path)
+        wanted = [numbers_of(each).tolist() for each in whole.periods]
+        with open_secret(path, whole.head.series) as secret:
+            kept = secret.numbers(4)
+        assert [each.tolist() for each in kept if each is not None] == wanted
         raw = four.path.read_bytes()
-        known = Stream.known(raw, ("m1", "m2", "m3", "m4"))
-        assert known.with_read(Stream.read(seeded(tmp_path / "b.series", [people(0, 100)]).path)) is known
-        shorter = Stream.of(b"".join(raw.splitlines(keepends=True)[:4]))
-        assert shorter.with_read(Stream.of(raw)) is shorter
+        known = Stream.known(raw, whole.labels, kept)
+        assert all(known.release(*ends) == whole.release(*ends) for ends in ((1, 4), (2, 3), (4, 4)))
+        path.unlink()
+        four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
+        with open_secret(path, whole.head.series) as secret:
+            assert secret.numbers(4) == [None] * 4
+        published(four, people(900, 100), "m5")
+        assert Stream.read(four.path).release(1, 4) == whole.release(1, 4)
+
+    def test_numbers_of_any_size_are_added_up(self, four: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where one needs more than 64 bits, nothing is kept of them, and lines are read."""
+        whole = Stream.read(four.path)
+        monkeypatch.setattr("dpgram.series._numbers.LARGEST", 1)
+        fifth = published(four, people(900, 100), "m5").release(1, 5)
+        with open_secret(secret_path(four.path), whole.head.series) as secret:
+            assert secret.numbers(5)[4] is None
+        assert Stream.read(four.path).release(1, 4) == whole.release(1, 4)
+        monkeypatch.undo()
+        assert Stream.read(four.path).release(1, 5) == fifth
 
     def test_a_damaged_line_is_found(self, four: Series) -> None:
         raw = four.path.read_bytes()

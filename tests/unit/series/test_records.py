@@ -34,7 +34,8 @@ def period(number: int, count: int) -> KeptPeriod:
 def written(*every: KeptPeriod | KeptFile) -> bytes:
     raw = HEAD
     for each in every:
-        raw += file_record(each) if isinstance(each, KeptFile) else period_record(each, len(raw))
+        record = file_record if isinstance(each, KeptFile) else period_record
+        raw += record(each, len(raw))  # type: ignore[arg-type]
     return raw
 
 
@@ -45,19 +46,31 @@ def told(raw: bytes) -> list[object]:
         one = read.found
         if isinstance(one, KeptPeriod):
             found.append((one.number, one.label, one.cells, one.people.tobytes()))
+        elif one is not None:
+            found.append(told_file(one))
         else:
-            found.append("torn" if read.torn else one)
+            found.append("torn" if read.torn else None)
     return found
 
 
-EVERY = (period(1, 40), KeptFile(number=1, digest="ab" * 32), period(2, 0), period(3, 7))
+def told_file(file: KeptFile) -> tuple[object, ...]:
+    return file.number, file.digest, None if file.numbers is None else tuple(file.numbers.tolist())
+
+
+EVERY = (
+    period(1, 40),
+    KeptFile(number=1, digest="ab" * 32, numbers=np.array([3, -(2**53), 0, 2**53])),
+    KeptFile(number=2, digest="cd" * 32),
+    period(2, 0),
+    period(3, 7),
+)
 WHOLE = written(*EVERY)
 
 
 def test_they_are_read_as_they_were_written() -> None:
-    one, file, two, three = told(WHOLE)
-    assert file == EVERY[1]
-    for found, kept in zip((one, two, three), (EVERY[0], EVERY[2], EVERY[3]), strict=True):
+    one, *files, two, three = told(WHOLE)
+    assert files == [(1, "ab" * 32, (3, -(2**53), 0, 2**53)), (2, "cd" * 32, None)]
+    for found, kept in zip((one, two, three), (EVERY[0], EVERY[3], EVERY[4]), strict=True):
         assert isinstance(kept, KeptPeriod)
         assert found == (kept.number, kept.label, kept.cells, kept.people.tobytes())
     empty = KeptPeriod(number=4, label="m4", sums=NO_SUMS, people=NOBODY)
@@ -73,18 +86,18 @@ def test_people_begin_where_words_do() -> None:
 
 
 def test_a_torn_last_record_is_no_damage() -> None:
-    before = told(written(*EVERY[:3]))
-    start = len(written(*EVERY[:3]))
-    for end in range(start + 1, len(WHOLE)):
-        assert told(WHOLE[:end]) == [*before, "torn"]
-    # A file may have got its size before its bytes.
-    zeros = b"\0" * len(EVERY[3].people.tobytes())
-    assert told(WHOLE[: -len(zeros) - 1] + zeros + b"\0") == [*before, "torn"]
+    for count, bytes_behind in ((4, EVERY[4].people), (1, EVERY[1].numbers)):
+        whole, before = written(*EVERY[: count + 1]), told(written(*EVERY[:count]))
+        for end in range(len(written(*EVERY[:count])) + 1, len(whole)):
+            assert told(whole[:end]) == [*before, "torn"]
+        # A file may have got its size before its bytes.
+        zeros = b"\0" * len(bytes_behind.tobytes())
+        assert told(whole[: -len(zeros) - 1] + zeros + b"\0") == [*before, "torn"]
 
 
 def test_one_changed_byte_is_found() -> None:
     whole = told(WHOLE)
-    end = len(WHOLE) - len(period_record(period(3, 7), len(written(*EVERY[:3]))))
+    end = len(WHOLE) - len(period_record(period(3, 7), len(written(*EVERY[:4]))))
     for place in range(len(HEAD), end):
         damaged = bytearray(WHOLE)
         damaged[place] ^= 1 << place % 8
