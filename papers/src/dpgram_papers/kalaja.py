@@ -32,10 +32,12 @@ class SufficientStatistics(Variant):
     """XᵀX + σN and Xᵀy + σn; AdaSSP spends a third on λ_min first and adds λ·I.
 
     `constant`: "wang" σ = √ln(6/δ)/(ε/3) (AdaSSP) or 2√ln(4/δ)/ε (SSP); "wang-code" the SSP of the published
-    program, half of that, on every cell by itself: that matrix is not symmetric; "kalaja" the classical
-    √(2 ln(1.25/δ'))/ε' of each (ε', δ') share; "analytic" the least σ of equal shares of one joint release,
-    which the thesis leaves to later work. Exact at one column under add/remove, where one row moves every
-    statistic by the full sensitivity.
+    program: half of that, on every cell by itself, so that the matrix is not symmetric, and XᵀX + I in place
+    of XᵀX; "kalaja" the classical √(2 ln(1.25/δ'))/ε' of each (ε', δ') share; "analytic" the least σ of equal
+    shares of one joint release, which the thesis leaves to later work, for the adjacency it is given; the
+    others are as printed whatever it is. μ is exact at one column under add/remove, where one row moves every
+    statistic by the full sensitivity, and for SSP of two columns when a row is replaced; for AdaSSP it is
+    then a bound.
     """
 
     paper: ClassVar[str] = "Wang 2018; Kalaja 2020"
@@ -90,15 +92,22 @@ class SufficientStatistics(Variant):
     @property
     def joint_mu(self) -> float:
         """√(Σ (Δ_i/σ)²): XᵀX and Xᵀy move together, and λ_min by at most 1 under both relations."""
-        precision = self.sigma**-2
+        return self._joint_mu(self.sigma)
+
+    def _joint_mu(self, sigma: float) -> float:
+        precision = sigma**-2
         moments = self.adjacency.stacked_mu(1.0, 1.0, (precision, precision, _NOT_RELEASED))
         return math.sqrt(moments**2 + (precision if self.algorithm == "adassp" else 0.0))
 
     @property
     def needed_sigma(self) -> float:
-        """The least multiplier of equal joint shares."""
+        """The least multiplier of equal joint shares: the joint μ at σ = 1, over the μ of the claim.
+
+        At σ = 1 the squares of the parts add up to 2 (SSP) and 3 (AdaSSP) when a row is added or removed, to
+        9/2 and 11/2 when one is replaced.
+        """
         mu = gdp_mu_at_most(self.claimed.epsilon, self.claimed.delta)
-        return math.sqrt(self.parts) / mu * (1.0 + 2.0**-40)  # floats round: rather a little more
+        return self._joint_mu(1.0) / mu * (1.0 + 2.0**-40)  # floats round: rather a little more
 
     @property
     def step_is_valid(self) -> bool:
@@ -120,6 +129,8 @@ class SufficientStatistics(Variant):
         else:
             noise = self.sigma * generator.standard_normal((width, width))
         noisy[:-1, :-1] = gram[:-1, :-1] + noise
+        if self.constant == "wang-code":
+            noisy[:-1, :-1] += np.eye(width)
         noisy[:-1, -1] = noisy[-1, :-1] = gram[:-1, -1] + self.sigma * generator.standard_normal(width)
         if self.algorithm == "adassp":
             noisy[:-1, :-1] += self._damping(gram[:-1, :-1], generator) * np.eye(width)

@@ -10,7 +10,7 @@ import pytest
 
 from dpgram.audit import clopper_pearson_lower, clopper_pearson_upper
 from dpgram.errors import MechanismError
-from dpgram.privacy.adjacency import AddRemove, ReplaceOne
+from dpgram.privacy.adjacency import AddRemove, Adjacency, ReplaceOne
 from dpgram.privacy.curves.wishart import AdditiveWishartCurve
 from dpgram.privacy.curves.wishart_calibrate import sketch_ratio_at_most
 from dpgram.privacy.guarantee import Guarantee, gdp_mu_at_most
@@ -214,3 +214,39 @@ def test_what_the_regression_papers_really_spend() -> None:
     assert SufficientStatistics(claimed=Guarantee(0.4, 1e-6)).step_is_valid
     assert not SufficientStatistics(claimed=Guarantee(0.5, 1e-6)).step_is_valid
     assert SufficientStatistics(claimed=Guarantee(0.5, 1e-6)).private
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "relation", "squares"),
+    [
+        ("ssp", AddRemove(), 2.0),
+        ("adassp", AddRemove(), 3.0),
+        ("ssp", ReplaceOne(), 4.5),
+        ("adassp", ReplaceOne(), 5.5),
+    ],
+)
+def test_the_analytic_constant_is_worth_its_claim_and_no_more(
+    algorithm: str, relation: Adjacency, squares: float
+) -> None:
+    """Its true ε, from the curve of the joint release, is the claimed one under either relation."""
+    for claimed in (USUAL, Guarantee(0.1, 1e-9), Guarantee(5.0, 1e-3)):
+        variant = SufficientStatistics(
+            claimed=claimed, adjacency=relation, algorithm=algorithm, constant="analytic"
+        )
+        assert variant.private
+        assert variant.true_epsilon(claimed.delta) == pytest.approx(claimed.epsilon, rel=1e-4)  # its search
+        assert (variant.sigma * variant.joint_mu) ** 2 == pytest.approx(squares, rel=1e-9)
+
+
+def test_two_rows_attain_the_joint_shift_of_a_replaced_row() -> None:
+    """|ΔXᵀX|² + |ΔXᵀy|² over pairs of rows of length 1 with |y| ≤ 1: 9/2, at 60° or 120°."""
+    angles = np.linspace(0.0, np.pi, 721)
+    seen = 0.0
+    for angle in angles:
+        one, other = np.array([1.0, 0.0]), np.array([np.cos(angle), np.sin(angle)])
+        for y in (-1.0, -0.5, 0.0, 0.5, 1.0):
+            matrix = np.outer(one, one) - np.outer(other, other)
+            seen = max(seen, float((matrix**2).sum() + ((one - y * other) ** 2).sum()))
+    assert seen == pytest.approx(4.5, rel=1e-6)
+    variant = SufficientStatistics(claimed=USUAL, adjacency=ReplaceOne(), algorithm="ssp")
+    assert (variant.sigma * variant.joint_mu) ** 2 == pytest.approx(seen, rel=1e-6)

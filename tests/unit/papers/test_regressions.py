@@ -10,6 +10,7 @@ import pytest
 from dpgram.errors import DpgramWarning, GuaranteeError
 from dpgram.privacy.accountant import delta_of
 from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram_papers import regressions
 from dpgram_papers.regressions import PrintedAdaSSP, PrintedMoments, PrintedRobustRegression, PrintedSSP
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
@@ -40,6 +41,72 @@ def test_printed_forms_state_the_truth_and_warn(
     assert fit.guarantee_.epsilon == pytest.approx(true_epsilon, rel=2e-3)
     assert fit.guarantee_.statement.startswith("A BASELINE")
     assert fit.claimed_.epsilon == 1.0
+
+
+def solved_matrix(
+    model: type[PrintedMoments],
+    variant: str,
+    epsilon: float,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int = 5,
+) -> np.ndarray:
+    """The noisy second moments that a fit solves with."""
+    seen = []
+
+    def kept(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+        seen.append(matrix)
+        return np.zeros_like(right)
+
+    monkeypatch.setattr(regressions, "_least_squares", kept)
+    with pytest.warns(DpgramWarning):
+        model(epsilon, 1e-6, **BOUNDS, variant=variant, entropy=SeededEntropy(seed)).fit(*table(width=5))
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "variant", "symmetric"),
+    [
+        (PrintedSSP, "wang2018", False),
+        (PrintedSSP, "kalaja2020", True),
+        (PrintedAdaSSP, "wang2018", True),
+        (PrintedAdaSSP, "kalaja2020", True),
+    ],
+)
+def test_whether_the_noise_is_symmetric(
+    model: type[PrintedMoments], variant: str, symmetric: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only that of the published SSP is not, and there no cell equals its mirror image."""
+    matrix = solved_matrix(model, variant, 1.0, monkeypatch)
+    above = np.triu_indices(5, 1)
+    equal = np.isclose(matrix[above], matrix.T[above], rtol=1e-9, atol=0.0)
+    assert equal.all() if symmetric else not equal.any()
+
+
+@pytest.mark.parametrize("model", [PrintedSSP, PrintedAdaSSP])
+@pytest.mark.parametrize(("variant", "identity"), [("wang2018", 1.0), ("kalaja2020", 0.0)])
+def test_only_the_published_program_adds_the_identity(
+    model: type[PrintedMoments], variant: str, identity: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean of 300 cells of the diagonal, where λ = 0 and σ is at most 1.7: within 4.5 standard errors."""
+    x, _ = table(width=5)
+    cells = [np.diag(solved_matrix(model, variant, 10.0, monkeypatch, seed) - x.T @ x) for seed in range(60)]
+    assert np.mean(cells) == pytest.approx(identity, abs=0.45)
+
+
+@pytest.mark.parametrize("model", [PrintedSSP, PrintedAdaSSP])
+def test_kalaja_mirrors_a_triangle(model: type[PrintedMoments], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off the diagonal its deviation is that on it, σ: (Z + Zᵀ)/2 has σ/√2 there.
+
+    60 fits of 10 cells: the ratio of the observed deviation to σ within 0.87 and 1.13, 4.5 standard errors.
+    """
+    x, _ = table(width=5)
+    above = np.triu_indices(5, 1)
+    cells = [
+        (solved_matrix(model, "kalaja2020", 1.0, monkeypatch, seed) - x.T @ x)[above] for seed in range(60)
+    ]
+    parts = 2 if model is PrintedSSP else 3
+    sigma = parts * math.sqrt(2.0 * math.log(1.25 * parts / 1e-6))
+    assert np.std(cells) / sigma == pytest.approx(1.0, abs=0.13)
 
 
 @pytest.mark.parametrize("model", [PrintedSSP, PrintedAdaSSP])

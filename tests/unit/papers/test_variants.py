@@ -67,7 +67,10 @@ def test_draws_are_symmetric_and_decided_by_the_entropy(variant: Variant) -> Non
     gram = some_gram(22)
     first, again, other = (variant.draw(gram, SeededEntropy(seed)) for seed in (1, 1, 2))
     assert first.shape == gram.shape
-    if variant.name != "ssp-wang-code":  # the published program's noise is not symmetric
+    if variant.name == "ssp-wang-code":  # the published program's noise is not symmetric
+        above = np.triu_indices(21, 1)
+        assert (first[above] != first.T[above]).all()
+    else:
         np.testing.assert_allclose(first, first.T, rtol=1e-9)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -93,6 +96,20 @@ def test_the_mean_of_the_draws_is_what_the_paper_says(variant: Variant, shift: f
     drawn = np.stack([variant.draw(gram, entropy) for _ in range(400)])
     error = drawn.std(axis=0) / np.sqrt(len(drawn))
     assert (np.abs(drawn.mean(axis=0) - gram - shift * np.eye(3)) < 4.5 * error).all()
+
+
+@pytest.mark.parametrize(("constant", "identity"), [("wang-code", 1.0), ("wang", 0.0), ("kalaja", 0.0)])
+@pytest.mark.parametrize("symmetric", [None, True, False])
+def test_only_the_published_program_adds_the_identity(
+    constant: str, identity: float, symmetric: bool | None
+) -> None:
+    """At so large an ε that the noise is below 10⁻⁶ in every cell."""
+    variant = SufficientStatistics(
+        claimed=Guarantee(1e9, 1e-6), algorithm="ssp", constant=constant, symmetric=symmetric
+    )
+    gram = some_gram(5)
+    released = variant.draw(gram, SeededEntropy(3))[:-1, :-1]
+    np.testing.assert_allclose(released, gram[:-1, :-1] + identity * np.eye(4), atol=1e-6)
 
 
 def test_repairs_leave_a_positive_matrix() -> None:
