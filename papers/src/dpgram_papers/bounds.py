@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import gammaincc, ndtr
 
 from dpgram.privacy.curves.search import least
 from dpgram.privacy.sampling.entropy import simulation
@@ -63,6 +63,22 @@ def printed_wishart_bound(gram: Matrix, length: float, degrees: int, failure: fl
     return length / (ratio - 1.0) + (ratio - 2.0) / ((ratio - 1.0) * smallest) * min(vector, matrix)
 
 
+def corollary_step(width: int, failure: float) -> float:
+    """By how much the last step of C.1's proof fails for C.2 (η = ½): (√p + √(2 ln(2/ν)))/(√p ln(1/ν)).
+
+    It must be at most 1. C.2 holds all the same, for every p ≥ 1 and ν < 1/e. With L = σ√p ln(1/ν), β̃ − β̂ is
+    (XᵀX)⁻¹(n − Nβ̃); where ‖N‖ ≤ CL, σ_min(XᵀX) ≥ 2ρL − CL ≥ 3ρL/2, so that |β̃ − β̂| is at most
+    (2C/3ρ)|β̃| + 2|n|/(3ρL), and |n| ≤ 3L/2 but for `corollary_tail`, which is below ν/2.
+    """
+    root = math.sqrt(width)
+    return (root + _reach(failure / 2.0)) / (root * math.log(1.0 / failure))
+
+
+def corollary_tail(width: int, failure: float) -> float:
+    """P(|n| > (3/2)σ√p ln(1/ν)) of p independent N(0, σ²)."""
+    return float(gammaincc(0.5 * width, 0.5 * width * (1.5 * math.log(1.0 / failure)) ** 2))
+
+
 def sketch_bound(ridged: Matrix, residual: float, rows: int, failure: float) -> float:
     """Sheffet 3.2 with its constant: |β̃ᴿ − βᴿ| ≤ η√(f/σ_min), η = (√p + t)/(√r − √p − t), t = t(ν/2).
 
@@ -92,7 +108,30 @@ def eigenvector_bound(
         free = width - place - 1
         tau = _least_loss(share, top, free, part) if free else 0.0
         lost += 2.0 * value * min(tau, value)  # a direction cannot lose more than there is
-    return math.sqrt(lost) + 2.0 / first * math.log(2.0 * width / failure) * math.sqrt(width)
+    return math.sqrt(lost) + eigenvalue_reach(width, first, failure) * math.sqrt(width)
+
+
+def eigenvalue_reach(width: int, first: float, failure: float) -> float:
+    """τ₀ = (2/ε₀) ln(2d/β): no noise of d eigenvalues is larger, but for β/2."""
+    return 2.0 / first * math.log(2.0 * width / failure)
+
+
+def even_share_eigenvalue(width: int, epsilon: float, part: float, failure: float) -> float:
+    """Amin's Corollary 2 with constants: from which λ₁ on the error with even shares is at most ζλ₁.
+
+    The least λ₁ at which `eigenvector_bound` of d eigenvalues λ₁, ε₀ = ε/2 and ε_i = ε/2d, is ζλ₁.
+    """
+    shares = [0.5 * epsilon / width] * width
+
+    def small(top: float) -> bool:
+        return eigenvector_bound([top] * width, shares, 0.5 * epsilon, failure) <= part * top
+
+    return least(small, tolerance=1e-4)
+
+
+def printed_even_share_eigenvalue(width: int, epsilon: float, part: float) -> float:
+    """2d³/(εζ²)·ln(d/(εζ)), from where on Corollary 2 has O(ζλ₁), with a constant that is not stated."""
+    return 2.0 * width**3 / (epsilon * part**2) * math.log(width / (epsilon * part))
 
 
 def _least_loss(share: float, top: float, free: int, failure: float) -> float:
@@ -122,6 +161,18 @@ def failures_of_wishart_bound(width: int, degrees: int, ratio: float, failure: f
         return bool(np.linalg.norm(found) > bound)
 
     return _part(fails)
+
+
+def failures_of_corollary(width: int, failure: float, ratio: float) -> float:
+    """How often C.2 fails for y = 0 and XᵀX = ratio·4CL·I, σ = 1, C the quantile of ‖N‖/L at 1 − ν/2."""
+    unit, generator = math.sqrt(width) * math.log(1.0 / failure), simulation(1508)
+    noise = generator.standard_normal((DRAWS, width, width + 1))
+    norms = np.linalg.norm(noise[:, :, :-1], 2, axis=(1, 2))
+    constant = max(1.0, float(np.quantile(norms, 1.0 - 0.5 * failure)) / unit)
+    noisy = ratio * 4.0 * constant * unit * np.eye(width) + noise[:, :, :-1]
+    found = np.linalg.norm(np.linalg.solve(noisy, noise[:, :, -1:])[:, :, 0], axis=1)
+    rho = np.linalg.svd(noisy, compute_uv=False)[:, -1] / (2.0 * unit)
+    return float(np.mean((rho >= 2.0 * constant) & (found > 2.0 * constant / rho * found + 1.0 / rho)))
 
 
 def failures_of_wishart_norm(width: int, degrees: int, failure: float) -> tuple[float, float]:

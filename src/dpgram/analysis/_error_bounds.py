@@ -4,7 +4,10 @@ Amin et al. (2019), Lemma 1, with the noise's unknown norms replaced by what its
 confidence, and the unknown λ_min(A) by λ_min(Ã) − ‖N‖ (Weyl), but at least 0. Beside it Corollary C.2 of
 Sheffet (2018), for λ = 0: with ρ = λ_min(Ã)/(2σ√p·ln(1/ν)), |β̃ − β̂| ≤ (2C/ρ)|β̃| + 1/ρ when ρ ≥ 2C. Its
 constant C is not given there; here it is the least C ≥ 1 with ‖N‖ ≤ Cσ√p·ln(1/ν) at confidence 1 − ν/2 under
-the actual law. Both hold in encoded units, for the coordinates in which the noise is isotropic.
+the actual law, where also |e| ≤ (3/2)|t|σ√p·ln(1/ν), t the target (1 long in the paper). The printed proof
+slips at few columns; with these two it holds for any number: |β̃ − β̂| ≤ (|e| + ‖N‖·|β̃|)/(λ_min(Ã) − ‖N‖) and
+λ_min(Ã) − ‖N‖ ≥ (3/2)ρσ√p·ln(1/ν). Both hold in encoded units, for the coordinates in which the noise is
+isotropic.
 """
 
 from __future__ import annotations
@@ -83,6 +86,7 @@ def error_bound(
             size=float(np.linalg.norm(target)),
             unit=moments.noise.diagonal_sd * math.sqrt(len(values)) * math.log(1.0 / failure),
             norms=norms,
+            columns=columns,
             failure=failure,
         ),
     )
@@ -101,11 +105,24 @@ def _noise_draws(moments: Moments, basis: Matrix, target: Vector) -> tuple[Vecto
 
 
 def _sheffet(
-    smallest: float, fitted: float, *, size: float, unit: float, norms: Vector, failure: float
+    smallest: float,
+    fitted: float,
+    *,
+    size: float,
+    unit: float,
+    norms: Vector,
+    columns: Vector,
+    failure: float,
 ) -> float:
-    """(2C/ρ)|β̃| + |t|/ρ with unit = σ√p·ln(1/ν); |t| is the target's length, 1 in the paper."""
+    """(2C/ρ)|β̃| + |t|/ρ with unit = σ√p·ln(1/ν); |t| is the target's length, 1 in the paper.
+
+    Normal noise always has |e| within (3/2)|t| units; where another law has not, what it has takes its place.
+    """
     if unit == 0.0:
         return 0.0
-    constant = max(1.0, float(np.quantile(norms, 1.0 - 0.5 * failure, method="higher")) / unit)
+    norm, column = (
+        float(np.quantile(v, 1.0 - 0.5 * failure, method="higher")) / unit for v in (norms, columns)
+    )
+    constant, size = max(1.0, norm), max(size, column / 1.5)
     rho = smallest / (2.0 * unit)
     return 2.0 * constant / rho * fitted + size / rho if rho >= 2.0 * constant else math.inf
