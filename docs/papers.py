@@ -140,7 +140,7 @@ def read(paper: str, folder: Path, size: Size, data: Path | None) -> Paper:
 
 
 def counts(made: list[Paper]) -> list[str]:
-    outcomes = ("pass", "pass, fitted", "fail", "false as printed", "not measured")
+    outcomes = ("pass", "pass, fitted", "holds in part", "fail", "false as printed", "not measured")
     rows, total = [], Counter[str]()
     for one in made:
         found = Counter[str](verdict.outcome for verdict in one.verdicts)

@@ -98,7 +98,7 @@ def amin_gram() -> Matrix:
 
 def _amin() -> tuple[MeasuredBound, ...]:
     gram, found = amin_gram(), []
-    values = np.linalg.eigvalsh(gram)[::-1]
+    values = np.asarray(np.linalg.eigvalsh(gram)[::-1], dtype=np.float64)
     claimed = Guarantee(1.0)
     for name, variant, weights in (
         (

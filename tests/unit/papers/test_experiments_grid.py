@@ -10,7 +10,7 @@ import pytest
 
 from dpgram.errors import DpgramError
 from dpgram_papers.experiments import grid as grids
-from dpgram_papers.experiments.claims import verdict_on, write_verdicts
+from dpgram_papers.experiments.claims import verdict_on, verdict_on_parts, write_verdicts
 from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, draw
 from dpgram_papers.experiments.grid import Grid, Key, generator_of, run
 
@@ -112,6 +112,16 @@ def test_claims_are_written(tmp_path: Path) -> None:
     write_verdicts(verdicts, tmp_path / "claims", "Claims")
     assert (tmp_path / "claims.md").read_text().count("\n| ") == 4
     assert (tmp_path / "claims.csv").read_text().splitlines()[0] == "place,claim,outcome,found"
+
+
+def test_a_claim_about_a_range_may_hold_in_part() -> None:
+    outcomes = [
+        verdict_on_parts("§1", "a", holds, "b").outcome
+        for holds in ([True, True], [False, True, True], [False, False])
+    ]
+    assert outcomes == ["pass", "holds in part", "fail"]
+    nowhere = verdict_on_parts("§1", "a", [False], "b", nowhere="not measured")
+    assert nowhere.outcome == "not measured"
 
 
 def test_figures_are_the_same_every_time(tmp_path: Path) -> None:

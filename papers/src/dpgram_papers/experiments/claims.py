@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, final
 
-Outcome: TypeAlias = Literal["pass", "pass, fitted", "fail", "false as printed", "not measured"]
-"""Fitted: under one of several readings of what the text leaves open, chosen because it agrees."""
+Outcome: TypeAlias = Literal[
+    "pass", "pass, fitted", "holds in part", "fail", "false as printed", "not measured"
+]
+"""Fitted: under one of several readings of what the text leaves open, chosen because it agrees. In part: the
+claim is made of a whole range, and holds in one part of what was measured of it."""
 
 
 @final
@@ -47,6 +50,16 @@ def verdict_on(place: str, claim: str, holds: bool | None, found: str, *, printe
         outcome = "pass"
     else:
         outcome = "false as printed" if printed else "fail"
+    return Verdict(place=place, claim=claim, outcome=outcome, found=found)
+
+
+def verdict_on_parts(
+    place: str, claim: str, holds: Sequence[bool], found: str, *, nowhere: Outcome = "fail"
+) -> Verdict:
+    """A verdict on a claim about several settings: it may hold in some of them, or `nowhere`."""
+    if not any(holds):
+        return Verdict(place=place, claim=claim, outcome=nowhere, found=found)
+    outcome: Outcome = "pass" if all(holds) else "holds in part"
     return Verdict(place=place, claim=claim, outcome=outcome, found=found)
 
 
