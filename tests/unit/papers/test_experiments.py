@@ -141,6 +141,8 @@ class TestSheffet:
 
 def test_park_and_welling(tmp_path: Path) -> None:
     made = reproduce("park-welling", tmp_path, size="tiny")
+    title = (tmp_path / "park-welling-surpassed.md").read_text(encoding="utf-8").splitlines()[0]
+    assert "dpgram's LpRegression against" in title
     assert [row.ratio > 1.0 for row in made.comparisons] == [True, True]
     outcomes = {verdict.place: verdict.outcome for verdict in made.verdicts}
     assert outcomes["eq. 6–11"] == "false as printed"
@@ -286,7 +288,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert cli.run(arguments) == 0
     printed = capsys.readouterr().out
     assert "NOT PRIVATE" in printed
-    assert "smaller error in" in printed
+    assert "one plain matrix of dpgram has the smaller error in" in printed
     assert cli.run([*arguments, "--full"]) == 2
     assert "one size at a time" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""dpgram's default against the best of a paper's methods, at the paper's settings and equal guarantee."""
+"""One plain matrix of dpgram against the best of a paper's methods, at its settings and equal guarantee."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_THE_FLOOR: Final = 1.5
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """At one setting and equal guarantee: the best of the paper's methods against dpgram's default."""
+    """At one setting and equal guarantee: the best of the paper's methods against ours, one plain matrix."""
 
     figure: str
     guarantee: str
