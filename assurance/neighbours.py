@@ -332,8 +332,8 @@ def _shares(pairs: int, sources: Sequence[str]) -> list[int]:
     return [end - start for start, end in pairwise(ends)]
 
 
-SLOW: Final = {"Parquet folders": 0.2}
-"""Each batch makes a folder for every id in it."""
+SLOW: Final = {"Parquet folders": 0.2, "workbooks": 0.2}
+"""Each batch makes a folder for every id in it, or a sheet cell by cell."""
 
 
 def _batch(asked: Setting, made: Sequence[Pair], found: Found, folder: Path) -> None:
