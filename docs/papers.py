@@ -126,7 +126,7 @@ def both_useless(rows: Sequence[Comparison]) -> str:
         open_ = [row for row in rows if row.figure == figure and not row.arrived]
         both = [row for row in open_ if min(row.ours, row.theirs) > row.nothing]
         told.append(f"in {figure.partition(' (')[0]} on {named(both, open_)}")
-    return f"Both are worse {'; '.join(told)}. The page names all others."
+    return f"Both are worse than nothing {'; '.join(told)}. The page names all others."
 
 
 @dataclass(frozen=True)
