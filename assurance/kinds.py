@@ -214,8 +214,8 @@ def main() -> None:
         how=f"Made by `make neighbours`: {every:,} pairs of tables that differ in one row or in all rows of "
         "one person, added, removed or replaced. Ids that are easily confused in every form of table that "
         "carries them; random schemas of all column kinds, derived columns, weights, clips, missing cells, "
-        "units, survey weights, groups and blocks. The largest difference of the exact sums, as a part of the "
-        "claimed bound.",
+        "units, survey weights, groups and blocks. The largest difference of the exact sums, as a part of "
+        "the claimed bound.",
         findings=tuple(findings),
     )
     RESULTS.write_text(f"# {whole.title}\n\n{whole.how}\n\n{table(whole)}\n", encoding="utf-8")
