@@ -302,12 +302,18 @@ def _powerful(
     letter = "μ" if promised.delta else "ε"
     proven, possible = (found.mu_lower, ideal.mu) if promised.delta else (found.epsilon_lower, ideal.epsilon)
     whole = mu if promised.delta else promised.epsilon
-    figure = f"{runs:,} runs; "
+    figure = f"{runs:,} runs"
     if part is not None:
-        figure += f"exact shifts are {part:.1%} of the {'μ²' if mu else 'ε'} promised; "
-    figure += f"{letter}: " + (f"promised {whole:.3g}, " if whole else "")
-    shares = [f"{proven / one:.0%}" for one in (whole, possible) if one]
-    figure += f"ideal audit ≥ {possible:.2f}, proven ≥ {proven:.2f} ({' and '.join(shares)})"
+        figure += f"; exact shifts are {part:.1%} of the {'μ²' if mu else 'ε'} promised"
+    shares = [
+        f"{proven / one:.0%} of {name}" for name, one in (("promised", whole), ("ideal", possible)) if one
+    ]
+    figure += f"; proven is {' and '.join(shares)}"
+    cells = (
+        f"{letter} = {whole:.3g}" if whole else "(ε, δ)",
+        f"{letter} ≥ {possible:.2f}",
+        f"{letter} ≥ {proven:.2f}",
+    )
     # Where neighbours differ by all that is promised, that is what has to be shown.
     reached = mu is not None and part is not None and part > REACHED
     strong = proven >= WANTED * (mu if mu is not None and reached else possible)
@@ -315,6 +321,7 @@ def _powerful(
     return Finding(
         what=f"{what}: ε = {promised.epsilon:g}, δ = {promised.delta:g}",
         figure=figure,
+        cells=cells,
         holds=strong and within and all(found.passes(claim) for claim in claims),
     )
 
@@ -325,6 +332,7 @@ ROUNDING: Final = 1e-9
 
 _KINDS: Final = {
     "adaptive release": adaptive_audit.SETTINGS,
+    "adaptive release with closer looks": adaptive_audit.WIDE_SETTINGS,
     "adaptive release with declared models": adaptive_audit.MODEL_SETTINGS,
     "plain release with declared models": adaptive_audit.PLAIN_SETTINGS,
 }
@@ -435,4 +443,5 @@ def examine() -> Part:
         "could prove with as many runs, which knows the law and names its event beforehand.",
         "audits run; none refutes its claim",
         findings,
+        ("promised", "ideal audit", "proven"),
     )

@@ -7,6 +7,7 @@ number, which are one person.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import sqlite3
 import tempfile
 import uuid
@@ -21,10 +22,12 @@ import dask.dataframe as dd
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyreadstat
 
 Columns = dict[str, list[Any]]
 Person = tuple[Any, ...]
@@ -216,6 +219,60 @@ def _parquet_of_bytes(columns: Columns, folder: Path) -> Path:
     return _parquet(_arrow(columns, pa.array(columns["id"], pa.binary())), folder)
 
 
+JSON: Final[tuple[Person, ...]] = (
+    (7, 7.0, "7", "7.0"), ("07",), (10**16, "10000000000000000"), (10**16 + 1,), (2**53,), (2**53 + 1,),
+    ("Müller",), ("Möller",), ("M�ller",), (0.1, "0.1"), (True, "true"), ("a",), ("A",),
+)  # fmt: skip
+SHEET: Final[tuple[Person, ...]] = (
+    (7, 7.0, "7", "7.0"), ("07",), (7.5,), ("Müller",), ("Möller",), ("M?ller",), (2**53 - 1,), (2**53 - 2,),
+    ("a",), ("A",), ("b",),
+)  # fmt: skip
+"""Cells of a workbook are floats, texts and truths."""
+
+
+def _json_lines(columns: Columns, folder: Path) -> Path:
+    path = folder / "t.jsonl"
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    for row in rows:
+        row["x"] = None if row["x"] != row["x"] else row["x"]  # JSON has no NaN
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def _arrow_file(table: pa.Table, folder: Path) -> Path:
+    with pa.ipc.new_file(folder / "t.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=97)
+    return folder / "t.arrow"
+
+
+def _stata(columns: Columns, folder: Path) -> Path:
+    path = folder / "t.dta"
+    pyreadstat.write_dta(_frame(columns, "str"), str(path), version=14)
+    return path
+
+
+def _stata_numbers(columns: Columns, folder: Path) -> Path:
+    path = folder / "n.dta"
+    pyreadstat.write_dta(_frame(columns, "float64"), str(path))
+    return path
+
+
+def _spss(columns: Columns, folder: Path) -> Path:
+    path = folder / "t.sav"
+    pyreadstat.write_sav(_frame(columns, "str"), str(path))
+    return path
+
+
+def _workbook(columns: Columns, folder: Path) -> Path:
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("t")
+    sheet.append(list(columns))
+    for cells in zip(*columns.values(), strict=True):
+        sheet.append([None if cell != cell else cell for cell in cells])
+    book.save(folder / "t.xlsx")
+    return folder / "t.xlsx"
+
+
 SOURCES: Final[Mapping[str, Source]] = {
     "lists of objects": Source(OBJECTS, lambda columns, _: _mapping(columns, columns["id"])),
     "numpy objects": Source(OBJECTS, lambda columns, _: _mapping(columns, _column(columns["id"]))),
@@ -239,6 +296,12 @@ SOURCES: Final[Mapping[str, Source]] = {
     "Parquet text of any bytes": Source(STRAY, lambda columns, folder: _parquet(_stray(columns), folder)),
     "Parquet bytes": Source(BYTES, _parquet_of_bytes),
     "Parquet folders": Source(STRAY[:6], _hive),
+    "Arrow files": Source(TEXT, lambda columns, folder: _arrow_file(_arrow(columns, columns["id"]), folder)),
+    "JSON lines": Source(JSON, _json_lines),
+    "Stata text": Source(TEXT, _stata),
+    "Stata numbers": Source(FLOATS, _stata_numbers),
+    "SPSS text": Source(TEXT, _spss),
+    "workbooks": Source(SHEET, _workbook),
     "CSV in UTF-8": Source(TEXT, _csv),
     "CSV in Latin-1 and others": Source(STRAY, _csv),
     "SQLite": Source(STORED, _sqlite),
@@ -250,4 +313,9 @@ SOURCES: Final[Mapping[str, Source]] = {
     "Dask text": Source(TEXT, _dask),
 }
 """Every source that carries ids; DB-API drivers as SQLite's. Spark sends Arrow batches, as those here."""
-FILES: Final = frozenset(name for name in SOURCES if name.startswith(("Parquet", "CSV", "SQLite", "DuckDB")))
+FILES: Final = frozenset(
+    name
+    for name in SOURCES
+    if name.endswith("files")
+    or name.startswith(("Parquet", "CSV", "SQLite", "DuckDB", "JSON", "Stata", "SPSS", "workbooks"))
+)

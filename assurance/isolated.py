@@ -111,8 +111,8 @@ def _end_session(child: subprocess.Popen[bytes]) -> None:
 
 def _decoded(text: str) -> Part:
     told = json.loads(text)
-    findings = tuple(Finding(**finding) for finding in told["findings"])
-    return Part(title=told["title"], how=told["how"], findings=findings)
+    findings = tuple(Finding(**{**finding, "cells": tuple(finding["cells"])}) for finding in told["findings"])
+    return Part(title=told["title"], how=told["how"], findings=findings, columns=tuple(told["columns"]))
 
 
 def _answer(module: str, path: Path) -> None:

@@ -83,12 +83,17 @@ def _counted(number: int, what: str) -> str:
 
 def table(part: Part) -> str:
     """A part's findings as a Markdown table."""
-    lines = ["| examined | found | |", "|---|---|---|"]
-    lines += [
-        f"| {_cell(finding.what)} | {_cell(finding.figure)} | {'holds' if finding.holds else '**FAILS**'} |"
-        for finding in part.findings
-    ]
+    heads = ("examined", *part.columns, "found", "")
+    lines = [_line(heads), "|---" * len(heads) + "|"]
+    for finding in part.findings:
+        cells = finding.cells or ("–",) * len(part.columns)
+        told = (finding.what, *cells, finding.figure)
+        lines.append(_line((*map(_cell, told), "holds" if finding.holds else "**FAILS**")))
     return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 
 
 def _cell(text: str) -> str:

@@ -15,6 +15,8 @@ class Finding:
     what: str
     figure: str
     holds: bool
+    cells: tuple[str, ...] = ()
+    """Figures with columns of their own; none where these do not apply."""
 
 
 @final
@@ -25,13 +27,17 @@ class Part:
     title: str
     how: str
     findings: tuple[Finding, ...]
+    columns: tuple[str, ...] = ()
+    """What the cells of its findings are."""
 
     @classmethod
-    def counted(cls, title: str, how: str, what: str, findings: Sequence[Finding]) -> Self:
+    def counted(
+        cls, title: str, how: str, what: str, findings: Sequence[Finding], columns: tuple[str, ...] = ()
+    ) -> Self:
         """The findings, and first of all how many of them hold."""
         held = sum(finding.holds for finding in findings)
         whole = Finding(what=what, figure=f"{held} of {len(findings)}", holds=held == len(findings))
-        return cls(title=title, how=how, findings=(whole, *findings))
+        return cls(title=title, how=how, findings=(whole, *findings), columns=columns)
 
     @property
     def holds(self) -> bool:

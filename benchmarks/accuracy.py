@@ -217,7 +217,7 @@ def part_library(tasks: tuple[Task, ...], rivals: dict[tuple[str, float], Array]
     yield from table(head, rows)
 
 
-def default_errors(task: Task, epsilon: float, releases: int, rows: Rows) -> Array:
+def default_errors(task: Task, epsilon: float, releases: int, rows: Rows, *, adaptive: bool = True) -> Array:
     """Test MSE, folds × releases, of `publish` with every other option at its default."""
     names = [f"x{i}" for i in range(task.width)]
     schema = Schema(*(numeric(name, low=-1.0, high=1.0) for name in [*names, "y"]), constant=False)
@@ -233,6 +233,7 @@ def default_errors(task: Task, epsilon: float, releases: int, rows: Rows) -> Arr
                 delta=DELTA,
                 entropy=SeededEntropy(SEED + 1_000 * draw + number),
                 rows=rows,
+                adaptive=adaptive,
                 engine=LocalEngine(threads=1),
                 progress=False,
             )

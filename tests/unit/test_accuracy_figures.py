@@ -1,4 +1,4 @@
-"""The README's figures of accuracy are those of the pages of results, to two digits."""
+"""Figures of accuracy in the README and the page of the papers are those of the pages of results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from docs.papers import README
 
 
 @pytest.mark.parametrize("name", accuracy.TABLES)
-def test_the_readme_has_what_the_pages_of_results_say(name: str) -> None:
-    text = README.read_text(encoding="utf-8")
-    (found,) = text.split(f"<!-- {name} -->\n")[1:]
-    assert found.split(f"<!-- end of {name} -->")[0].strip().splitlines() == accuracy.TABLES[name](), (
-        "run python -m docs.accuracy"
-    )
+def test_tables_have_what_the_pages_of_results_say(name: str) -> None:
+    page, made = accuracy.TABLES[name]
+    (found,) = page.read_text(encoding="utf-8").split(f"<!-- {name} -->\n")[1:]
+    told = found.split(f"<!-- end of {name} -->")[0].strip().splitlines()
+    assert told == made(), "run python -m docs.accuracy"
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+def test_the_default_beside_adassp_is_the_same_on_both_pages(epsilon: str) -> None:
+    default = {"rows": "the default, adaptive"}
+    ratios = accuracy.one_row(accuracy.RESULTS / "accuracy.md", "## 2c.", "### Tuned", ε=epsilon, **default)
+    for name, cell in ratios.items():
+        if name not in accuracy.NO_SETS:
+            where = {"setting": f"{name}, ε = {epsilon}"}
+            row = accuracy.one_row(accuracy.RESULTS / "papers-default.md", "## Wang's protocol", **where)
+            assert abs(float(row["the default over the paper's"]) - float(cell)) < 0.0101
 
 
 def test_where_the_default_loses_is_told_in_words() -> None:
@@ -31,10 +41,26 @@ def test_where_the_default_loses_is_told_in_words() -> None:
         assert told in text
 
 
+def test_costs_of_mechanisms_are_those_of_the_page_of_costs() -> None:
+    """Calibration and draw together, to two digits or a tenth of a second."""
+    told = accuracy.PAGE.parent.parent / "reference" / "mechanisms.md"
+    measured = {row["mechanism"]: row for row in accuracy.rows_below(accuracy.RESULTS / "costs.md", "## add")}
+    shown = {row["name"]: row["one draw, d = 100 / 500"] for row in accuracy.rows_below(told, "# Mechanisms")}
+    assert shown.keys() == measured.keys()
+    for name, costs in shown.items():
+        for columns, cost in zip(("100", "500"), costs.split(" / "), strict=True):
+            page = measured[name][f"d = {columns}"]
+            if page.startswith("over"):
+                assert cost == page
+            else:
+                seconds = sum(map(float, page.split(" s,")[0].split(" + ")))
+                assert float(cost.removesuffix(" s")) == pytest.approx(seconds, rel=0.05, abs=0.05), name
+
+
 def test_rows_are_found_by_headings_and_cells(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "# A\n\n| ε | mean |\n|---|---|\n| 1 | 9.1 |\n\n## B\n\n### C\n\nwords\n\n"
+        "# A\n\n| ε | mean |\n|---|---|\n| 1 | 9.1 |\n\n## B\n\n### C\n\nwords of |x| and |y|\n\n"
         "| ε | mean |\n|---|---|\n| 1 | **0.416** ± 0.002 |\n| 3 | -0.2 |\n\n"
         "| ε | mean |\n|---|---|\n| 1 | 7.1 |\n"
     )

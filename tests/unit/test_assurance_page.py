@@ -46,6 +46,17 @@ def test_a_failure_stands_at_the_top() -> None:
     assert text.count("**FAILS**") == 2  # in the table of parts, and at the finding
 
 
+def test_figures_may_have_columns_of_their_own() -> None:
+    apart = Finding(what="an audit", figure="100 runs", holds=True, cells=("μ = 3", "μ ≥ 2.7"))
+    part = Part(title="t", how="h", findings=(apart, HOLDS), columns=("promised", "proven"))
+    assert table(part).splitlines() == [
+        "| examined | promised | proven | found | |",
+        "|---|---|---|---|---|",
+        "| an audit | μ = 3 | μ ≥ 2.7 | 100 runs | holds |",
+        "| nothing lost | – | – | 0 of 50 | holds |",
+    ]
+
+
 def test_cells_cannot_break_the_table() -> None:
     finding = Finding(what="a | b\nc", figure="<script>", holds=True)
     last = table(Part(title="t", how="h", findings=(finding,))).splitlines()[-1]

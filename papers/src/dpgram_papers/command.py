@@ -42,7 +42,8 @@ def reproduce(
     """Run a paper's experiments again, with dpgram beside them. Not private: research code.
 
     Writes a CSV file of every measured cell, figures in the paper's layout, the paper's claims with what came
-    out, and dpgram's default against the best of its methods.
+    out, and one plain matrix of dpgram (for Park and Welling its L_p regression) against the best of its
+    methods.
 
     \b
     Example:
@@ -87,7 +88,10 @@ def _summarise(outcome: Reproduction) -> None:
         say(f"  skipped {name}: {reason}")
     ahead = sum(row.ratio > 1.0 for row in outcome.comparisons)
     if outcome.comparisons:
-        say(f"  dpgram's default has the smaller error in {ahead} of {len(outcome.comparisons)} settings")
+        from dpgram_papers.experiments.reproduce import COMPARED
+
+        ours = COMPARED[outcome.paper]
+        say(f"  {ours} has the smaller error in {ahead} of {len(outcome.comparisons)} settings")
     for file in outcome.files:
         say(f"  wrote {file}")
     say("  NOT PRIVATE: experiments on public or simulated tables")

@@ -24,7 +24,7 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy, simulation
 from dpgram_papers.experiments import amin_regression, sheffet_multiple, sheffet_single
 from dpgram_papers.experiments.clipped_rows import ClippedRows
-from dpgram_papers.experiments.comparisons import Comparison, summary
+from dpgram_papers.experiments.comparisons import Comparison, summary, worthless
 from dpgram_papers.experiments.kalaja_mapping import MAPPINGS
 from dpgram_papers.experiments.reproduce import PAPERS, Reproduction, reproduce, studies_of
 from dpgram_papers.experiments.sheffet_single import DELTA, WIDTH, WISHART_DEGREES, WISHART_SCALES
@@ -141,6 +141,8 @@ class TestSheffet:
 
 def test_park_and_welling(tmp_path: Path) -> None:
     made = reproduce("park-welling", tmp_path, size="tiny")
+    title = (tmp_path / "park-welling-surpassed.md").read_text(encoding="utf-8").splitlines()[0]
+    assert "dpgram's LpRegression against" in title
     assert [row.ratio > 1.0 for row in made.comparisons] == [True, True]
     outcomes = {verdict.place: verdict.outcome for verdict in made.verdicts}
     assert outcomes["eq. 6–11"] == "false as printed"
@@ -184,22 +186,35 @@ def test_every_paper_has_studies_and_figures() -> None:
     assert figures["park-welling"] == figures["wang"] == ["1"]
 
 
-def test_summary_leaves_out_what_has_arrived() -> None:
-    def row(theirs: float, ours: float) -> Comparison:
-        return Comparison(
-            figure="F",
-            guarantee="(1, 0)",
-            setting="s",
-            rival="r",
-            theirs=theirs,
-            ours=ours,
-            floor=1.0,
-            nothing=1.8,
-        )
+def compared(theirs: float, ours: float, setting: str = "s") -> Comparison:
+    return Comparison(
+        figure="F",
+        guarantee="(1, 0)",
+        setting=setting,
+        rival="r",
+        theirs=theirs,
+        ours=ours,
+        floor=1.0,
+        nothing=1.8,
+    )
 
-    lines = summary([row(4.0, 2.0), row(1.6, 4.0), row(0.5, 1.2)])
+
+def test_summary_leaves_out_what_has_arrived() -> None:
+    lines = summary([compared(4.0, 2.0), compared(1.6, 4.0), compared(0.5, 1.2)])
     assert "| F | (1, 0) | 1 of 2 | 0.40 | 1.20 | 2 | s (r) | 2; 1 |" in lines
-    assert row(1.0, -0.1).ratio == math.inf
+    assert compared(1.0, -0.1).ratio == math.inf
+
+
+def test_settings_worse_than_nothing_are_named() -> None:
+    rows = [
+        compared(4.0, 2.0, "wine, ε = 0.01"),
+        compared(1.9, 2.0, "wine, ε = 0.1"),
+        compared(1.9, 1.7, "wine, ε = 1"),
+        compared(1.6, 4.0, "adult, ε = 0.01"),
+        compared(9.0, 1.2, "bike, ε = 1"),
+    ]
+    assert worthless(rows)[2:] == ["| F | wine, ε = 0.01, 0.1 | adult, ε: all |"]
+    assert worthless(rows[2:3])[2:] == []
 
 
 @pytest.fixture
@@ -287,7 +302,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert cli.run(arguments) == 0
     printed = capsys.readouterr().out
     assert "NOT PRIVATE" in printed
-    assert "smaller error in" in printed
+    assert "one plain matrix of dpgram has the smaller error in" in printed
     assert cli.run([*arguments, "--full"]) == 2
     assert "one size at a time" in capsys.readouterr().err
 

@@ -20,9 +20,9 @@ from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.amin_tables import REAL, Array, held, real, synthetic
 from dpgram_papers.experiments.claims import Verdict, verdict_on
 from dpgram_papers.experiments.comparisons import Comparison
-from dpgram_papers.experiments.dpgram_default import drawn, law_of, second_moments
 from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
 from dpgram_papers.experiments.grid import Grid, GridResults, Key, entropy_of
+from dpgram_papers.experiments.plain_release import drawn, law_of, second_moments
 from dpgram_papers.experiments.study import Size
 from dpgram_papers.variant import Variant
 

@@ -16,9 +16,9 @@ from dpgram_papers.amin import PrintedEigenvectors
 from dpgram_papers.experiments.amin_tables import REAL, Array, held, real, synthetic
 from dpgram_papers.experiments.claims import Verdict, verdict_on
 from dpgram_papers.experiments.comparisons import Comparison
-from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
 from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
 from dpgram_papers.experiments.grid import Grid, GridResults, Key, entropy_of, generator_of
+from dpgram_papers.experiments.plain_release import drawn, fitted, law_of
 from dpgram_papers.experiments.study import Size
 
 ALPHAS: Final = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -130,7 +130,7 @@ def _plate(found: GridResults, number: str, cells: list[Key]) -> PaperFigure:
                 Line(label=n, x=x, y=found.series(n, "epsilon", **at), colour=c, dashed=dashed, marker=".")
                 for n, c in zip(names, colours, strict=True)
             ]
-        lines.append(ours("dpgram (default)", x, found.series(OURS, "epsilon", **at)))
+        lines.append(ours("dpgram, one plain matrix", x, found.series(OURS, "epsilon", **at)))
         floor, top = found.mean("non-private", **at), found.mean("trivial", **at)
         panels.append(
             Panel(

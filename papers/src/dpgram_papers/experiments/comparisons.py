@@ -1,9 +1,10 @@
-"""dpgram's default against the best of a paper's methods, at the paper's settings and equal guarantee."""
+"""One plain matrix of dpgram against the best of a paper's methods, at its settings and equal guarantee."""
 
 from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ AT_THE_FLOOR: Final = 1.5
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """At one setting and equal guarantee: the best of the paper's methods against dpgram's default."""
+    """At one setting and equal guarantee: the best of the paper's methods against ours, one plain matrix."""
 
     figure: str
     guarantee: str
@@ -75,6 +76,32 @@ def summary(rows: Sequence[Comparison]) -> list[str]:
         "the least is at", "worse than answering nothing: ours; both",
     )  # fmt: skip
     return table(head, lines)
+
+
+def worthless(rows: Sequence[Comparison]) -> list[str]:
+    """By name, the settings in which ours, or even the better of both, is worse than answering nothing."""
+    lines = []
+    for figure in dict.fromkeys(row.figure for row in rows):
+        open_ = [row for row in rows if row.figure == figure and not row.arrived]
+        both = [row for row in open_ if min(row.ours, row.theirs) > row.nothing]
+        alone = [row for row in open_ if row.ours > row.nothing >= row.theirs]
+        if both or alone:
+            lines.append((figure, named(both, open_), named(alone, open_)))
+    return table(("figure", "both sides are worse than nothing", "ours alone is"), lines)
+
+
+def named(some: Sequence[Comparison], of: Sequence[Comparison]) -> str:
+    """Settings that differ in their last number alone go together: `wine, ε = 0.01, 0.1`."""
+    parts: dict[str, list[str]] = {}
+    for row in some:
+        where, _, last = row.setting.rpartition(" = ")
+        parts.setdefault(where, []).append(last)
+    asked = Counter(row.setting.rpartition(" = ")[0] for row in of)
+    told = [
+        f"{where} = {', '.join(values)}" if len(values) < asked[where] else f"{where}: all"
+        for where, values in parts.items()
+    ]
+    return "; ".join(told) or "–"
 
 
 def losses(rows: Sequence[Comparison], why: Mapping[str, str]) -> list[str]:

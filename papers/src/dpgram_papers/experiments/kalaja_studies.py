@@ -15,10 +15,10 @@ from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
 from dpgram_papers.experiments.claims import Verdict, verdict_on
 from dpgram_papers.experiments.comparisons import Comparison
-from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
 from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
 from dpgram_papers.experiments.grid import Grid, GridResults, Key, entropy_of, generator_of
 from dpgram_papers.experiments.kalaja_mapping import CLIPS, MAPPINGS, RAW_TARGET, Array
+from dpgram_papers.experiments.plain_release import drawn, fitted, law_of
 from dpgram_papers.experiments.study import Size, Study
 from dpgram_papers.experiments.wang_protocol import DELTA, Fold, load_rows, target_mean
 from dpgram_papers.kalaja import Constant, SufficientStatistics
@@ -203,7 +203,7 @@ def _panel(found: GridResults, name: str, methods: Sequence[str], mappings: Sequ
                 )
             )
     first = {"set": name, "mapping": mappings[0]}
-    lines.append(ours(f"dpgram (default; {mappings[0]})", x, found.series(OURS, "epsilon", **first)))
+    lines.append(ours(f"dpgram, one plain matrix ({mappings[0]})", x, found.series(OURS, "epsilon", **first)))
     top = max(found.mean("trivial", set=name, mapping=m) for m in mappings)
     floor = min(found.mean("non-private", set=name, mapping=m) for m in mappings)
     return Panel(

@@ -106,8 +106,8 @@ def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
         (PRINTED, "grey", "x"),
     )
     lines = [Line(label=n, x=x, y=medians(n), colour=c, marker=m) for n, c, m in styles]
-    lines.append(ours("dpgram: zcdp (default)", x, medians(OURS)))
-    lines.append(ours("dpgram: zcdp at the true ε of mean-cdp", x, medians(EQUAL), marker="^"))
+    lines.append(ours("dpgram, LpRegression", x, medians(OURS)))
+    lines.append(ours("dpgram, at the true ε of mean-cdp", x, medians(EQUAL), marker="^"))
     top = max(medians("non-private"))
     panel = Panel(
         title=f"d = 10, ε = {EPSILON}, δ = 10⁻⁶, J = {ITERATIONS}",

@@ -24,6 +24,9 @@ PAPERS: Final[Mapping[str, str]] = {
     "wang": "Wang 2018",
 }
 """By the name of the command line."""
+PLAIN: Final = "one plain matrix of dpgram"
+COMPARED: Final[Mapping[str, str]] = dict.fromkeys(PAPERS, PLAIN) | {"park-welling": "dpgram's LpRegression"}
+"""What is held against the best of a paper's methods."""
 Tell: TypeAlias = Callable[[str, int, int], None]
 """Hears the study, how many of its cells are done, and of how many."""
 
@@ -102,7 +105,7 @@ def reproduce(
     if comparisons:
         stem = output / f"{paper}-surpassed"
         write_comparisons(
-            comparisons, stem, f"{PAPERS[paper]}: dpgram's default against the best of its methods"
+            comparisons, stem, f"{PAPERS[paper]}: {COMPARED[paper]} against the best of its methods"
         )
         files += [stem.with_suffix(".md"), stem.with_suffix(".csv")]
     return Reproduction(

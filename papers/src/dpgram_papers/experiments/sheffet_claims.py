@@ -112,7 +112,7 @@ def _panel(found: GridResults, number: str, epsilon: object) -> Panel:
         )
         for name, colour, marker in _STYLES[number]
     ]
-    lines.append(ours("dpgram (default)", x, found.series(OURS, "log2_rows", **at)))
+    lines.append(ours("dpgram, one plain matrix", x, found.series(OURS, "log2_rows", **at)))
     if number in _EXACT:
         exact = _EXACT[number]
         lines.append(ours(f"{exact}, exact constants", x, found.series(exact, "log2_rows", **at), marker="^"))

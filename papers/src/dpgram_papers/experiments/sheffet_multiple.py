@@ -23,9 +23,9 @@ from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.claims import Verdict, verdict_on, verdict_on_parts
 from dpgram_papers.experiments.clipped_rows import ManyTargets
 from dpgram_papers.experiments.comparisons import Comparison
-from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
 from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
 from dpgram_papers.experiments.grid import Grid, GridResults, Key, generator_of
+from dpgram_papers.experiments.plain_release import drawn, fitted, law_of
 from dpgram_papers.sheffet import PrintedWishart
 from dpgram_papers.sheffet_adaptive_degrees import PrintedAdaptiveDegrees
 from dpgram_papers.variant import Variant
@@ -176,7 +176,7 @@ def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
                 Line(label=name, x=x, y=of(name, "log2_rows", m=m), colour=colour, marker=marker)
                 for name, (colour, marker) in zip(NAMES, _STYLES, strict=True)
             ]
-            lines.append(ours("dpgram (default)", x, of(OURS, "log2_rows", m=m)))
+            lines.append(ours("dpgram, one plain matrix", x, of(OURS, "log2_rows", m=m)))
             panels.append(
                 Panel(
                     title=f"m = {m}",

@@ -23,8 +23,8 @@ from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram_papers.analyze_gauss import AnalyzeGauss
 from dpgram_papers.experiments.clipped_rows import OneTarget
-from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
 from dpgram_papers.experiments.grid import Grid, Key, generator_of
+from dpgram_papers.experiments.plain_release import drawn, fitted, law_of
 from dpgram_papers.sheffet import PrintedInverseWishart, PrintedSketch, PrintedWishart
 from dpgram_papers.sheffet_adaptive_degrees import PrintedAdaptiveDegrees
 from dpgram_papers.variant import Variant

@@ -1,4 +1,4 @@
-"""Wang's table: the published results of eight sets, ε from 0.01 to 10, with dpgram's default beside them."""
+"""Wang's table: the published results of eight sets, ε from 0.01 to 10, one plain matrix of dpgram beside."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
 from dpgram_papers.experiments.claims import Verdict, verdict_on
 from dpgram_papers.experiments.comparisons import Comparison
-from dpgram_papers.experiments.dpgram_default import drawn, fitted, law_of
 from dpgram_papers.experiments.drawing import Line, Panel, PaperFigure, ours
 from dpgram_papers.experiments.grid import Grid, GridResults, Key, generator_of
+from dpgram_papers.experiments.plain_release import drawn, fitted, law_of
 from dpgram_papers.experiments.study import Size, Study
 from dpgram_papers.experiments.wang_protocol import DELTA, SETS, Task, adassp, load_task, published
 from dpgram_papers.kalaja import SufficientStatistics
@@ -83,11 +83,11 @@ def measure(folder: Path, cell: Key, seed: int) -> Mapping[str, float]:
         **{method: theirs[name, method, epsilon] for method in PUBLISHED},
         RERUN: mean,
         "AdaSSP, z": (theirs[name, "AdaSSP", epsilon] - mean) / deviation,
-        OURS: default_error(task, epsilon, draws, generator),
+        OURS: plain_error(task, epsilon, draws, generator),
     }
 
 
-def default_error(task: Task, epsilon: float, draws: int, generator: np.random.Generator) -> float:
+def plain_error(task: Task, epsilon: float, draws: int, generator: np.random.Generator) -> float:
     """Of one any-target release of [x, y] a fold, under add/remove as there."""
     width = task.width
     law = law_of(Guarantee(epsilon, DELTA), AddRemove(), width + 1)
@@ -115,7 +115,7 @@ def paper_figures(found: GridResults) -> Mapping[str, PaperFigure]:
             Line(label=m, x=x, y=found.series(m, "epsilon", set=name), colour=c, marker=k, dashed=d)
             for m, c, k, d in styles
         ]
-        lines.append(ours("dpgram (default)", x, found.series(OURS, "epsilon", set=name)))
+        lines.append(ours("dpgram, one plain matrix", x, found.series(OURS, "epsilon", set=name)))
         top = 4.0 * found.mean("trivial", set=name)
         panels.append(
             Panel(

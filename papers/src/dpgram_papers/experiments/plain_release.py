@@ -1,4 +1,4 @@
-"""dpgram's default beside a paper's methods: the noise of `publish` and the regression it defaults to."""
+"""One plain matrix of dpgram beside a paper's methods: `adaptive=False`, and the regression of a release."""
 
 from __future__ import annotations
 
