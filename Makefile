@@ -59,7 +59,7 @@ bench: $(STAMP)         ## measured side by side; Markdown under benchmarks/resu
 assurance: $(VENV)/.assurance   ## audits, fuzzing, faults, proofs; writes docs/assurance.md (under 30 minutes)
 	$(BIN)/python -m assurance
 
-fuzz: $(VENV)/.assurance        ## a million inputs over all fuzz targets (15 minutes on a quiet core)
+fuzz: $(VENV)/.assurance        ## a million inputs over all fuzz targets (about half an hour of one core)
 	$(BIN)/python -m assurance.fuzzing --inputs 1000000
 
 neighbours: $(VENV)/.assurance  ## a million pairs of neighbours, exact differences against the bounds (long)
