@@ -1,4 +1,4 @@
-"""Fuzzing of everything that comes from outside: releases, partial sums, schemas, arguments, CSV and Parquet.
+"""Fuzzing of all that comes from outside: releases, series, partial sums, schemas, arguments, CSV, Parquet.
 
 python -m assurance fuzzing                          # the part of `make assurance`
 python -m assurance.fuzzing --inputs 1000000         # the long form: so many inputs over all targets
@@ -28,6 +28,7 @@ PROJECT: Final = Path(__file__).resolve().parents[1]
 TARGETS: Final = {
     "releases": "Release files: refused by name, or loaded and asked an analyst's questions",
     "partials": "Partial sums of sites: refused by name, or loaded and merged",
+    "series": "Public files of a series: refused by name, or read and asked for windows, trends and pages",
     "schemas": "Schema files: refused by name, or the same schema in both forms",
     "commands": "Command lines: exit code 0, or 2 and one line; no budget lost",
     "csv_tables": "CSV tables: as an independent slow reading reads them, or refused",
@@ -39,7 +40,8 @@ SECONDS: Final = 45
 SHARES: Final = {
     "releases": 0.1,
     "partials": 0.2,
-    "schemas": 0.35,
+    "series": 0.05,
+    "schemas": 0.3,
     "csv_tables": 0.325,
     "one_row": 0.01,
     "parquet_tables": 0.012,

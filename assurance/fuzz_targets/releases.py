@@ -70,6 +70,12 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
         return data
     if not isinstance(content, dict | list):
         return data
+    change(content, dice)
+    return dice.choice((SEALED, SEALED, b"R")) + json.dumps(content).encode()
+
+
+def change(content: Any, dice: random.Random) -> None:
+    """One to three values replaced, scaled, deleted or doubled, in place."""
     for _ in range(dice.randint(1, 3)):
         held = list(places(content))
         if not held:
@@ -87,7 +93,6 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
                 _replace_everywhere(content, holder[key], _other_number(holder[key], dice))
             case _:
                 holder[key] = copy.deepcopy(dice.choice(VALUES))
-    return dice.choice((SEALED, SEALED, b"R")) + json.dumps(content).encode()
 
 
 def _other_number(value: object, dice: random.Random) -> object:

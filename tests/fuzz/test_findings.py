@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from assurance.fuzz_targets.releases import sealed
+from assurance.fuzz_targets.series import seeds
 from tests.flat import publish
 
 from dpgram import cli
@@ -27,6 +28,7 @@ from dpgram.publishing import publish_with
 from dpgram.release import Release, load
 from dpgram.rows import Rows
 from dpgram.schema import Schema, boolean, categorical, numeric
+from dpgram.series.stream import Stream
 from dpgram.sources import open_source
 from dpgram.sources.base import DeclaredKind
 
@@ -254,6 +256,14 @@ def test_forged_measurements_that_no_release_has_are_refused_at_load() -> None:
     found = Release.from_json(sealed(json.dumps(forged).encode()))
     with pytest.raises(AnalysisError):
         found.regress("t", family="logistic").conf_int(0.95)
+
+
+def test_half_a_surrogate_pair_in_a_series_is_no_clean_json() -> None:
+    """It has no bytes, and so no digest: `UnicodeEncodeError`."""
+    head = json.loads(seeds()[0][1:].splitlines()[0])
+    head["library"] = "\ud800"
+    with pytest.raises(ReleaseError, match="line 1 of the series is not clean JSON"):
+        Stream.of(json.dumps(head).encode() + b"\n")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

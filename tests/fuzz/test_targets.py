@@ -19,6 +19,7 @@ from dpgram.release import Release
 SHORT = {
     "releases": 100,
     "partials": 150,
+    "series": 80,
     "schemas": 250,
     "commands": 40,
     "csv_tables": 200,
@@ -59,7 +60,7 @@ def test_many_mutated_inputs(target: str) -> None:
     fuzz(target, 20 * SHORT[target])
 
 
-@pytest.mark.parametrize("target", ["releases", "partials", "schemas", "csv_tables"])
+@pytest.mark.parametrize("target", ["releases", "partials", "series", "schemas", "csv_tables"])
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes(target: str, data: bytes) -> None:

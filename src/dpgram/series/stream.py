@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from dpgram.canonical_json import canonical_bytes, parse_strictly
+from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.fields import (
     Cell,
@@ -449,14 +449,15 @@ def _checked(line: bytes, before: str, number: int) -> tuple[Mapping[str, Any], 
     """The content of a line that follows the one with the digest `before`."""
     try:
         content = parse_strictly(line)
-    except ValueError as problem:
+        if not isinstance(content, dict) or (number == 0 and content.get("format") != FORMAT):
+            raise _not_a_series()
+        digest = content.pop("digest", None)
+        found = sha256_hex(content)
+    except ValueError as problem:  # also half of a surrogate pair, which has no bytes to hash
         raise ReleaseError(
             f"line {number + 1} of the series is not clean JSON", got=str(problem)[:200], remedy=_DAMAGED
         ) from None
-    if not isinstance(content, dict) or (number == 0 and content.get("format") != FORMAT):
-        raise _not_a_series()
-    digest = content.pop("digest", None)
-    if content.get("before") != before or digest != hashlib.sha256(canonical_bytes(content)).hexdigest():
+    if content.get("before") != before or digest != found:
         raise ReleaseError(
             f"line {number + 1} of the series does not match its digest: it was damaged or edited",
             remedy=_DAMAGED,
