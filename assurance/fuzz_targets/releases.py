@@ -13,7 +13,6 @@ import json
 import random
 import re
 import warnings
-import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from assurance.fuzz_targets.limits import limited
+from assurance.fuzz_targets.questions import asked, require_one_line, some_of
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
@@ -59,7 +59,7 @@ def examine(data: bytes) -> None:
     raw = data[1:]
     release = accepted(sealed(raw) if data[:1] == SEALED else raw)
     if release is not None:
-        asked(release, random.Random(zlib.crc32(data)).sample(sorted(QUESTIONS), AT_ONCE))
+        asked(release, QUESTIONS, some_of(QUESTIONS, data, AT_ONCE))
 
 
 def mutate(data: bytes, dice: random.Random) -> bytes:
@@ -137,26 +137,10 @@ def accepted(raw: bytes) -> Release | None:
         try:
             release = Release.from_json(raw)
         except ReleaseError as refusal:
-            if "\n" in str(refusal):
-                raise AssertionError("a refusal of several lines") from refusal
+            require_one_line(refusal)
             return None
         assert Release.from_json(release.to_json()) == release, "it does not save to itself"
     return release
-
-
-def asked(release: Release, questions: list[str]) -> None:
-    """Ask these questions of it."""
-    with warnings.catch_warnings():
-        # A silent overflow is a wrong answer; a caution of ours is none.
-        warnings.simplefilter("error", RuntimeWarning)
-        warnings.simplefilter("ignore", DpgramWarning)
-        for name in questions:
-            with limited(name):
-                try:
-                    QUESTIONS[name](release)
-                except DpgramError as refusal:
-                    if "\n" in str(refusal):
-                        raise AssertionError("a refusal of several lines") from refusal
 
 
 def _fit(release: Release, **options: Any) -> Any:

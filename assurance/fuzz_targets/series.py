@@ -6,12 +6,10 @@ must come within the limits of time and memory.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import tempfile
 import warnings
-import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,11 +18,12 @@ from typing import Any, Final
 import numpy as np
 
 from assurance.fuzz_targets.limits import limited
+from assurance.fuzz_targets.questions import asked, require_one_line, some_of
 from assurance.fuzz_targets.releases import SEALED, change
 from dpgram.analysis import trend
-from dpgram.canonical_json import canonical_bytes
+from dpgram.canonical_json import canonical_bytes, sha256_hex
 from dpgram.engines.local import LocalEngine
-from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
+from dpgram.errors import DpgramWarning, ReleaseError
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
 from dpgram.rows import Rows
@@ -66,10 +65,9 @@ def examine(data: bytes) -> None:
         try:
             stream = Stream.of(raw)
         except ReleaseError as refusal:
-            if "\n" in str(refusal):
-                raise AssertionError("a refusal of several lines") from refusal
+            require_one_line(refusal)
             return
-    asked(stream, random.Random(zlib.crc32(data)).sample(sorted(QUESTIONS), AT_ONCE))
+    asked(stream, QUESTIONS, some_of(QUESTIONS, data, AT_ONCE))
 
 
 def mutate(data: bytes, dice: random.Random) -> bytes:
@@ -91,25 +89,11 @@ def sealed(raw: bytes) -> bytes:
         for text in raw.splitlines():
             line = {**json.loads(text), "before": before}
             line.pop("digest", None)
-            before = hashlib.sha256(canonical_bytes(line)).hexdigest()
+            before = sha256_hex(line)
             found += canonical_bytes({**line, "digest": before}) + b"\n"
     except (ValueError, TypeError, RecursionError):
         return raw
     return found
-
-
-def asked(stream: Stream, questions: list[str]) -> None:
-    """Ask these questions of it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        warnings.simplefilter("ignore", DpgramWarning)
-        for name in questions:
-            with limited(name):
-                try:
-                    QUESTIONS[name](stream)
-                except DpgramError as refusal:
-                    if "\n" in str(refusal):
-                        raise AssertionError("a refusal of several lines") from refusal
 
 
 def _file(stream: Stream) -> None:

@@ -80,7 +80,7 @@ class TestReleases:
         for raw in (forged(mechanism), cells(mechanism, "9" * 40), cells(mechanism, "-" + "9" * 27)):
             release = releases.accepted(raw)
             assert release is not None
-            releases.asked(release, [name])
+            releases.asked(release, releases.QUESTIONS, [name])
 
     @pytest.mark.parametrize(
         ("mechanism", "field", "value"),

@@ -264,9 +264,10 @@ def publish(
             found = _period(number, period, drawn)
             line, digest = line_of(found, stream.digest)
             seen.update(line)
-            secret.keep_file(KeptFile(number=number, digest=seen.hexdigest(), numbers=numbers_of(found)))
+            numbers = numbers_of(found)
+            secret.keep_file(KeptFile(number=number, digest=seen.hexdigest(), numbers=numbers))
             _append(path, line, stream.size)
-            return stream.with_period(found, digest, len(line))
+            return stream.with_period(found, digest, len(line), numbers)
 
 
 def _continued(path: Path, secret: Secret) -> tuple[Stream, HASH]:

@@ -7,7 +7,6 @@ is described in docs/reference/series-format.md.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,7 +126,7 @@ class Period(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def line_of(content: Head | Period, before: str) -> tuple[bytes, str]:
     """The line of a file, and its digest."""
     plain = {**msgspec.to_builtins(content), "before": before}
-    digest = hashlib.sha256(canonical_bytes(plain)).hexdigest()
+    digest = sha256_hex(plain)
     return canonical_bytes({**plain, "digest": digest}) + b"\n", digest
 
 
@@ -298,15 +297,15 @@ class Stream:
             self._digests[number] = _SEALED.decode(line).digest
         return self._digests[number]
 
-    def with_period(self, period: Period, digest: str, size: int) -> Stream:
-        """With one line more, of this digest and size."""
+    def with_period(self, period: Period, digest: str, size: int, numbers: Numbers) -> Stream:
+        """With one line more, of this digest, size and numbers."""
         return Stream(
             self.head,
             [*self._lines, period],
             labels=[*self.labels, period.label],
             digests=[*self._digests, digest],
             size=self.size + size,
-            numbers=self._numbers,
+            numbers=[*self._numbers, numbers],
         )
 
     def number(self, period: str | int) -> int:
