@@ -21,13 +21,14 @@ test: $(STAMP)          ## the default test run (under 15 minutes on 2 cores)
 
 SEED   ?= 1
 TIMES  ?= 50
+WHO    ?= all
 
 test-shuffled: $(STAMP) ## the same in another order: make test-shuffled SEED=2
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --shuffle $(SEED)
 
-test-luck: $(STAMP)     ## TIMES over, what asks the system for random bits (make test finds out), and with them
+test-luck: $(STAMP)     ## TIMES over, what asks the system for random bits (make test finds out), with them; WHO=own or started: a part
 	for seed in $$(seq $(TIMES)); do \
-	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --luck --shuffle $$seed || exit 1; \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --luck=$(WHO) --shuffle $$seed || exit 1; \
 	done
 
 test-full: $(STAMP)     ## with the long statistical and stress tests

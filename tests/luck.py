@@ -3,6 +3,7 @@
     pytest                     tests draw from seeds of their own, wherever the library asks the system
     pytest --luck              only the tests that ask it, and with its own bits
     pytest --luck=own          without those of which only a process that they start may ask
+    pytest --luck=started      only those that start a process which may ask
     pytest --shuffle SEED      files, classes and tests in an order that follows from the seed
 
 `SystemEntropy` is the only door to the system's bits. Here it leads to a stream that belongs to the test or
@@ -30,6 +31,8 @@ from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 KEPT, KEPT_STARTED = "dpgram/luck", "dpgram/luck-of-processes"
 """In pytest's cache: the tests that ask the system, and the files of which a shared fixture does; and tests
 that start a process which may."""
+WHO = {"all": (KEPT, KEPT_STARTED), "own": (KEPT,), "started": (KEPT_STARTED,)}
+"""Which of these each form of `--luck` runs."""
 ASKED, ALL_ASKED = ("system entropy", "test"), ("system entropy", "file")
 STARTED, ALL_STARTED = ("process", "test"), ("process", "file")
 """Properties of a test."""
@@ -85,8 +88,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--luck",
         nargs="?",
         const="all",
-        choices=("all", "own"),
-        help="only tests that ask the system for bits (themselves: own), and with them",
+        choices=("all", "own", "started"),
+        help="only tests that ask the system for bits (own: themselves, started: by a process), and with them",
     )
 
 
@@ -148,9 +151,7 @@ def _watched(item: pytest.Item) -> Wrapper:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     luck = config.getoption("luck")
     if luck:
-        kept = set(config.cache.get(KEPT, []))
-        if luck == "all":
-            kept |= set(config.cache.get(KEPT_STARTED, []))
+        kept = {name for where in WHO[luck] for name in config.cache.get(where, [])}
         if not kept:
             raise pytest.UsageError("no test is known to ask the system for bits: run `make test` first")
         asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & kept]
