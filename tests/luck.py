@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const="all",
         choices=("all", "own", "started"),
-        help="only tests that ask the system for bits (own: themselves, started: by a process), and with them",
+        help="only tests that ask the system for bits (own: themselves; started: a process), and with them",
     )
 
 
