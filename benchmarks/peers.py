@@ -58,7 +58,9 @@ OURS = "dpgram, one release"
 PLAIN = "dpgram, `adaptive=False`"
 CLIPPED = "dpgram, `adaptive=False`, clip √(1 + d/4)"
 TUNED = "dpgram, `adaptive=False`, clip tuned"
+FREE = "not private"
 MEAN = "the mean of the training rows"
+NOBODY = "nobody could"
 MARGIN = 0.01
 """By how much we want to be ahead."""
 ENOUGH: float | None = 4.0
@@ -69,8 +71,6 @@ THEIL_SEN = "OpenDP Theil–Sen"
 MBI = "mbi, two-way marginals"
 MARGINALS = "two-way marginals"
 BINNED = "binned sums"
-FEWER: Mapping[str, int] = {"mbi": 1}
-"""Runs of a package whose single fit takes long."""
 LATE = "none"
 
 
@@ -235,7 +235,7 @@ def exact(x: Array, y: Array, epsilon: float, seed: int) -> Array:
 
 
 METHODS: Mapping[str, Sequence[Fit]] = {
-    "not private": (exact,),
+    FREE: (exact,),
     MEAN: (mean,),
     OURS: (released,),
     PLAIN: (partial(released, plain=True),),
@@ -301,9 +301,7 @@ class Trial:
 def from_package(package: Package, method: str, name: str, trials: Sequence[Trial], seeds: int) -> Grid:
     """The regression of another package on the same splits, all in one process."""
     splits = {
-        (trial.label, seed): trial.table.split(seed, trial.rows)
-        for trial in trials
-        for seed in range(min(seeds, FEWER.get(package.name, seeds)))
+        (trial.label, seed): trial.table.split(seed, trial.rows) for trial in trials for seed in range(seeds)
     }
     units = {e: gaussian_sigma(epsilon=e, delta=DELTA, sensitivity=1.0) for e in EPSILONS}
     jobs = [
@@ -355,11 +353,12 @@ def rule(found: Grid, sets: Sequence[Scaled]) -> Iterator[str]:
             ours = found[OURS, one.name, epsilon].median
             name = max(present, key=lambda rival: found[rival, one.name, epsilon].median)
             theirs = found[name, one.name, epsilon].median
-            plain, trivial = (found[kind, one.name, epsilon].median for kind in (PLAIN, MEAN))
+            plain, trivial, free = (found[kind, one.name, epsilon].median for kind in (PLAIN, MEAN, FREE))
             ahead, fair = ours - theirs >= MARGIN, ours >= trivial - MARGIN
+            verdict = "yes" if ahead else "no" if free - theirs >= MARGIN else NOBODY
             there = room(one, epsilon)
             cells = [f"{there:,.1f}", one.name, f"{epsilon:g}", f"{ours:.3f}", f"{plain:.3f}"]
-            cells += [f"{theirs:.3f}", name, f"{ours - theirs:+.3f}", "yes" if ahead else "no"]
+            cells += [f"{theirs:.3f}", name, f"{ours - theirs:+.3f}", verdict]
             lines.append((there, ahead, fair, [*cells, "yes" if fair else "**no**"]))
     lines.sort(key=lambda line: line[0])
     head = ["n̂μ/d^1.5", "set", "ε", "ours", "`adaptive=False`", "best untuned rival", "which", "ahead by"]
@@ -369,13 +368,20 @@ def rule(found: Grid, sets: Sequence[Scaled]) -> Iterator[str]:
     if ENOUGH is None:
         yield "No value was frozen for this run.\n"
         return
-    behind = [" ".join(cells[1:3]) for there, ahead, _, cells in lines if there > ENOUGH and not ahead]
+    above = [cells for there, _, _, cells in lines if there > ENOUGH]
+    behind, nobody = (
+        [" ".join(cells[1:3]) for cells in above if verdict in cells] for verdict in ("no", NOBODY)
+    )
     worse = [" ".join(cells[1:3]) for there, _, fair, cells in lines if there <= ENOUGH and not fair]
     yield (
-        f"Frozen value {ENOUGH:g}: above it behind in {len(behind)} cells ({'; '.join(behind) or 'none'}), "
-        f"elsewhere worse than the mean in {len(worse)} ({'; '.join(worse) or 'none'}): "
+        f"Frozen value {ENOUGH:g}: above it behind in {_cells(behind)} and in {_cells(nobody)} where least "
+        f"squares itself is less than {MARGIN:g} ahead; elsewhere worse than the mean in {_cells(worse)}: "
         f"{'**missed**' if behind or worse else 'met'}.\n"
     )
+
+
+def _cells(named: Sequence[str]) -> str:
+    return f"{len(named)} cells ({'; '.join(named)})" if named else "none"
 
 
 def single(sets: Sequence[Scaled], packages: Mapping[str, Package], seeds: int) -> Grid:
@@ -387,7 +393,7 @@ def single(sets: Sequence[Scaled], packages: Mapping[str, Package], seeds: int) 
         count = len(full.y) - len(full.y) // 5
         trials += [Trial(f"{full.name}, {rows:,}", one, rows) for rows in (*SMALL, count) if rows <= count]
     found: Grid = {}
-    for name in ("not private", OURS):
+    for name in (FREE, OURS):
         for trial in trials:
             for epsilon in EPSILONS:
                 found[name, trial.label, epsilon] = run(
@@ -578,7 +584,7 @@ def load_all(folder: Path) -> Scaled:
 
 
 def written(sets: Sequence[Scaled], regression: Grid, versions: str, seeds: int, seconds: float) -> str:
-    runs = f"{seeds} runs a cell (tuned lines: {max(3, seeds // 2)}; mbi: {FEWER['mbi']})"
+    runs = f"{seeds} runs a cell (tuned lines: {max(3, seeds // 2)})"
     lines = [
         "# dpgram beside other packages and algorithms\n",
         f"Made by `benchmarks/peers.py`: {runs}, {seconds / 60.0:.1f} minutes on one core.",
