@@ -6,7 +6,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -49,19 +48,29 @@ def _named_anew(temporary: Path, target: Path) -> None:
         temporary.unlink()
 
 
+def _new_beside(target: Path) -> tuple[int, Path]:
+    """A file that is not there yet, in the same folder."""
+    number = 0
+    while True:
+        path = target.with_name(f".{target.name}.{os.getpid()}-{number}")
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), path
+        except FileExistsError:  # another thread's, or left by a process that was killed
+            number += 1
+
+
 def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
     """All of `content` in place of what `target` was: a temporary file beside it, flushed, then renamed.
 
-    With `replace=False` a file that is there is left alone (`FileExistsError`).
+    Who may read it is for the system's own rule to say (umask). With `replace=False` a file that is there is
+    left alone (`FileExistsError`).
     """
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    temporary = Path(name)
+    handle, temporary = _new_beside(target)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o644)
         if replace:
             temporary.replace(target)
         else:

@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 from tests.flat import publish
 
-from dpgram.errors import DpgramWarning, SourceError
+import dpgram as dg
+from dpgram.errors import BudgetExceeded, DpgramWarning, MechanismError, SourceError
 from dpgram.mechanisms import CalibratedGaussian, CalibratedMatrixLaplace
+from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing._journal import open_journal
+from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 
@@ -170,3 +173,34 @@ def test_a_source_that_fails_on_resuming_loses_nothing(
     assert release.receipt.receipt_id == charged.receipt_id
     assert len(ledger.history()) == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == ["some.csv", "some.ledger"]
+
+
+def test_what_was_interrupted_before_its_charge_must_fit_the_budget_again(tmp_path: Path) -> None:
+    """A file that an unpaid run left is no promise: the whole price is held against the ledger anew."""
+    ledger = Ledger.create(tmp_path / "some.ledger", name="some", epsilon=1.5, delta=1e-6)
+    table = {"x": [float(i % 10) for i in range(500)]}
+    schema = Schema(numeric("x", 0, 10))
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dg.publish(table, schema, epsilon=1.0, delta=1e-6, ledger=ledger, report=stop, progress=False)
+    assert ledger.history() == ()
+    dg.publish(table, schema, epsilon=1.3, delta=1e-6, ledger=ledger, adaptive=False, progress=False)
+    with pytest.raises(BudgetExceeded, match="Nothing was spent"):
+        dg.publish(table, schema, epsilon=1.0, delta=1e-6, ledger=ledger, progress=False)
+    assert len(ledger.history()) == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["some.ledger"]
+
+
+@pytest.mark.parametrize("small", [1e-6, 1e-9])
+def test_no_draw_costs_more_than_was_charged_however_small_that_was(small: float) -> None:
+    for charged, drawn in (
+        (GaussianEvent(mu=small), GaussianEvent(mu=1.01 * small)),
+        (PureEvent(epsilon=small), PureEvent(epsilon=1.01 * small)),
+    ):
+        allowance = Allowance()
+        allowance.add(charged)
+        with pytest.raises(MechanismError, match="more than was charged"):
+            allowance.use(drawn)

@@ -89,8 +89,23 @@ class TestFile:
         path.write_text("old")
         gaussian_release().save(path, overwrite=True)
         assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
-        assert stat.S_IMODE(path.stat().st_mode) == 0o644
         assert load(path) == gaussian_release()
+
+    @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o027, 0o640)])
+    def test_who_may_read_a_file_is_for_the_system_to_say(self, tmp_path: Path, mask: int, mode: int) -> None:
+        before = os.umask(mask)
+        try:
+            path = gaussian_release().save(tmp_path / "x.json")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+    def test_a_file_left_by_a_killed_process_is_not_in_the_way(self, tmp_path: Path) -> None:
+        left = tmp_path / f".x.json.{os.getpid()}-0"
+        left.write_text("half")
+        path = gaussian_release().save(tmp_path / "x.json")
+        assert load(path) == gaussian_release()
+        assert left.read_text() == "half"
 
     def test_save_replaces_nothing_unless_asked(self, tmp_path: Path) -> None:
         path = tmp_path / "x.json"

@@ -135,19 +135,22 @@ def paid_before(account: Account, price: Event) -> Iterator[tuple[Receipt, Path]
     Proof: proofs/series.md#series-once.
     """
     with open_journal(account.path, account.request) as journal:
-        if not journal.resumed:
-            with journal.dropped_on_error():
-                account.check(price)
-        receipt_id = journal.receipt_id(0)
-        paid = account.ledger.receipt(receipt_id) if journal.resumed else None
+        paid = _paid(account, journal, 0)
         if paid is None:
             try:
-                paid = _charged(account, price, receipt_id)
+                with journal.dropped_on_error():
+                    account.check(price)
+                paid = _charged(account, price, journal.receipt_id(0))
             except BudgetExceeded:
                 journal.finish()
                 raise
         yield paid, journal.path
         journal.finish()
+
+
+def _paid(account: Account, journal: Journal, charge: int) -> Receipt | None:
+    """What an interrupted run has paid. One may have left its journal without having paid anything."""
+    return account.ledger.receipt(journal.receipt_id(charge)) if journal.resumed else None
 
 
 def _charged(account: Account, event: Event, receipt_id: str) -> Receipt:
@@ -183,12 +186,14 @@ def publication(
     # A broken installation must be found before the charge, not after it.
     entropy.rehearse()
     with contextlib.ExitStack() as stack:
-        journal = None
+        journal, begun = None, False
         if account is not None:
             # A period is paid for already: no version of the library may draw it a second time.
-            prepaid = isinstance(account, Prepaid)
-            journal = stack.enter_context(open_journal(account.path, account.request, once=prepaid))
-            if not journal.resumed and isinstance(account, Account):
+            once = isinstance(account, Prepaid)
+            journal = stack.enter_context(open_journal(account.path, account.request, once=once))
+            begun = journal.resumed
+            if isinstance(account, Account) and _paid(account, journal, 0) is None:
+                begun = False
                 with journal.dropped_on_error():
                     account.check(price)
         run = _Run(
@@ -206,8 +211,8 @@ def publication(
             # Noise hid what was needed, or nothing was charged, now or by a run before this one: there is
             # nothing to go on with.
             over = isinstance(stopped, LearningError) and stopped.final
-            stopped.charged = run.paying or (journal is not None and journal.resumed)
-            if journal is not None and (over or not (run.paying or journal.resumed)):
+            stopped.charged = run.paying or begun
+            if journal is not None and (over or not stopped.charged):
                 journal.finish()
             raise
         yield result
@@ -282,6 +287,8 @@ class _Run:
             stage.inspect(sums)
         exact: tuple[Any, ...] = stage.work.by_statistic(sums)
         if stage.carry is not None:
+            # From here on sums may be on disk: only a journal tells what was interrupted from an old copy.
+            self.paying = self.paying or isinstance(self.account, Prepaid)
             exact = stage.carry(exact)
         if stage.charge is not None:
             self._charge(stage.charge)
@@ -356,11 +363,10 @@ class _Run:
             self.paying = True
             self.receipts += [] if self.account.receipt is None else [self.account.receipt]
         elif self.account is not None and self.journal is not None:
-            account, receipt_id = self.account, self.journal.receipt_id(len(self.receipts))
-            paid = account.ledger.receipt(receipt_id) if self.journal.resumed else None
+            paid = _paid(self.account, self.journal, len(self.receipts))
             self.paying = True
             if paid is None:
-                paid = self._pay(account, event, receipt_id)
+                paid = self._pay(self.account, event, self.journal.receipt_id(len(self.receipts)))
             elif not self.receipts:
                 tell(
                     f"a publication with these options was interrupted after entry {paid.entry} of the "
@@ -391,7 +397,7 @@ class Allowance:
     def __init__(self) -> None:
         self._squares, self._epsilons, self._deltas = Fraction(0), Fraction(0), Fraction(0)
         self._others: Counter[Part] = Counter()
-        self._most = Fraction(1)
+        self._most = Fraction(0)
 
     def add(self, event: Event) -> None:
         """A charge was made."""

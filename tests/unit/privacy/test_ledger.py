@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -694,3 +696,14 @@ class TestCalculator:
     def test_releases_are_counted(self, releases: object) -> None:
         with pytest.raises(GuaranteeError, match="whole number"):
             budget_for(releases, epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda ledger: pickle.loads(pickle.dumps(ledger))])
+def test_a_copy_is_the_same_budget(tmp_path: Path, copied: Callable[[Ledger], Ledger]) -> None:
+    """Estimators are cloned and sent to other processes with what they were given."""
+    ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=0.0)
+    other = copied(ledger)
+    other.charge(PureEvent(epsilon=0.75), adjacency=ledger.adjacency, unit=None)
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(PureEvent(epsilon=0.5), adjacency=ledger.adjacency, unit=None)
+    assert len(ledger.history()) == len(other.history()) == 1

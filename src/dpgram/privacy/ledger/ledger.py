@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from dpgram.errors import BudgetExceeded, GuaranteeError, LedgerError
 from dpgram.privacy.accountant import (
@@ -84,6 +85,10 @@ class Ledger:
         self._tip = tip
         self._timeout = timeout
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, in this process or another, is the same file opened again: there is one budget."""
+        return partial(Ledger.open, timeout=self._timeout), (self._path,)
 
     @classmethod
     def create(
