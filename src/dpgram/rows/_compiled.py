@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numba.core import event
 
+from dpgram.document.reach import BEYOND, REACH_SQUARES, WITHIN
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
     BOOLEAN,
@@ -724,6 +725,30 @@ def _count_levels(x: Floats, units: Integers, levels: int, line: Integers) -> No
             line[int(x[i])] += one
         else:
             line[levels + (LOST_MISSING if x[i] != x[i] else LOST_UNREADABLE)] += one
+
+
+@compiled
+def clip_bins(lengths: Floats) -> Integers:
+    """See `Kernel.clip_bins`. Proof: proofs/adaptive.md#adaptive-clip."""
+    bins = np.empty(len(lengths), np.int64)
+    for i in range(len(lengths)):
+        if lengths[i] > 1.0:
+            bins[i] = WITHIN + int(min((1.0 - 1.0 / lengths[i]) * BEYOND, BEYOND - 1.0))
+        else:
+            bins[i] = int(min(lengths[i] * WITHIN, WITHIN - 1.0))
+    return bins
+
+
+@compiled
+def reach_bins(lengths: Floats) -> Integers:
+    """See `Kernel.reach_bins`. Proof: proofs/adaptive.md#adaptive-clip."""
+    bins = np.empty(len(lengths), np.int64)
+    for i in range(len(lengths)):
+        place = 0
+        for end in REACH_SQUARES:
+            place += lengths[i] >= end
+        bins[i] = place
+    return bins
 
 
 @compiled
