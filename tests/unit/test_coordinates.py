@@ -10,7 +10,7 @@ import pytest
 
 import dpgram as dg
 from dpgram.document.coordinates import LARGEST, Coordinates
-from dpgram.document.reach import REACH_BINS
+from dpgram.document.reach import REACH_BINS, REACH_SQUARES
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder
@@ -274,7 +274,10 @@ def test_both_forms_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (found[0] >= 0).all()
 
 
-def test_every_length_has_one_bin() -> None:
+@pytest.mark.parametrize("after", [0, 2**62])
+def test_every_length_has_one_bin(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same one by either form of the loops, which compare it with the same ends."""
+    monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
     lengths = np.array([0.0, 5e-324, 0.02, 1.0, np.nextafter(1.0, 2.0), 1.5, 16.0, 1e300])
     for bins, size in ((clip_bins(lengths), 64), (reach_bins(lengths), REACH_BINS)):
         assert ((bins >= 0) & (bins < size)).all()
@@ -282,3 +285,9 @@ def test_every_length_has_one_bin() -> None:
         assert bins[0] == 0
         assert bins[-1] == size - 1
     assert clip_bins(np.array([1.0, np.nextafter(1.0, 2.0)])).tolist() == [47, 48]
+    ends = np.concatenate([REACH_SQUARES, np.arange(1, 48) / 48, 1 / (1 - np.arange(1, 16) / 16)])
+    many = np.sort(np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, 99), ends * 0.7]))
+    assert reach_bins(many).tolist() == [sum(end <= length for end in REACH_SQUARES) for length in many]
+    within = [min(int(length * 48), 47) for length in many[many <= 1].tolist()]
+    beyond = [48 + min(int((1 - 1 / length) * 16), 15) for length in many[many > 1].tolist()]
+    assert clip_bins(many).tolist() == within + beyond

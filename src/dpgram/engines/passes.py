@@ -267,18 +267,17 @@ class PlainSums:
     def __init__(self, encoder: Encoder, lengths: tuple[ClipStatistic, ...] = ()) -> None:
         self._gram, self._lengths = GramSum(encoder.schema.width), lengths
         self._cells = [np.zeros(one.shape, np.int64) for one in lengths]
-        self._counts = PolicyCounts()
+        self._read = 0
 
     def add(self, chunk: EncodedChunk) -> None:
         self._gram.add(chunk)
-        if self._lengths:
-            read = chunk.counts.rows_read
-            self._counts += PolicyCounts(rows_read=read, rows_used=read)
+        self._read += chunk.counts.rows_read
         for one, cells in zip(self._lengths, self._cells, strict=True):
             cells[0] += np.bincount(one.bins(chunk), minlength=cells.shape[1]) * ROW_NORM_SQUARED
 
     def result(self) -> Sums:
-        counted = [ExactCounts(cells.copy(), self._counts) for cells in self._cells]
+        counts = PolicyCounts(rows_read=self._read, rows_used=self._read)
+        counted = [ExactCounts(cells.copy(), counts) for cells in self._cells]
         return (self._gram.result(), *counted)
 
 

@@ -30,6 +30,7 @@ from dpgram.document.fields import (
 )
 from dpgram.document.measurements import histogram_rows, level_count, number_bounds
 from dpgram.engines.passes import Pass
+from dpgram.engines.threads import one_blas_thread
 from dpgram.errors import GuaranteeError, LearningError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.mechanisms import Auto, CalibratedMechanism, Gaussian, MatrixLaplace, PublicFacts
@@ -473,8 +474,10 @@ class _BlockPlan:
         if first is None:
             return one
         width = rank(one.encoder.schema)
-        longest = last_radius(first, reach, rows=one.rows, mu=self.mu, width=width)
-        encoder = replace(one.encoder, coordinates=whitening(first, one.rows), clip=longest)
+        # One thread: coordinates do not depend on how many cores there are, and few columns need no more.
+        with one_blas_thread():
+            longest = last_radius(first, reach, rows=one.rows, mu=self.mu, width=width)
+            encoder = replace(one.encoder, coordinates=whitening(first, one.rows), clip=longest)
         return replace(one, encoder=encoder, seen=(first,) if reach is None else (first, reach))
 
     @cached_property

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numba.core import event
 
+from dpgram.document.reach import BEYOND, REACH_SQUARES, WITHIN
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
     BOOLEAN,
@@ -67,7 +68,12 @@ _LIMIT: Final = float(ROW_NORM_SQUARED)
 _NORM: Final = float(ROW_NORM)
 _LATER: Final = False  # lines are not rounded as they are filled
 _CLIPS: Final = True
-_ROWS_FROM: Final = 44  # bits of a packed sum below the number of rows
+_RUN: Final = 128  # cells whose places in histograms are found at a time: vectors are full, the cache is not
+_NODE_FROM: Final = 30  # bits of a place in a histogram below the number of its node
+_NODE_MASK: Final = (1 << 5) - 1
+_PLACES: Final = NODES + 1  # nodes, and one for what lies elsewhere
+_ELSEWHERE: Final = float(NODES)
+_ROWS_FROM: Final = 48  # bits of a sum of places below the number of rows: 1,000 · 17 · 2^30 < 2^48
 _ONE_ROW: Final = 1 << _ROWS_FROM
 
 
@@ -637,72 +643,78 @@ def _count_node(x: float, one: int, low: float, high: float, factor: float, line
 
 
 @compiled
-def _node_positions(
-    x: Floats, low: float, high: float, factor: float, firsts: Floats, beyonds: Floats
-) -> bool:
-    """The node below each number and what counts at the next one, as `_count_node` finds them.
+def _find_places(x: Floats, low: Floats, high: Floats, factor: Floats, places: Integers) -> None:
+    """⌊2^30·position⌋ of each number, as one row: its node in the bits from 2^30 on, what lies beyond below.
 
-    False where a number is not between the bounds: then neither is of use.
+    What counts at the next node is the same as in `_count_node`, since 2^30 times a position is exact, and
+    so is a position less its node. A position of 16 is the last node with nothing beyond.
     """
-    outside = 0
     for i in range(x.shape[0]):
-        position = (x[i] * 0.5 - low * 0.5) * factor
-        position = min(position, float(STEPS))
-        first = min(np.floor(position), float(STEPS - 1))
-        firsts[i] = first
-        beyonds[i] = np.floor((position - first) * float(ROW_NORM_SQUARED))
-        outside += not low <= x[i] <= high
-    return outside == 0
+        position = min((x[i] * 0.5 - low[i] * 0.5) * factor[i], float(STEPS))
+        inside = (low[i] <= x[i]) & (x[i] <= high[i])
+        places[i] = int((position if inside else _ELSEWHERE) * _LIMIT) + _ONE_ROW
 
 
 @compiled
-def _count_positions(firsts: Floats, beyonds: Floats, packed: Integers, line: Integers) -> None:
-    """Count one for each position, split between two nodes.
+def _count_places(places: Integers, columns: Hashes, packed: Integers) -> None:
+    """Add up places by column and node. Unsigned numbers: the compiler need not ask for negative ones."""
+    for i in range(places.shape[0]):
+        packed[columns[i] + np.uint64((places[i] >> _NODE_FROM) & _NODE_MASK)] += places[i]
 
-    A number and the sum of what lies beyond are added up in one integer, in four by turns, so that an
-    addition does not wait for the one before: at most `_TILE` times 2^30 < 2^`_ROWS_FROM`.
-    """
-    packed[:] = 0
-    size = firsts.shape[0]
-    even = size - size % 4
-    for i in range(0, even, 4):
-        packed[0, int(firsts[i])] += _ONE_ROW + int(beyonds[i])
-        packed[1, int(firsts[i + 1])] += _ONE_ROW + int(beyonds[i + 1])
-        packed[2, int(firsts[i + 2])] += _ONE_ROW + int(beyonds[i + 2])
-        packed[3, int(firsts[i + 3])] += _ONE_ROW + int(beyonds[i + 3])
-    for i in range(even, size):
-        packed[0, int(firsts[i])] += _ONE_ROW + int(beyonds[i])
-    for k in range(STEPS):
-        total = packed[0, k] + packed[1, k] + packed[2, k] + packed[3, k]
-        rows, beyond = total >> _ROWS_FROM, total & (_ONE_ROW - 1)
-        line[k] += rows * ROW_NORM_SQUARED - beyond
-        line[k + 1] += beyond
+
+@compiled
+def _unpack(packed: Integers, line: Integers) -> None:
+    """Add the sums of places of one column to its histogram, but for what lies elsewhere."""
+    for node in range(NODES):
+        rows, places = packed[node] >> _ROWS_FROM, packed[node] & (_ONE_ROW - 1)
+        beyond = places - rows * node * ROW_NORM_SQUARED  # 0 at the last node
+        line[node] += rows * ROW_NORM_SQUARED - beyond
+        line[node + 1] += beyond
 
 
 @compiled
 def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
-    """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
+    """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms.
+
+    Numbers are counted as they lie in memory, a few rows at a time; by columns what has levels or weights,
+    and what lies elsewhere.
+    """
     count, width = rows.shape
-    raw, packed = np.empty((width, _TILE)), np.empty((4, STEPS), np.int64)
-    firsts, beyonds = np.empty(_TILE), np.empty(_TILE)
+    alike, numbers, some = units.shape[0] == 0, levels.min() == 0, max(1, _RUN // width)
+    low, high, factor = np.empty(some * width), np.empty(some * width), np.empty(some * width)
+    columns, places = np.empty(some * width, np.uint64), np.empty(some * width, np.int64)
+    for i in range(some * width):
+        low[i], high[i], columns[i] = ends[i % width, 0], ends[i % width, 1], i % width * _PLACES
+        factor[i] = STEPS / (high[i] * 0.5 - low[i] * 0.5)
+    raw, packed = np.empty((width, _TILE)), np.zeros((width, _PLACES), np.int64)
     for start in range(0, count, _TILE):
-        size = min(_TILE, count - start)
-        _transpose(rows[start : start + size], raw)
-        own = units[start : start + size]
+        stop = min(start + _TILE, count)
+        by_columns = not alike
+        if alike and numbers:
+            packed[:] = 0
+            for first in range(start, stop, some):
+                x = rows[first : min(first + some, stop)].reshape(-1)
+                _find_places(x, low, high, factor, places)
+                _count_places(places[: x.shape[0]], columns, packed.reshape(-1))
         for j in range(width):
-            x = raw[j, :size]
+            if levels[j] == 0:
+                _unpack(packed[j], cells[j])
+            by_columns |= levels[j] > 0 or packed[j, NODES] > 0
+        if not by_columns:
+            continue
+        _transpose(rows[start:stop], raw)
+        own = units[start:stop]
+        for j in range(width):
+            x = raw[j, : stop - start]
             if levels[j] > 0:
                 _count_levels(x, own, levels[j], cells[j])
-                continue
-            low, high = ends[j, 0], ends[j, 1]
-            factor = STEPS / (high * 0.5 - low * 0.5)
-            alike = own.shape[0] == 0
-            if alike and _node_positions(x, low, high, factor, firsts[:size], beyonds[:size]):
-                _count_positions(firsts[:size], beyonds[:size], packed, cells[j])
-                continue
-            for i in range(size):
-                one = ROW_NORM_SQUARED if alike else own[i]
-                _count_node(x[i], one, low, high, factor, cells[j])
+            elif not alike:
+                for i in range(x.shape[0]):
+                    _count_node(x[i], own[i], low[j], high[j], factor[j], cells[j])
+            elif packed[j, NODES] > 0:
+                for i in range(x.shape[0]):
+                    if not low[j] <= x[i] <= high[j]:
+                        _count_node(x[i], ROW_NORM_SQUARED, low[j], high[j], factor[j], cells[j])
 
 
 @compiled
@@ -713,6 +725,30 @@ def _count_levels(x: Floats, units: Integers, levels: int, line: Integers) -> No
             line[int(x[i])] += one
         else:
             line[levels + (LOST_MISSING if x[i] != x[i] else LOST_UNREADABLE)] += one
+
+
+@compiled
+def clip_bins(lengths: Floats) -> Integers:
+    """See `Kernel.clip_bins`. Proof: proofs/adaptive.md#adaptive-clip."""
+    bins = np.empty(len(lengths), np.int64)
+    for i in range(len(lengths)):
+        if lengths[i] > 1.0:
+            bins[i] = WITHIN + int(min((1.0 - 1.0 / lengths[i]) * BEYOND, BEYOND - 1.0))
+        else:
+            bins[i] = int(min(lengths[i] * WITHIN, WITHIN - 1.0))
+    return bins
+
+
+@compiled
+def reach_bins(lengths: Floats) -> Integers:
+    """See `Kernel.reach_bins`. Proof: proofs/adaptive.md#adaptive-clip."""
+    bins = np.empty(len(lengths), np.int64)
+    for i in range(len(lengths)):
+        place = 0
+        for end in REACH_SQUARES:
+            place += lengths[i] >= end
+        bins[i] = place
+    return bins
 
 
 @compiled

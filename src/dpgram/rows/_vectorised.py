@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dpgram.document.reach import BEYOND, REACH_SQUARES, WITHIN
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows.kernel import (
     BOOLEAN,
@@ -360,6 +361,20 @@ def _counted(places: Integers, weights: Floats, size: int) -> Integers:
     if len(weights):
         return np.bincount(places, weights, minlength=size).astype(np.int64)
     return np.bincount(places, minlength=size) * ROW_NORM_SQUARED
+
+
+def clip_bins(lengths: Floats) -> Integers:
+    """See `Kernel.clip_bins`. Proof: proofs/adaptive.md#adaptive-clip."""
+    bins = np.minimum(lengths * WITHIN, WITHIN - 1.0).astype(np.int64)
+    (outside,) = np.nonzero(lengths > 1.0)
+    lost = (1.0 - 1.0 / lengths[outside]) * BEYOND
+    bins[outside] = WITHIN + np.minimum(lost, BEYOND - 1.0).astype(np.int64)
+    return bins
+
+
+def reach_bins(lengths: Floats) -> Integers:
+    """See `Kernel.reach_bins`. Proof: proofs/adaptive.md#adaptive-clip."""
+    return np.searchsorted(REACH_SQUARES, lengths, side="right").astype(np.int64)
 
 
 def mixed(values: Hashes) -> Hashes:

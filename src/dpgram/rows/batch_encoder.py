@@ -245,14 +245,16 @@ class _LatticeCoordinates:
             for line, factor, offset in self._moved:
                 lines[line] = lines[line] * factor + offset
             return
-        width = len(self._integers)
         # T is triangular: blocks of lines, each with the columns that it needs.
-        for first in range(0, width, _BLOCK):
-            last = min(first + _BLOCK, width)
+        width, block = len(self._integers), _block(len(self._integers))
+        for first in range(0, width, block):
+            last = min(first + block, width)
             np.matmul(self._integers[first:last, :last], cells[:last, :size], out=lines[first:last])
 
 
-_BLOCK: Final = 12
+def _block(width: int) -> int:
+    """Lines of a triangular product at a time: about a quarter of them, in eights, as measured fastest."""
+    return 8 * -(-width // 32)
 
 
 Mask = npt.NDArray[np.bool_]

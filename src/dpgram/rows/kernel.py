@@ -141,6 +141,12 @@ class Kernel(Protocol):
         was lost follow. proofs/adaptive.md#adaptive-histograms
         """
 
+    def clip_bins(self, lengths: Floats) -> Integers:
+        """The bin of each |u|²/R² by what a clip at R takes: proofs/adaptive.md#adaptive-clip."""
+
+    def reach_bins(self, lengths: Floats) -> Integers:
+        """The bin of each |u|²/R² among the quarter octaves of |u|/R, by comparison with their ends."""
+
     def text_hashes(self, places: Integers, letters: Bytes) -> Hashes:
         """The hash of each text, whose letters are at places[i] … places[i + 1] − 1."""
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.document.reach import BEYOND, REACH_BINS, REACH_SQUARES, WITHIN
+from dpgram.document.reach import BEYOND, REACH_BINS, WITHIN
 from dpgram.rows.encoder import EncodedChunk, Encoder
+from dpgram.rows.kernel import kernel
 from dpgram.sums.counts import CountsStatistic
 
 if TYPE_CHECKING:
@@ -26,11 +27,7 @@ Integers = npt.NDArray[np.int64]
 
 def clip_bins(lengths: Floats) -> Integers:
     """The bin of each |u|²/R². Proof: proofs/adaptive.md#adaptive-clip."""
-    bins = np.minimum(lengths * WITHIN, WITHIN - 1.0).astype(np.int64)
-    (outside,) = np.nonzero(lengths > 1.0)
-    lost = (1.0 - 1.0 / lengths[outside]) * BEYOND
-    bins[outside] = WITHIN + np.minimum(lost, BEYOND - 1.0).astype(np.int64)
-    return bins
+    return kernel(len(lengths)).clip_bins(lengths)
 
 
 def reach_bins(lengths: Floats) -> Integers:
@@ -38,7 +35,7 @@ def reach_bins(lengths: Floats) -> Integers:
 
     Proof: proofs/adaptive.md#adaptive-clip.
     """
-    return np.searchsorted(REACH_SQUARES, lengths, side="right").astype(np.int64)
+    return kernel(len(lengths)).reach_bins(lengths)
 
 
 @final
