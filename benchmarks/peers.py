@@ -381,7 +381,7 @@ def rule(found: Grid, sets: Sequence[Scaled]) -> Iterator[str]:
 
 
 def _cells(named: Sequence[str]) -> str:
-    return f"{len(named)} cells ({'; '.join(named)})" if named else "none"
+    return f"{len(named)} cell{'s' * (len(named) > 1)} ({'; '.join(named)})" if named else "none"
 
 
 def single(sets: Sequence[Scaled], packages: Mapping[str, Package], seeds: int) -> Grid:
