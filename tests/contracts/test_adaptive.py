@@ -30,9 +30,9 @@ from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.privacy.accountant import ApproximateEvent, composed, curve_of, parts_of
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.publishing._adaptive import PLAIN_BELOW, calibrate_adaptive
+from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing._bounds import rows_needed
-from dpgram.publishing._coordinates import last_radius, rank, signal, standardising, whitening
+from dpgram.publishing._coordinates import PLAIN_BELOW, last_radius, rank, signal, standardising, whitening
 from dpgram.publishing.measurements.histograms import Clip
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import requested

@@ -36,7 +36,7 @@ from dpgram.explorer.facts import page_facts
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.publishing._adaptive import calibrate_adaptive
+from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.request import requested
 from dpgram.rows.encoder import EncodedChunk, PolicyCounts
