@@ -560,7 +560,7 @@ def test_weighted_rows_are_counted_by_their_weights_under_either_adjacency() -> 
             epsilon=epsilon,
             delta=1e-6,
             rows=dg.Rows(weight=dg.numeric("w", 0, 20)),
-            adjacency=adjacency,  # type: ignore[arg-type]
+            adjacency=adjacency,
             entropy=SeededEntropy(2),
             engine=LocalEngine(threads=1),
             progress=False,
