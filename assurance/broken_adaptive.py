@@ -39,6 +39,7 @@ from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
 from dpgram.publishing import _adaptive, _coordinates, _scales, _zoom, publish_with
+from dpgram.publishing._adaptive_prices import AdaptiveCalibration
 from dpgram.publishing.measurements.gram import FirstGram, lower_triangle
 from dpgram.publishing.measurements.histograms import Reach
 from dpgram.release import Release
@@ -220,7 +221,7 @@ def used_and_not_published() -> tuple[Trial, ...]:
 @contextlib.contextmanager
 def _first_for_nothing() -> Iterator[None]:
     """The last matrix gets what the first one has used already."""
-    with mock.patch.object(_adaptive, "_price_of", return_value=Fraction(0)):
+    with mock.patch.object(AdaptiveCalibration, "price_of", return_value=Fraction(0)):
         yield
 
 

@@ -92,8 +92,9 @@ class Subject:
         if isinstance(self.measurement, Step):
             return replace(self.measurement, score_sigma=self.measurement.score_sigma * factor)
         if isinstance(self.measurement, Gram | FirstGram):
-            sigma = self.measurement.mechanism.sigma  # type: ignore[attr-defined]
-            return replace(self.measurement, mechanism=CalibratedGaussian(sigma=sigma * factor))
+            honest = self.measurement.mechanism
+            assert isinstance(honest, CalibratedGaussian)
+            return replace(self.measurement, mechanism=CalibratedGaussian(sigma=honest.sigma * factor))
         noise: CountNoise = self.measurement.noise
         return replace(self.measurement, noise=replace(noise, scale=noise.scale * factor))
 

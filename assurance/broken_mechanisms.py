@@ -80,9 +80,11 @@ class Misstated(CalibratedMechanism):
 class UnderNoisedOffDiagonal(Misstated):
     """Off-diagonal cells of scale σ/2, where σ/√2 is right."""
 
+    honest: CalibratedGaussian
+
     def draw(self, gram: npt.NDArray[np.int64], entropy: Entropy) -> Drawn:
         """The diagonal of one draw, the rest of another."""
-        quiet = CalibratedGaussian(sigma=math.sqrt(0.5) * self.honest.sigma)  # type: ignore[attr-defined]
+        quiet = CalibratedGaussian(sigma=math.sqrt(0.5) * self.honest.sigma)
         below, diagonal = quiet.draw(gram, entropy), self.honest.draw(gram, entropy)
         cells = below.cells.copy()
         np.fill_diagonal(cells, np.diagonal(diagonal.cells))

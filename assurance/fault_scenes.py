@@ -14,7 +14,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -180,7 +180,7 @@ def shut_folders(folder: Path) -> Scene:
     _quietly([*command, "--no-ledger", "-o", str(folder / "rehearsal.json")])
     for what, call in calls.items():
         before = {path: path.read_bytes() for path in (folder / "a.ledger", shut / "a.ledger")}
-        with as_nobody():
+        with _as_nobody():
             code = _quietly(call)
         scene.plays += 1
         if code != 2:
@@ -201,14 +201,14 @@ def _quietly(words: list[str]) -> int:
         return cli.run(words)
 
 
-class as_nobody:  # noqa: N801  (a context, used like a function)
+@contextmanager
+def _as_nobody() -> Iterator[None]:
     """The superuser may write anywhere; for a while be nobody."""
-
-    def __enter__(self) -> None:
-        if os.geteuid() == 0:
-            os.seteuid(65534)
-
-    def __exit__(self, *problem: object) -> None:
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
         if os.getuid() == 0:
             os.seteuid(0)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -41,10 +42,14 @@ REDUNDANT = (0, 5, 19)
 NAMES = [*(f"x{k}" for k in range(FEATURES)), *(f"y{k}" for k in range(FEATURES))]
 BOUNDS = {"x": 8.0, "y": 24.0}
 """Rough ones, eight standard deviations or more."""
-SCHEMA = dg.Schema(*(dg.numeric(name, -BOUNDS[name[0]], BOUNDS[name[0]]) for name in NAMES))
 PAGE = Path(__file__).parent / "results" / "collinear.md"
 PLAIN = "dpgram, one plain matrix"
 COLUMNS = ("non-private", EQUAL, OURS, "adaptive", "adaptive, chosen columns")
+
+
+def rough_schema(names: Iterable[str]) -> dg.Schema:
+    """Of features x… and targets y…"""
+    return dg.Schema(*(dg.numeric(name, -BOUNDS[name[0]], BOUNDS[name[0]]) for name in names))
 
 
 def adaptive(exponent: int, run: int) -> dict[int, tuple[float, float]]:
@@ -53,7 +58,7 @@ def adaptive(exponent: int, run: int) -> dict[int, tuple[float, float]]:
     data = {name: rows[:, k] for k, name in enumerate(NAMES)}
     (release,) = publish_with(
         data,
-        SCHEMA,
+        rough_schema(NAMES),
         epsilon=EPSILON,
         delta=DELTA,
         adjacency="replace-one",
@@ -84,6 +89,7 @@ def _chosen(release: dg.Release, features: list[str]) -> list[str]:
 
 
 def main() -> None:
+    warnings.simplefilter("ignore", DpgramWarning)
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     lines = []
     for exponent in EXPONENTS:
@@ -108,6 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DpgramWarning)
-        main()
+    main()

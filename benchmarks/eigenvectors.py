@@ -132,7 +132,7 @@ def methods(gram: Matrix, rows: int, epsilon: float) -> Iterator[tuple[str, Draw
         if printed_law is not None:
             answers[", denoised as ours"] = partial(best, law=printed_law, unit=unit, rows=rows, limit=rows)
         yield f"*{variant.name}*", partial(variant.draw, gram), answers
-    yield "nothing released (0)", lambda entropy: np.zeros_like(gram), {"": plain}  # noqa: ARG005
+    yield "nothing released (0)", lambda _: np.zeros_like(gram), {"": plain}
 
 
 def redrawn(gram: Matrix, law: Law, entropy: SeededEntropy) -> Matrix:

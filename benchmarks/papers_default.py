@@ -19,6 +19,7 @@ import numpy as np
 
 import dpgram as dg
 from accuracy import PUBLIC, SEED, Array, default_errors, generator_for
+from collinear import BOUNDS, rough_schema
 from data_sets import data_sets
 from dpgram.analysis.design import INTERCEPT
 from dpgram.engines.local import LocalEngine
@@ -52,8 +53,6 @@ SHEFFET_EPSILONS = (0.1, 0.5)
 RUNS = 15
 DIRECT = 20
 """Up to 2²⁰ rows the paper's tables are summed row by row, so that here are the same rows."""
-BOUNDS = {"x": 8.0, "y": 24.0}
-"""Rough ones, eight standard deviations or more."""
 RIVALS = (GAUSS_EQUAL, *REPAIRED_EQUAL, *OWN)
 HEAD = (
     "best of the paper", "its error", "one plain matrix, the paper's clip",
@@ -81,7 +80,7 @@ def wang(folder: Path) -> Iterator[tuple[str, ...]]:
 def sheffet() -> Iterator[tuple[str, ...]]:
     """|β̂ − β| with the intercept, mean over tables; every method on the same rows."""
     names = [*(f"x{k}" for k in range(FEATURES)), "y"]
-    schema = dg.Schema(*(dg.numeric(name, -BOUNDS[name[0]], BOUNDS[name[0]]) for name in names))
+    schema = rough_schema(names)
     law = design(PAPERS_SEED)
     truth = np.array([law.intercept, *law.beta])
     for exponent in EXPONENTS:
@@ -132,6 +131,7 @@ def cells(setting: str, nothing: float, best: str, theirs: float, ours: Sequence
 
 
 def main() -> None:
+    warnings.simplefilter("ignore", DpgramWarning)
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -165,6 +165,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DpgramWarning)
-        main()
+    main()

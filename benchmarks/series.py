@@ -156,7 +156,7 @@ def population_cells(release: Release, frame: pa.Table) -> list[int]:
     encoder = Encoder(WAGES, clip=release.radius, coordinates=release.coordinates)
     work = Pass(rules=row_rules(WAGES, Rows()), statistics=(GramStatistic(encoder),))
     (exact,) = add_up(frame, work, threads=1, progress=False)
-    return [int(cell) for cell in exact.cells[np.tril_indices(WAGES.width)]]  # type: ignore[attr-defined]
+    return [int(cell) for cell in exact.cells[np.tril_indices(WAGES.width)]]
 
 
 def truth(release: Release, cells: list[int]) -> tuple[tuple[str, ...], np.ndarray]:
@@ -188,7 +188,7 @@ def coverage(folder: Path, streams: int) -> tuple[Counted, int]:
             own = [sum(cells) for cells in zip(*(each.cells for each in exact[:t]), strict=True)]
             for kind, cells in (("table", own), ("population", whole)):
                 names, right = truth(release, cells)
-                fit = release.regress("log_wage", ON).inference(kind)  # type: ignore[arg-type]
+                fit = release.regress("log_wage", ON).inference(kind)
                 key = (kind, "early" if t <= 20 else "late")
                 counted.asked[key] += len(names)
                 if fit.refusal is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from assurance.foreseen import audit_foreseen_scores
@@ -49,7 +51,9 @@ def test_a_foreseen_event_proves_most_and_finds_a_tenth_of_the_noise_missing() -
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace", "matrix-laplace"])
-def test_simulated_ratios_are_those_of_what_is_seen(law: str) -> None:
+def test_simulated_ratios_are_those_of_what_is_seen(
+    law: Literal["gaussian", "laplace", "matrix-laplace"],
+) -> None:
     """The same mean as ratios of draws put through `log_ratio`, within 5 errors; the sides differ."""
     generator, scale, draws = simulation(3), 2.0, 4_000
     one = np.array([[3.0, 1.0], [1.0, 2.0]]) if law == "matrix-laplace" else np.array([3.0, 1.0, -2.0])
@@ -63,7 +67,7 @@ def test_simulated_ratios_are_those_of_what_is_seen(law: str) -> None:
         else:
             z = generator.standard_normal((2, 3, 2))
             noise = 0.5 * scale * (z[0].T @ z[0] - z[1].T @ z[1])
-        seen.append(Stage(seen=one + noise, one=one, other=other, scale=scale, law=law))  # type: ignore[arg-type]
+        seen.append(Stage(seen=one + noise, one=one, other=other, scale=scale, law=law))
     ratios = np.array([stage.log_ratio for stage in seen])
     mine, theirs = seen[0].simulated(draws, generator)
     error = np.sqrt((ratios.var() + mine.var()) / draws)

@@ -30,9 +30,9 @@ from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.privacy.accountant import ApproximateEvent, composed, curve_of, parts_of
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.publishing._adaptive import PLAIN_BELOW, calibrate_adaptive
+from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing._bounds import rows_needed
-from dpgram.publishing._coordinates import last_radius, rank, signal, standardising, whitening
+from dpgram.publishing._coordinates import PLAIN_BELOW, last_radius, rank, signal, standardising, whitening
 from dpgram.publishing.measurements.histograms import Clip
 from dpgram.publishing.publisher import named
 from dpgram.publishing.request import requested
@@ -560,7 +560,7 @@ def test_weighted_rows_are_counted_by_their_weights_under_either_adjacency() -> 
             epsilon=epsilon,
             delta=1e-6,
             rows=dg.Rows(weight=dg.numeric("w", 0, 20)),
-            adjacency=adjacency,  # type: ignore[arg-type]
+            adjacency=adjacency,
             entropy=SeededEntropy(2),
             engine=LocalEngine(threads=1),
             progress=False,

@@ -36,7 +36,7 @@ from dpgram.explorer.facts import page_facts
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with
-from dpgram.publishing._adaptive import calibrate_adaptive
+from dpgram.publishing._adaptive_prices import calibrate_adaptive
 from dpgram.publishing.measurements.models import Step
 from dpgram.publishing.request import requested
 from dpgram.rows.encoder import EncodedChunk, PolicyCounts
@@ -124,7 +124,7 @@ class TestRows:
         index = np.concatenate([generator.normal(0, 30, 4_000), odd])
         truth = np.concatenate([generator.integers(0, 500, 4_000).astype(float), np.zeros(len(odd))])
         for curve in ("linear", "poisson"):
-            gap, root = residual_and_root(curve, index, truth, limit, 2.0)  # type: ignore[arg-type]
+            gap, root = residual_and_root(curve, index, truth, limit, 2.0)
             assert (np.abs(gap) <= 1.0).all()
             assert ((root >= 0.0) & (root <= 1.0)).all()
 
@@ -416,7 +416,7 @@ class TestProgram:
         assert "poisson of k on x, g: noise hides what it begins with; the matrix has its share" in " ".join(
             str(few).split()
         )
-        assert "not measured" in dict(page_facts(few)["facts"])  # type: ignore[call-overload]
+        assert "not measured" in dict(page_facts(few)["facts"])
         with pytest.raises(AnalysisError, match="declared and not measured"):
             few.regress("b", family="logistic")
         promised = Fraction(few.guarantee.mu or 0.0) ** 2

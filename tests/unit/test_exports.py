@@ -69,7 +69,7 @@ def test_levels_that_follow_from_others_are_left_out() -> None:
 )
 def test_mistakes(on: list[str] | str | None, reference: dict[str, str], words: str) -> None:
     with pytest.raises(AnalysisError, match=words):
-        summary_statistics(release(), on, reference=reference)  # type: ignore[arg-type]
+        summary_statistics(release(), on, reference=reference)
 
 
 def test_without_a_constant_there_are_no_means() -> None:

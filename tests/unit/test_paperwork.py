@@ -83,7 +83,7 @@ def test_open_points_stand_at_the_top() -> None:
 def test_mistakes_in_an_entry() -> None:
     for wrong in ({"curator_type": "Club"}, {"sector": "Fishing"}, {"published": "yesterday"}):
         with pytest.raises(ReleaseError):
-            registry_entry(release(), **wrong)  # type: ignore[arg-type]
+            registry_entry(release(), **wrong)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -76,7 +76,7 @@ def test_few_rows_hide_a_logit() -> None:
     found = planned(rows=30)
     assert not found.models[1].works
     assert "noise will hide it" in str(found)
-    assert found.to_json()["models"][1]["se_ratio"] is None  # type: ignore[index]
+    assert found.to_json()["models"][1]["se_ratio"] is None
 
 
 def test_the_matrix_has_what_models_leave() -> None:

@@ -43,7 +43,7 @@ class AnalyzeGauss(Variant):
         "and the sensitivity B², where rows that are replaced need √2·B²"
     )
 
-    adjacency: Adjacency = AddRemove()  # noqa: RUF009 (a frozen value without fields)
+    adjacency: Adjacency = AddRemove()
     constant: Literal["classical", "sheffet"] = "classical"
     repair: Repair = "none"
 

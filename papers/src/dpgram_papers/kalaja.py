@@ -46,7 +46,7 @@ class SufficientStatistics(Variant):
         "it spends about 1.6ε"
     )
 
-    adjacency: Adjacency = AddRemove()  # noqa: RUF009 (a frozen value without fields)
+    adjacency: Adjacency = AddRemove()
     algorithm: Literal["ssp", "adassp"] = "adassp"
     constant: Constant = "wang"
     symmetric: bool | None = None

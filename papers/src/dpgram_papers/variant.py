@@ -34,7 +34,7 @@ class Variant(ABC):
     """What is wrong with the printed constants, or how loose they are, in one sentence."""
 
     claimed: Guarantee
-    adjacency: Adjacency = ReplaceOne()  # noqa: RUF009 (a frozen value without fields)
+    adjacency: Adjacency = ReplaceOne()
     """The relation under which the truth is computed; by default the one the paper's claim is about."""
 
     @property

@@ -10,6 +10,8 @@ import typer
 
 from dpgram.cli.console import (
     JsonFlag,
+    KindOption,
+    Level,
     ReleaseFile,
     given_names,
     given_pairs,
@@ -102,11 +104,8 @@ def regress(
     ] = "auto",
     alpha: Annotated[float | None, typer.Option(help="The penalty, in encoded units.")] = None,
     no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")] = False,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    kind: Annotated[
-        Literal["population", "table"],
-        typer.Option(help="Intervals for the population, or for the table itself (privacy noise only)."),
-    ] = "population",
+    level: Level = 0.95,
+    kind: KindOption = "population",
     as_json: JsonFlag = False,
 ) -> None:
     """Regress any column on any others.
@@ -192,11 +191,8 @@ def correlation(
         list[str] | None,
         typer.Option(help="Columns to show, separated by commas, or one for each --columns; all by default."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    kind: Annotated[
-        Literal["population", "table"],
-        typer.Option(help="Intervals for the population, or for the table itself (privacy noise only)."),
-    ] = "population",
+    level: Level = 0.95,
+    kind: KindOption = "population",
     as_json: JsonFlag = False,
 ) -> None:
     """Show the correlations of columns with their intervals.

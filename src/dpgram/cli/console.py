@@ -24,6 +24,11 @@ ADVANCED: Final = "Advanced"
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.")]
+Level: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+KindOption: TypeAlias = Annotated[
+    Literal["population", "table"],
+    typer.Option(help="Intervals for the population, or for the table itself (privacy noise only)."),
+]
 SchemaFile: TypeAlias = Annotated[
     Path, typer.Option("--schema", "-s", help="The schema, a TOML file of public facts.")
 ]

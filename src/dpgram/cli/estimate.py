@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from dpgram.cli.console import JsonFlag, ReleaseFile, given_names, given_pairs, print_json, say
+from dpgram.cli.console import (
+    JsonFlag,
+    KindOption,
+    Level,
+    ReleaseFile,
+    given_names,
+    given_pairs,
+    print_json,
+    say,
+)
 
 if TYPE_CHECKING:
     from dpgram.analysis.description import Description, Told
@@ -14,11 +23,6 @@ if TYPE_CHECKING:
     from dpgram.analysis.iv_results import InstrumentalVariables
 
 Target: TypeAlias = Annotated[str, typer.Argument(metavar="TARGET", help="The column to explain.")]
-Level: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
-KindOption: TypeAlias = Annotated[
-    Literal["population", "table"],
-    typer.Option(help="Intervals for the population, or for the table itself (privacy noise only)."),
-]
 Controls: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(help="Columns to account for, separated by commas, or one for each --controls."),

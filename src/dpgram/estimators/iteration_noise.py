@@ -28,10 +28,10 @@ from dpgram.mechanisms import (
 from dpgram.privacy.accountant import Event, GaussianEvent, PureEvent, composed, guarantee_of
 from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import (
-    DISCRETE_SIGMA_AT_LEAST,
     DISCRETE_SLACK,
     discrete_gaussian_sigma,
     discrete_mu_at_most,
+    proven_sigma,
 )
 from dpgram.privacy.curves.rounding import SLACK, down, up
 from dpgram.privacy.curves.search import greatest
@@ -143,7 +143,7 @@ def _noise_of_each_step(settings: IterationSettings, epsilon: float, delta: floa
 
 def gaussian_vector(sensitivity: float, sigma: float) -> tuple[VectorNoise, Event]:
     """Noise of deviation σ on a vector that one row moves by `sensitivity` (L2), and what it costs."""
-    return VectorNoise(law="gaussian", scale=_proven(sigma)), GaussianEvent(mu=up(sensitivity / sigma))
+    return VectorNoise(law="gaussian", scale=proven_sigma(sigma)), GaussianEvent(mu=up(sensitivity / sigma))
 
 
 def laplace_vector(sensitivity: float, epsilon: float) -> tuple[VectorNoise, Event]:
@@ -220,19 +220,7 @@ def _zcdp(settings: IterationSettings) -> MomentNoise:
 
 def _gaussian(settings: IterationSettings, rho: float) -> CalibratedGaussian:
     sensitivity = settings.adjacency.gram_frobenius(float(ROW_NORM_SQUARED))
-    return CalibratedGaussian(sigma=_proven(up(sensitivity / math.sqrt(2.0 * rho))))
-
-
-def _proven(sigma: float) -> float:
-    """Refuses integer noise too small for the proof that it is as good as a Gaussian."""
-    if sigma < DISCRETE_SIGMA_AT_LEAST:
-        raise GuaranteeError(
-            "integer noise this small is not covered by the proof of its privacy",
-            got=f"sigma = {sigma:g} lattice units",
-            limit=f"sigma ≥ {DISCRETE_SIGMA_AT_LEAST:g}",
-            remedy="Ask for a smaller epsilon or delta.",
-        )
-    return sigma
+    return CalibratedGaussian(sigma=proven_sigma(up(sensitivity / math.sqrt(2.0 * rho))))
 
 
 def _gdp(settings: IterationSettings) -> MomentNoise:

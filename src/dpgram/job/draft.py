@@ -15,7 +15,7 @@ from typing import Any, Final
 from dpgram.files import write_whole
 from dpgram.job import _file
 from dpgram.job.job import Job
-from dpgram.schema.schema import toml_value
+from dpgram.schema.toml_form import toml_value
 
 TOP: Final = ("constant", "blocks")
 """Keys that stand in no section."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from numbers import Integral
-from typing import ClassVar, Final, Literal, Self, final
+from typing import Any, ClassVar, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,7 @@ class Mechanism(ABC):
     to ask for it. Its properties are class attributes: nothing outside keeps lists of names.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
     semidefinite: ClassVar[bool]
     """Whether every published matrix is positive semidefinite."""
@@ -154,7 +155,7 @@ class Mechanism(ABC):
     @property
     def parameters(self) -> dict[str, float]:
         """Those that were given; the others are chosen by calibration."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
 
 

@@ -68,7 +68,7 @@ class SpectralMechanism(Mechanism):
     def for_fewer_columns(self, width: int) -> Self:
         """No more directions than columns."""
         kept = None if self.rank is None else min(self.rank, width)
-        return replace(self, rank=kept)  # type: ignore[type-var]
+        return replace(self, rank=kept)
 
     @final
     def rank_for(self, facts: PublicFacts) -> int:

@@ -57,7 +57,7 @@ class _Posterior(WishartFamily):
         """As many degrees as rows."""
         rows = ROWS_GUESSED if facts.rows is None else facts.rows
         chosen = max(rows, facts.width + 2) if self.degrees is None else self.degrees
-        return replace(self, degrees=chosen)  # type: ignore[type-var]
+        return replace(self, degrees=chosen)
 
 
 @final

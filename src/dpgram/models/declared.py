@@ -166,8 +166,7 @@ def _declared(
         )
     part: float | None = None
     if share is not None:
-        number = isinstance(share, int | float) and not isinstance(share, bool)
-        part = float(share) if number else math.nan  # type: ignore[arg-type]
+        part = _number(share)
         if not LEAST_SHARE <= part < 1.0:
             raise GuaranteeError(
                 f"{named}: share is a part of the budget",
@@ -182,8 +181,7 @@ def _declared(
         )
     reach: float | None = None
     if limit is not None:
-        number = isinstance(limit, int | float) and not isinstance(limit, bool)
-        reach = float(limit) if number else math.nan  # type: ignore[arg-type]
+        reach = _number(limit)
         if not LEAST_LIMIT <= reach <= MOST_LIMIT:
             raise GuaranteeError(
                 f"{named}: limit is a number of deviations",
@@ -310,3 +308,8 @@ def _encoded(schema: Schema, name: str) -> tuple[EncodedColumn, ...]:
     column = schema.column(name)
     known = {name, *column.factors}.isdisjoint((*schema.unbounded, *schema.without_levels))
     return column.encoded() if known else ()
+
+
+def _number(value: object) -> float:
+    """NaN, which lies within no limits, for whatever is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

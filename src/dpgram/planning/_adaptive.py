@@ -21,6 +21,8 @@ from dpgram.schema import Schema
 
 Matrix = npt.NDArray[np.float64]
 
+ADAPTIVE: Final = "adaptive"
+"""How figures and advice call the adaptive release, beside the mechanisms of one plain matrix."""
 MOST_ROWS: Final = 1e9
 DRAWS: Final = 15
 """First matrices that are simulated: from each other coordinates follow."""

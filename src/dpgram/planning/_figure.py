@@ -15,7 +15,7 @@ from dpgram.mechanisms import MECHANISMS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dpgram.planning.planner import Plan
+    from dpgram.planning._plan import Plan
 
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS: Final = "osD^vPX<>*hp"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from dpgram.planning.forecast import WORTH_IT, Forecast
 
 if TYPE_CHECKING:
-    from dpgram.planning.planner import Advice, Plan
+    from dpgram.planning._advice import Advice
+    from dpgram.planning._plan import Plan
 
 WIDTH: Final = 80
 """Columns of a terminal that nobody has widened."""

@@ -10,6 +10,7 @@ from typing import Final, final
 import numpy as np
 
 from dpgram.analysis.moments import EncodedNoise
+from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.mechanisms import CalibratedMechanism, Mechanism, PublicFacts
 from dpgram.noise import NoisyInverse, SymmetricGaussian
@@ -105,6 +106,14 @@ class Setting:
         count = self.rows if rows is None else rows
         law = mechanism.expected(count * self.regression.values / self.unit)
         return self.regression.outcome(law, count, self.unit, factor)
+
+    def ratio(self, asked: Mechanism, guarantee: Guarantee) -> float:
+        """The median ratio of standard errors; infinite where the mechanism does not go that far."""
+        try:
+            mechanism = self.calibrated(asked, guarantee)
+        except DpgramError:
+            return math.inf
+        return self.outcome(mechanism).typical
 
     def rows_needed(
         self, asked: Mechanism, mechanism: CalibratedMechanism, guarantee: Guarantee, factor: float

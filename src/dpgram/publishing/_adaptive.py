@@ -6,10 +6,10 @@
     first matrix          standardised columns, rows clipped: which columns go together
     clip, matrix          whitened columns, rows clipped by their length there
 
-Every stage uses what the ones before it published, and public facts, nothing else. μ² = Σ μᵢ² (or ε = Σ εᵢ),
-fixed before a row is read; a share that turns out not to be needed goes to the matrix. What could stop the
-publication (open columns that noise hides, columns that are mostly unreadable) is charged first, the rest
-only if it goes on. Proofs: proofs/adaptive.md.
+Every stage uses what the ones before it published, and public facts, nothing else. What all of them
+cost together is fixed before a row is read (`_adaptive_prices`); a share that turns out not to be needed goes
+to the matrix. What could stop the publication (open columns that noise hides, columns that are mostly
+unreadable) is charged first, the rest only if it goes on. Proofs: proofs/adaptive.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from dpgram.document.fields import (
     MeasuredHistograms,
@@ -33,20 +33,10 @@ from dpgram.engines.passes import Pass
 from dpgram.engines.threads import one_blas_thread
 from dpgram.errors import GuaranteeError, LearningError
 from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.mechanisms import Auto, CalibratedMechanism, Gaussian, MatrixLaplace, PublicFacts
-from dpgram.privacy.accountant import (
-    ApproximateEvent,
-    Currency,
-    Event,
-    GaussianEvent,
-    PureEvent,
-    composed,
-    describe,
-)
-from dpgram.privacy.count_noise import CountLaw, CountNoise, price_of_counts
-from dpgram.privacy.curves.calibrate import discrete_mu_at_most
-from dpgram.privacy.exact_sums import float_up, root_up
-from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.mechanisms import Auto, CalibratedMechanism, PublicFacts
+from dpgram.privacy.accountant import Event
+from dpgram.privacy.count_noise import CountNoise
+from dpgram.publishing._adaptive_prices import AdaptiveCalibration, parts_of_blocks
 from dpgram.publishing._coordinates import (
     PLAIN_BELOW,
     last_radius,
@@ -56,7 +46,6 @@ from dpgram.publishing._coordinates import (
     standardising,
     whitening,
 )
-from dpgram.publishing._model_steps import ModelsBudget
 from dpgram.publishing._open_columns import (
     coarse_bounds,
     cost,
@@ -65,7 +54,7 @@ from dpgram.publishing._open_columns import (
     stage,
     with_levels,
 )
-from dpgram.publishing._zoom import MOST_FOR_ZOOM, Zoomed, zoom
+from dpgram.publishing._zoom import Zoomed, zoom
 from dpgram.publishing.losses import NoisyStop
 from dpgram.publishing.measurements.each_group import by_group, each_group
 from dpgram.publishing.measurements.gram import FirstGram, Gram
@@ -82,138 +71,8 @@ if TYPE_CHECKING:
     from dpgram.publishing.measurements.base import Measurement
     from dpgram.schema import Schema
 
-Family: TypeAlias = Literal["gaussian", "pure"]
-_NARROWEST: Final = 2.0**-20
-"""The part of what is left that a block gets at least, however many levels are found: that of one column
-beside ten thousand."""
 SURE_LOSS: Final = 4.0
 """Noise deviations by which a loss must exceed what is allowed before a publication stops for it."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveCalibration:
-    """Every price of the event, fixed before a row is read: public facts only."""
-
-    request: Request
-    family: Family
-    whole: float
-    """μ² or ε of everything."""
-    levels: CountNoise | None
-    octaves: CountNoise | None
-    level_delta: float
-    first_price: Fraction
-    """Of levels, octaves and histograms, at most."""
-    guarantee: Guarantee
-    gaussian: GaussianDP | None
-
-    @property
-    def law(self) -> CountLaw:
-        return "discrete-gaussian" if self.family == "gaussian" else "discrete-laplace"
-
-    @property
-    def rest(self) -> Fraction:
-        """What is left for the matrices and the counts of the clip."""
-        return Fraction(self.whole * SLACK) - self.first_price
-
-    @property
-    def models_price(self) -> Fraction:
-        """Of all declared models, at most."""
-        return Fraction(self.request.split.models * self.whole)
-
-    @property
-    def matrices_rest(self) -> Fraction:
-        """What is left for matrices and counts once declared models have their share."""
-        return self.rest - self.models_price
-
-    @property
-    def units_changed(self) -> int:
-        """1 under add/remove, 2 under replace-one."""
-        return self.request.adjacency.units_changed
-
-    @property
-    def charges(self) -> tuple[Event, Event]:
-        """What could stop the publication, then the rest."""
-        leak = [ApproximateEvent(epsilon=0.0, delta=self.level_delta)] if self.level_delta else []
-        return composed([self.event(self.first_price), *leak]), self.event(self.rest)
-
-    @property
-    def price(self) -> Event:
-        """Both charges together."""
-        return composed(self.charges)
-
-    def event(self, price: Fraction) -> Event:
-        if self.family == "gaussian":
-            return GaussianEvent(mu=root_up(price))
-        return PureEvent(epsilon=float_up(price))
-
-    def mechanism(self, price: float, facts: PublicFacts) -> CalibratedMechanism:
-        """The noise of a matrix at this price."""
-        if self.family == "gaussian":
-            return Gaussian().of_mu_squared(price, facts)
-        return MatrixLaplace().calibrated(Guarantee(price), facts)
-
-    def mu(self, width: int) -> float:
-        """The μ of Gaussian noise as large as that of one matrix at the whole price."""
-        if self.family == "gaussian":
-            return math.sqrt(self.whole / self.units_changed)
-        return self.whole / (self.units_changed * math.sqrt(width + 1.0))
-
-
-def adaptive_family(request: Request, currency: Currency | None) -> Family | None:
-    """How the noise of two matrices composes under what was asked for; nothing where there is to be one."""
-    if not request.split.histograms:
-        return None
-    asked = request.mechanism
-    if isinstance(asked, Auto):
-        return "pure" if request.guarantee.pure or currency == "epsilon" else "gaussian"
-    return "gaussian" if asked.gaussian else "pure"
-
-
-def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
-    """Prices such that all parts together keep the guarantee, exactly. Reads no data.
-
-    Proof: proofs/adaptive.md#adaptive-composition.
-    """
-    guarantee, split, schema = request.guarantee, request.split, request.rules.schema
-    level_delta = split.levels * guarantee.delta
-    whole = guarantee.epsilon
-    if family == "gaussian":
-        whole = discrete_mu_at_most(guarantee.epsilon, guarantee.delta - level_delta) ** 2
-    law: CountLaw = "discrete-gaussian" if family == "gaussian" else "discrete-laplace"
-    units_changed = request.adjacency.units_changed
-    numbers = {"levels": len(schema.without_levels), "octaves": len(schema.unbounded)}
-    noises = {
-        "levels": count_noise(law, split.levels * whole, numbers["levels"], units_changed),
-        "octaves": count_noise(law, split.bounds * whole, numbers["octaves"], units_changed),
-    }
-    paid = [
-        price_of_counts(law, noise.scale, histograms=numbers[part], units_changed=units_changed)
-        for part, noise in noises.items()
-        if noise is not None
-    ]
-    first_price = sum(paid, Fraction(0)) + Fraction(split.histograms * whole)
-    if split.levels and level_delta == 0.0:
-        raise GuaranteeError("so small a share of delta cannot pay for levels", got=f"{level_delta:g}")
-    made = AdaptiveCalibration(
-        request=request,
-        family=family,
-        whole=whole,
-        level_delta=level_delta,
-        first_price=first_price,
-        guarantee=Guarantee(guarantee.epsilon, level_delta) if family == "pure" else guarantee,
-        gaussian=GaussianDP(math.sqrt(whole)) if family == "gaussian" and not level_delta else None,
-        **noises,
-    )
-    # Noise that is too small for the proof, or too large to be drawn, is refused before anything is charged:
-    # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
-    smallest = min(_parts_of_blocks(schema, family)) if not schema.without_levels else _NARROWEST
-    left = (1.0 - MOST_FOR_ZOOM) * smallest * float(made.matrices_rest)
-    later = [share * left for share in (split.first, 0.5 * split.clip)]
-    models = ModelsBudget(request=request, whole=whole).least_prices
-    for price in (float(made.rest), split.histograms * whole, *later, *models):
-        count_noise(law, price, 1, units_changed)
-    return made
 
 
 @final
@@ -266,8 +125,8 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
     # Weighted rows count for less than one each: only histograms tell how many there are in this sense.
     rows = _rows(histograms, answer.public_rows if request.rules.weight is None else None)
     zoomed = Zoomed(looks=((),) * len(histograms), charge=rest_charge)
-    parts = _mus(calibration, schema)
-    clear = [any(signal(one, mu, rank(part)) >= PLAIN_BELOW for part, mu in parts) for one in rows]
+    parts = _parts(calibration, schema)
+    clear = [any(signal(one, mu, rank(block)) >= PLAIN_BELOW for block, _, mu in parts) for one in rows]
     if any(clear):
         zoomed = yield from zoom(
             request,
@@ -280,7 +139,7 @@ def adapt(calibration: AdaptiveCalibration, inspect: Callable[[Pass, Sums], None
             charge=rest_charge,
             inspect=inspect,
         )
-    blocks = _blocks(calibration, schema, histograms, zoomed, rows)
+    blocks = _blocks(calibration, parts, histograms, zoomed, rows)
     charge = zoomed.charge
     firsts = tuple(one for block in blocks for one in (block.first, block.reach) if one is not None)
     if firsts:
@@ -484,7 +343,7 @@ class _BlockPlan:
     def _before(self) -> Fraction:
         """What its measurements before and beside the last matrix cost."""
         paid = [one.event for one in (self.first, self.reach, self.clip) if one is not None]
-        return sum((_price_of(self.calibration, event) for event in paid), Fraction(0))
+        return sum((self.calibration.price_of(event) for event in paid), Fraction(0))
 
     @cached_property
     def _mechanism(self) -> CalibratedMechanism:
@@ -507,7 +366,7 @@ class _BlockPlan:
         if request.blocks > 1:
             event = mechanism.event(self._facts(self.groups[0]))
             before = calibration.first_price + self.zoom_price + self._before
-            spent = before + _price_of(calibration, event)
+            spent = before + calibration.price_of(event)
             guarantee, gaussian = own_guarantee(request, calibration.family, spent, calibration.level_delta)
         for one in self.groups:
             facts = self._facts(one)
@@ -523,43 +382,33 @@ class _BlockPlan:
             )
 
 
-def _price_of(calibration: AdaptiveCalibration, event: Event) -> Fraction:
-    if isinstance(event, GaussianEvent):
-        return Fraction(event.mu) ** 2
-    if isinstance(event, PureEvent):
-        return Fraction(event.epsilon)
-    raise GuaranteeError(f"no price in the currency of {calibration.family} noise", got=describe(event))
-
-
 def _rows(histograms: Sequence[MeasuredHistograms], public_rows: int | None) -> list[float]:
     """n̂ of each group."""
     known = float(public_rows) if public_rows is not None and len(histograms) == 1 else None
     return [max(known or histogram_rows(one), 1.0) for one in histograms]
 
 
-def _mus(calibration: AdaptiveCalibration, schema: Schema) -> list[tuple[Schema, float]]:
-    """Every block, with the μ of Gaussian noise as large as that of one matrix at its whole share."""
-    parts = _parts_of_blocks(schema, calibration.family)
+def _parts(calibration: AdaptiveCalibration, schema: Schema) -> list[tuple[Schema, float, float]]:
+    """Every block, its part of what is left, and the μ of Gaussian noise as large as that of one matrix."""
     return [
-        (one, calibration.mu(rank(one)) * math.sqrt(part))
-        for one, part in zip(schema.in_blocks(), parts, strict=True)
+        (one, part, calibration.mu(rank(one)) * math.sqrt(part))
+        for one, part in zip(schema.in_blocks(), parts_of_blocks(schema, calibration.family), strict=True)
     ]
 
 
 def _blocks(
     calibration: AdaptiveCalibration,
-    schema: Schema,
+    parts: Sequence[tuple[Schema, float, float]],
     histograms: tuple[MeasuredHistograms, ...],
     zoomed: Zoomed,
     rows: Sequence[float],
 ) -> tuple[_BlockPlan, ...]:
-    """Budget shares of all blocks by their widths, for the least Σ d_b·σ_b²."""
-    parts = _parts_of_blocks(schema, calibration.family)
+    """What each block is measured with: its part of the budget, and the coordinates that histograms show."""
     plans = []
-    for (one, mu), part in zip(_mus(calibration, schema), parts, strict=True):
+    for schema, part, mu in parts:
         share = part * (1.0 if len(parts) == 1 else SLACK)
         seen = zip(histograms, zoomed.looks, rows, strict=True)
-        found = [_group(calibration.request, one, mu, *each) for each in seen]
+        found = [_group(calibration.request, schema, mu, *each) for each in seen]
         # Declared models are measured where there are coordinates: else the matrix has their share.
         in_coordinates = any(each.encoder.coordinates is not None for each in found)
         rest = calibration.matrices_rest if in_coordinates else calibration.rest
@@ -594,13 +443,6 @@ def _group(
         encoder, clip=radius(rows, mu, width), coordinates=standardising(schema, histograms, told, closer)
     )
     return _GroupPlan(encoder=standardised, rows=rows, two=bool(request.split.first))
-
-
-def _parts_of_blocks(schema: Schema, family: Family) -> list[float]:
-    """Of what is left for the matrices, by widths: for the least Σ d_b·σ_b²."""
-    power = 1.5 if family == "gaussian" else 4.0 / 3.0
-    costs = [float(one.width) ** power for one in schema.in_blocks()]
-    return [cost / sum(costs) for cost in costs]
 
 
 def _reason(request: Request, one: _GroupPlan, share: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
 from dpgram.privacy.accountant import describe, price
-from dpgram.publishing._adaptive import adaptive_family, calibrate_adaptive
+from dpgram.publishing._adaptive_prices import adaptive_family, calibrate_adaptive
 from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.causes import Cause
 from dpgram.publishing.column_checks import ColumnCheck

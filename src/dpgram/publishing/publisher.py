@@ -23,13 +23,8 @@ from dpgram.models import Model
 from dpgram.privacy.accountant import Event, describe
 from dpgram.privacy.count_noise import CountNoise
 from dpgram.privacy.sampling.entropy import Entropy, SystemEntropy
-from dpgram.publishing._adaptive import (
-    AdaptiveCalibration,
-    adapt,
-    adaptive_family,
-    calibrate_adaptive,
-    noisy_stop,
-)
+from dpgram.publishing._adaptive import adapt, noisy_stop
+from dpgram.publishing._adaptive_prices import AdaptiveCalibration, adaptive_family, calibrate_adaptive
 from dpgram.publishing._journal import interrupted_before
 from dpgram.publishing._learning import (
     LearningCalibration,

@@ -16,7 +16,7 @@ from typing import Any, Final, final
 
 from dpgram.publishing.causes import DATE_FORMATS, MARKS, MISSING_WORDS, YES_AND_NO, reads_share
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
-from dpgram.schema.schema import starter_table, toml_value
+from dpgram.schema.toml_form import starter_table, toml_value
 from dpgram.sources import column_types, open_source
 from dpgram.sources.delimited import SEPARATOR_NAMES
 from dpgram.sources.files import file_format

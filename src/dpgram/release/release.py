@@ -372,7 +372,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.explorer import page
 
-        return self._write_page(path, page(self))
+        return written(path, page(self).encode("utf-8"))
 
     def report(self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Path:
         """Write a static HTML report for those who answer for the data; `ledger` adds the budget's history.
@@ -384,7 +384,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.release.report import page
 
-        return self._write_page(path, page(self, None if ledger is None else Path(ledger)))
+        return written(path, page(self, None if ledger is None else Path(ledger)).encode("utf-8"))
 
     def registry(
         self,
@@ -421,7 +421,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             published=published,
             authors=authors,
         )
-        return self._write(path, registry_yaml(entry).encode("utf-8"))
+        return written(path, registry_yaml(entry).encode("utf-8"))
 
     def evaluation(
         self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None
@@ -433,7 +433,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.paperwork import evaluation_page
 
-        return self._write_page(path, evaluation_page(self, None if ledger is None else Path(ledger)))
+        return written(path, evaluation_page(self, None if ledger is None else Path(ledger)).encode("utf-8"))
 
     def to_csv(
         self,
@@ -453,7 +453,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_csv, summary_statistics
 
-        return self._write(path, as_csv(summary_statistics(self, on, reference=reference)))
+        return written(path, as_csv(summary_statistics(self, on, reference=reference)))
 
     def to_xport(
         self,
@@ -471,7 +471,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_xport, summary_statistics
 
-        return self._write(path, as_xport(summary_statistics(self, on, reference=reference)))
+        return written(path, as_xport(summary_statistics(self, on, reference=reference)))
 
     def to_stata(
         self,
@@ -487,7 +487,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_stata, summary_statistics
 
-        return self._write(path, as_stata(summary_statistics(self, on, reference=reference)))
+        return written(path, as_stata(summary_statistics(self, on, reference=reference)))
 
     def to_lavaan(
         self,
@@ -503,7 +503,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_lavaan, summary_statistics
 
-        return self._write(path, as_lavaan(summary_statistics(self, on, reference=reference)))
+        return written(path, as_lavaan(summary_statistics(self, on, reference=reference)))
 
     def to_javascript(self, path: str | os.PathLike[str]) -> Path:
         """Write what the JavaScript module reads, as JSON: the release, and what Python knows of it.
@@ -514,13 +514,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         from dpgram.canonical_json import canonical_bytes
         from dpgram.explorer.facts import page_facts
 
-        return self._write(path, canonical_bytes(page_facts(self)) + b"\n")
-
-    def _write_page(self, path: str | os.PathLike[str], content: str) -> Path:
-        return self._write(path, content.encode("utf-8"))
-
-    def _write(self, path: str | os.PathLike[str], content: bytes) -> Path:
-        return written(path, content)
+        return written(path, canonical_bytes(page_facts(self)) + b"\n")
 
     def described(
         self, *, title: str = "", description: str = "", contact: str = "", licence: str = ""

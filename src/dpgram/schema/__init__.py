@@ -19,7 +19,8 @@ from dpgram.schema.columns import (
     product,
 )
 from dpgram.schema.encodings import EncodedColumn
-from dpgram.schema.schema import LONGEST_FILE, MAX_WIDTH, Schema, starter_toml
+from dpgram.schema.schema import LONGEST_FILE, MAX_WIDTH, Schema
+from dpgram.schema.toml_form import starter_toml
 
 __all__ = [
     "KINDS",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from dpgram.schema.columns import (
 )
 from dpgram.schema.encodings import EncodedColumn
 from dpgram.schema.reading import LAYOUT_FORMS, FileLayout
+from dpgram.schema.toml_form import toml_table, toml_value
 
 MAX_WIDTH: Final = 1_400
 """Most encoded columns of one schema: keeps the triangle below 10^6 cells, for which the slack of discrete
@@ -378,7 +378,7 @@ constant = {json.dumps(self.constant)}\n"
         head += "".join(f"{name} = {toml_value(value)}\n" for name, value in self.layout.to_dict().items())
         if self.blocks is not None:
             head += f"blocks = {toml_value([list(names) for names in self.blocks])}\n"
-        return head + "".join(_toml_table(column.to_dict()) for column in self.columns)
+        return head + "".join(toml_table(column.to_dict()) for column in self.columns)
 
     def codebook(self, form: Literal["text", "markdown"] = "text") -> str:
         """What each column is, for people: label, range, units, source of its bounds, how it is written.
@@ -545,73 +545,3 @@ def _column_from_dict(entry: object) -> Column:
             limit=f"{LONGEST_TEXT:,} characters",
         )
     return declared.from_entries(**{key: entry[key] for key in keys})
-
-
-def _toml_table(form: Mapping[str, object]) -> str:
-    lines = "".join(f"{key} = {toml_value(value)}\n" for key, value in form.items())
-    return f"\n[[columns]]\n{lines}"
-
-
-def toml_value(value: object) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(toml_value, value))}]"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    # JSON's quoting is TOML's; what no terminal shows is escaped too, so that a printed schema stays whole.
-    text = json.dumps(value, ensure_ascii=False)
-    return "".join(character if character.isprintable() else _toml_escape(character) for character in text)
-
-
-def _toml_escape(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-_UNKNOWN_STARTER: Final = (
-    "numeric",
-    '# low = \n# high = \n# or kind = "categorical" and levels = [], or kind = "boolean"\n',
-)
-"""For text files: the type would have to come from the values, so a person says what it is."""
-
-_STARTER_HEAD: Final = """\
-# A starter schema: names and types only; no value of the data was read.
-#
-# Fill in every bound and every level from PUBLIC knowledge: a codebook, a law,
-# common sense. Bounds or levels looked up in the data would leak it, and no
-# guarantee would cover that. Values outside the bounds are clamped; unknown
-# levels go to `other`, or count as missing. Delete the columns you do not need:
-# each adds noise to all the others.
-constant = true
-"""
-
-
-def starter_toml(column_types: Mapping[str, str]) -> str:
-    """A TOML schema to fill in, from column names and Arrow type names only."""
-    return _STARTER_HEAD + "".join(starter_table(name, type_name) for name, type_name in column_types.items())
-
-
-def starter_table(name: str, type_name: str) -> str:
-    """The part of a starter schema for one column, by its Arrow type."""
-    word = re.match(r"[a-z_0-9]*", type_name)
-    starter = _starter(word.group() if word else "")
-    if starter is None:
-        return f"\n# left out: {toml_value(name)} (type {json.dumps(type_name)} is not supported)\n"
-    kind, lines = starter
-    return (
-        f"\n[[columns]]  # {json.dumps(type_name)} in the data\n"
-        f"kind = {toml_value(kind)}\nname = {toml_value(name)}\n{lines}"
-    )
-
-
-def _starter(type_word: str) -> tuple[str, str] | None:
-    """The kind to start with for the first word of an Arrow type, and the lines a person must fill in."""
-    if type_word == "unknown":
-        return _UNKNOWN_STARTER
-    return next(
-        (
-            (name, kind.starters[type_word])
-            for name, kind in KINDS.items()
-            if issubclass(kind, SourceColumn) and type_word in kind.starters
-        ),
-        None,
-    )

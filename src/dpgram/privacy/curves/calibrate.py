@@ -24,6 +24,7 @@ __all__ = [
     "gaussian_sigma",
     "greatest",
     "least",
+    "proven_sigma",
     "stacked_sigmas",
 ]
 
@@ -63,7 +64,14 @@ def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float)
     Proofs: proofs/gaussian.md#gaussian-lemma-1, proofs/gaussian.md#gaussian-lemma-2.
     """
     epsilon, delta = _without_slack(epsilon, delta)
-    sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    return proven_sigma(gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity))
+
+
+def proven_sigma(sigma: float) -> float:
+    """Refuses integer noise too small for the proof that it is as good as a Gaussian.
+
+    Proof: proofs/gaussian.md#gaussian-theorem.
+    """
     if sigma < DISCRETE_SIGMA_AT_LEAST:
         raise GuaranteeError(
             "integer noise this small is not covered by the proof of its privacy",

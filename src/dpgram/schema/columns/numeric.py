@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, final
 
 from dpgram.errors import SchemaError
@@ -274,7 +274,7 @@ def _days_from_bound(name: str, bound: Bound) -> float | None:
     elif isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, date):
-        moment = datetime(bound.year, bound.month, bound.day)  # noqa: DTZ001  (a date has no time zone)
+        moment = datetime.combine(bound, time())
     if moment is None:
         raise SchemaError(
             f"the bounds of column {name!r} must both be numbers or both ISO dates",
