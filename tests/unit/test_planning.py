@@ -301,6 +301,7 @@ def test_dependent_features_are_refused() -> None:
         {"spread": {"age^P2": 0.5}},
         {"mechanisms": ["magic"]},
         {"target_se_ratio": 0.9},
+        {"target_se_ratio": float("inf")},
         {"bounds_share": 1.0},
         {"target": "nobody"},
         {"rows": 0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +49,11 @@ def advised(
             "no private release is as accurate as least squares on the table",
             got=wanted,
             limit="target_se_ratio > 1",
+        )
+    if wanted == math.inf:
+        raise AnalysisError(
+            "any release reaches an infinite ratio of standard errors",
+            remedy="Give target_se_ratio a number, such as 1.2, or leave it out",
         )
 
     def least_epsilon(ratio: Callable[[Guarantee], float]) -> float:
