@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -169,7 +171,7 @@ _NUMBERS: Final = msgspec.json.Decoder(_Numbers, strict=False)
 """Whole numbers are strings in the file."""
 
 
-def numbers_of(line: Period | memoryview) -> Numbers:
+def numbers_of(line: Period | bytes | memoryview) -> Numbers:
     """What is added up of a period: its cells, the counts of its columns one after another, its clip."""
     found = line if isinstance(line, Period) else _NUMBERS.decode(line)
     columns = () if found.histograms is None else found.histograms.columns
@@ -186,12 +188,13 @@ class Stream:
     def __init__(
         self,
         head: Head,
-        lines: Sequence[Period | memoryview],
+        lines: Sequence[Period | bytes | memoryview],
         *,
         labels: Sequence[str],
         digests: Sequence[str],
         size: int,
         numbers: Sequence[Numbers | None] = (),
+        schema: Schema | None = None,
     ) -> None:
         self.head, self.size = head, size
         self.labels = tuple(labels)
@@ -201,7 +204,7 @@ class Stream:
         first digest is that of the head."""
         self._numbers = [*numbers, *[None] * (len(self._lines) - len(numbers))]
         """What is added up of each, as far as it was asked for or kept."""
-        self.schema = Schema.from_dict(head.schema)
+        self.schema = Schema.from_dict(head.schema) if schema is None else schema
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -234,19 +237,25 @@ class Stream:
         return stream
 
     @classmethod
-    def known(cls, raw: bytes, labels: Sequence[str], numbers: Sequence[Numbers | None] = ()) -> Self:
-        """The series in whole lines that were all checked before; labels and numbers of its periods.
+    def known(
+        cls,
+        raw: bytes | mmap.mmap,
+        labels: Sequence[str],
+        numbers: Sequence[Numbers | None] = (),
+        ends: Sequence[int] = (),
+    ) -> Self:
+        """The series in whole lines that were all checked before; labels, numbers and ends of its lines.
 
         Proof: proofs/series.md#series-once.
         """
-        ends = line_ends(raw)
+        ends = ends or line_ends(raw[:])
         lines = [memoryview(raw)[start + 1 : end] for start, end in pairwise(ends)]
         content = json.loads(raw[: ends[0]])
         del content["before"]
         head_digest = content.pop("digest")
         digests = [head_digest, *[""] * len(lines)]
         head = msgspec.convert(content, Head)
-        return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers)
+        return cls(head, lines, labels=labels, digests=digests, size=ends[-1] + 1, numbers=numbers)
 
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
@@ -267,19 +276,19 @@ class Stream:
 
     def _period(self, place: int) -> Period:
         line = self._lines[place]
-        if isinstance(line, memoryview):
+        if not isinstance(line, Period):
             content = json.loads(bytes(line))
             del content["before"]
             self._digests[place + 1] = content.pop("digest")
             line = self._lines[place] = msgspec.convert(content, Period)
         return line
 
-    def _every(self, last: int) -> Numbers:
-        """What is added up of the periods up to this one: a line for each."""
+    def _every(self, last: int) -> list[Numbers]:
+        """What is added up of each period up to this one."""
         for place in range(last):
             if self._numbers[place] is None:
                 self._numbers[place] = numbers_of(self._lines[place])
-        return np.stack([each for each in self._numbers[:last] if each is not None])
+        return [each for each in self._numbers[:last] if each is not None]
 
     @property
     def head_digest(self) -> str:
@@ -293,9 +302,21 @@ class Stream:
     def _digest(self, number: int) -> str:
         """Of the line of this period; of the head for 0."""
         line = self._lines[number - 1] if number else None
-        if isinstance(line, memoryview):
+        if isinstance(line, bytes | memoryview):
             self._digests[number] = _SEALED.decode(line).digest
         return self._digests[number]
+
+    def copied(self) -> Stream:
+        """The same without anything that is still in a file, which may change."""
+        return Stream(
+            self.head,
+            [bytes(each) if isinstance(each, memoryview) else each for each in self._lines],
+            labels=self.labels,
+            digests=self._digests,
+            size=self.size,
+            numbers=[None if each is None else each.copy() for each in self._numbers],
+            schema=self.schema,
+        )
 
     def with_period(self, period: Period, digest: str, size: int, numbers: Numbers) -> Stream:
         """With one line more, of this digest, size and numbers."""
@@ -306,6 +327,7 @@ class Stream:
             digests=[*self._digests, digest],
             size=self.size + size,
             numbers=[*self._numbers, numbers],
+            schema=self.schema,
         )
 
     def number(self, period: str | int) -> int:
@@ -344,8 +366,8 @@ class Stream:
         )
         sigma = opening.sigma * window_norm(first, last, periods=head.periods, bits=head.bits)
         every, size = self._every(last), len(self._period(0).cells)
-        cells = weighted(part.weights, every[:, :size])
-        counts = iter(every[first - 1 :, size:].sum(axis=0).tolist())
+        cells = weighted(part.weights, np.stack([each[:size] for each in every]))
+        counts = iter(sum((each[size:] for each in every[first:]), every[first - 1][size:]).tolist())
         beside = (self._histograms(counts, part.length), *opening.measured, self._clip(counts, part.length))
         measured = [each for each in beside if each is not None]
         return Release(
@@ -414,6 +436,16 @@ def stream_bytes(path: Path) -> bytes:
     """What is in the public file."""
     try:
         return path.read_bytes()
+    except OSError as problem:
+        raise _missing(path, problem) from None
+
+
+def stream_map(path: Path) -> bytes | mmap.mmap:
+    """The same, not copied: nobody shortens it meanwhile."""
+    try:
+        with path.open("rb") as file:
+            empty = not os.fstat(file.fileno()).st_size
+            return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as problem:
         raise _missing(path, problem) from None
 
