@@ -69,7 +69,7 @@ from dpgram.series.stream import (
     line_ends,
     line_of,
     numbers_of,
-    stream_map,
+    stream_bytes,
 )
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def publish(
         stream, public = _continued(path, secret)
         _finish(path, stream)
         if period in stream.labels:
-            return stream.copied()
+            return stream
         terms, number = terms_of(stream.head), len(stream.labels) + 1
         _refuse_beyond(stream, number)
         key = period_key(stream, number)
@@ -263,31 +263,26 @@ def publish(
             numbers = numbers_of(found)
             secret.keep_file(number, public, line, numbers)
             _append(path, line, stream.size)
-            return stream.copied().with_period(found, digest, len(line), numbers)
+            return stream.with_period(found, digest, len(line), numbers)
 
 
-def _continued(path: Path, secret: Secret) -> tuple[Stream, memoryview]:
-    """The public file, if it is the one that the curator's file has seen, and its bytes, still in the file.
+def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
+    """The public file, if it is the one that the curator's file has seen, and its bytes.
 
     Every line was checked or made by us before it was kept: the same bytes are not checked anew.
 
     Proof: proofs/series.md#series-once.
     """
-    public = stream_map(path)
-    size = public.rfind(b"\n") + 1
-    ends = secret.line_ends(public, size)
-    if not ends:
-        public = public[:size]
-        found = line_ends(public)
-        if len(found) > 1 and secret.has_digest(public, len(found) - 1):
-            ends = found
+    raw = stream_bytes(path)
+    raw = raw[: raw.rfind(b"\n") + 1]
+    ends = line_ends(raw)
     last = len(ends) - 1
-    known = Stream.known(public, secret.labels(last), secret.numbers(last), ends) if ends else None
-    stream = known or Stream.of(public[:size])
+    same = last > 0 and secret.has_seen(raw, last)
+    stream = Stream.known(raw, secret.labels(last), secret.numbers(last), ends) if same else Stream.of(raw)
     _refuse_changed(stream, secret)
-    if stream.labels and known is None:
+    if stream.labels and not same:
         raise edited(path)
-    return stream, memoryview(public)[:size]
+    return stream, raw
 
 
 def edited(path: Path) -> DpgramError:

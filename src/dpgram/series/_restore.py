@@ -89,7 +89,7 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
                 if number <= len(lines):
                     _refuse_foreign(label, lines[number - 1], stream.opening.sigma, total)
             if stream.labels:
-                secret.keep_file(len(stream.labels), memoryview(public))
+                secret.keep_file(len(stream.labels), public)
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")

@@ -42,7 +42,6 @@ from dpgram.series._records import (
     period_record,
     records,
 )
-from dpgram.series.stream import line_ends
 
 try:
     import fcntl
@@ -128,33 +127,30 @@ class Secret:
             raise self._lacks(number)
         return label
 
-    def line_ends(self, public: Content, size: int) -> list[int]:
-        """Where the lines end in a public file of this size, if it is the one that was kept; else none."""
-        ends, end = list[int](), 0
-        for _, file in sorted(self._files.items()):
-            if end == size:
-                break
-            line = bytes(file.line)
-            if public[end : end + len(line)] != line:
-                return []
-            ends += [end + each for each in line_ends(line)]
-            end += len(line)
-        return ends if end == size else []
-
-    def has_digest(self, public: bytes, number: int) -> bool:
-        """Whether this is the public file up to and with a period of which an earlier version kept a hash."""
+    def has_seen(self, public: bytes, number: int) -> bool:
+        """Whether this is the public file up to and with this period, byte by byte."""
         if number not in self._files:
             raise self._lacks(number)
-        file = self._files[number]
-        return not file.line and file.ends(public)
+        if not self._files[number].line:
+            return self._files[number].ends(public)
+        end = 0
+        for line in self._lines(number):
+            if not public.startswith(bytes(line), end):
+                return False
+            end += len(line)
+        return end == len(public)
+
+    def _lines(self, number: int) -> list[bytes | memoryview]:
+        """What is kept of the public file up to and with this period."""
+        return [file.line for each, file in sorted(self._files.items()) if each <= number]
 
     def numbers(self, count: int) -> list[Numbers | None]:
-        """What is added up of the first periods, as far as it was kept."""
+        """What is added up of the first periods, as far as it was kept: copies, since the file may change."""
         files = [self._files.get(number) for number in range(1, count + 1)]
-        return [None if each is None else each.numbers for each in files]
+        return [None if each is None or each.numbers is None else each.numbers.copy() for each in files]
 
     def keep_file(
-        self, number: int, public: memoryview, line: bytes = b"", numbers: Numbers | None = None
+        self, number: int, public: bytes, line: bytes = b"", numbers: Numbers | None = None
     ) -> None:
         """The public file up to and with this period, and its line, and what numbers are in that.
 
@@ -162,8 +158,8 @@ class Secret:
         """
         for each in [kept for kept in self._kept.values() if kept.place is None]:
             self.keep(each)  # as an earlier version wrote it
-        before = sum(len(file.line) for each, file in self._files.items() if each < number)
-        file = KeptFile(number=number, line=bytes(public[before:]) + line, numbers=numbers)
+        before = sum(map(len, self._lines(number - 1)))
+        file = KeptFile(number=number, line=public[before:] + line, numbers=numbers)
         record = file_record(file, self._end)
         self._files[number] = file.ending(self._end + len(record) - 1)
         check = self._check.copy()

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import mmap
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -171,7 +169,7 @@ _NUMBERS: Final = msgspec.json.Decoder(_Numbers, strict=False)
 """Whole numbers are strings in the file."""
 
 
-def numbers_of(line: Period | bytes | memoryview) -> Numbers:
+def numbers_of(line: Period | memoryview) -> Numbers:
     """What is added up of a period: its cells, the counts of its columns one after another, its clip."""
     found = line if isinstance(line, Period) else _NUMBERS.decode(line)
     columns = () if found.histograms is None else found.histograms.columns
@@ -188,7 +186,7 @@ class Stream:
     def __init__(
         self,
         head: Head,
-        lines: Sequence[Period | bytes | memoryview],
+        lines: Sequence[Period | memoryview],
         *,
         labels: Sequence[str],
         digests: Sequence[str],
@@ -239,7 +237,7 @@ class Stream:
     @classmethod
     def known(
         cls,
-        raw: bytes | mmap.mmap,
+        raw: bytes,
         labels: Sequence[str],
         numbers: Sequence[Numbers | None] = (),
         ends: Sequence[int] = (),
@@ -248,14 +246,15 @@ class Stream:
 
         Proof: proofs/series.md#series-once.
         """
-        ends = ends or line_ends(raw[:])
-        lines = [memoryview(raw)[start + 1 : end] for start, end in pairwise(ends)]
+        ends = ends or line_ends(raw)
+        view = memoryview(raw)
+        lines = [view[start + 1 : end] for start, end in pairwise(ends)]
         content = json.loads(raw[: ends[0]])
         del content["before"]
         head_digest = content.pop("digest")
         digests = [head_digest, *[""] * len(lines)]
         head = msgspec.convert(content, Head)
-        return cls(head, lines, labels=labels, digests=digests, size=ends[-1] + 1, numbers=numbers)
+        return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers)
 
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
@@ -276,7 +275,7 @@ class Stream:
 
     def _period(self, place: int) -> Period:
         line = self._lines[place]
-        if not isinstance(line, Period):
+        if isinstance(line, memoryview):
             content = json.loads(bytes(line))
             del content["before"]
             self._digests[place + 1] = content.pop("digest")
@@ -302,21 +301,9 @@ class Stream:
     def _digest(self, number: int) -> str:
         """Of the line of this period; of the head for 0."""
         line = self._lines[number - 1] if number else None
-        if isinstance(line, bytes | memoryview):
+        if isinstance(line, memoryview):
             self._digests[number] = _SEALED.decode(line).digest
         return self._digests[number]
-
-    def copied(self) -> Stream:
-        """The same without anything that is still in a file, which may change."""
-        return Stream(
-            self.head,
-            [bytes(each) if isinstance(each, memoryview) else each for each in self._lines],
-            labels=self.labels,
-            digests=self._digests,
-            size=self.size,
-            numbers=[None if each is None else each.copy() for each in self._numbers],
-            schema=self.schema,
-        )
 
     def with_period(self, period: Period, digest: str, size: int, numbers: Numbers) -> Stream:
         """With one line more, of this digest, size and numbers."""
@@ -436,16 +423,6 @@ def stream_bytes(path: Path) -> bytes:
     """What is in the public file."""
     try:
         return path.read_bytes()
-    except OSError as problem:
-        raise _missing(path, problem) from None
-
-
-def stream_map(path: Path) -> bytes | mmap.mmap:
-    """The same, not copied: nobody shortens it meanwhile."""
-    try:
-        with path.open("rb") as file:
-            empty = not os.fstat(file.fileno()).st_size
-            return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as problem:
         raise _missing(path, problem) from None
 

@@ -21,7 +21,7 @@ from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
 from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import START, Head, Period, Stream, line_ends, line_of, numbers_of
+from dpgram.series.stream import START, Head, Period, Stream, line_of, numbers_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
@@ -310,8 +310,8 @@ class TestKnownLines:
         for restored in (False, True):
             with open_secret(path, series) as secret:
                 assert secret.labels(4) == ["m1", "m2", "m3", "m4"]
-                assert secret.line_ends(raw, len(raw)) == line_ends(raw)
-                assert not any(secret.line_ends(other, len(other)) for other in others)
+                assert secret.has_seen(raw, 4)
+                assert not any(secret.has_seen(other, 4) for other in others)
             if not restored:
                 path.unlink()
                 four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
@@ -450,8 +450,7 @@ class TestEarlierForm:
         monkeypatch.setattr(_secret, "records", stopped)  # from now on there is an index
         with open_secret(path, head.series) as secret:
             after = secret.past(5)
-            raw = old.path.read_bytes()
-            assert secret.line_ends(raw, len(raw)) == line_ends(raw)
+            assert secret.has_seen(old.path.read_bytes(), 4)
         for one, other in zip(before, after, strict=False):
             assert (one.label, one.cells, one.stages) == (other.label, other.cells, other.stages)
             assert one.people.tobytes() == other.people.tobytes()
