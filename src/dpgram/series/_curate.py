@@ -208,7 +208,7 @@ def publish(
                 return stream
             raise
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
-        stream, public = _continued(path, secret)
+        stream, missing = _continued(path, secret)
         _finish(path, stream)
         if period in stream.labels:
             return stream
@@ -261,13 +261,13 @@ def publish(
             found = _period(number, period, drawn)
             line, digest = line_of(found, stream.digest)
             numbers = numbers_of(found)
-            secret.keep_file(number, public, line, numbers)
+            secret.keep_file(number, missing + line, numbers)
             _append(path, line, stream.size)
             return stream.with_period(found, digest, len(line), numbers)
 
 
 def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
-    """The public file, if it is the one that the curator's file has seen, and its bytes.
+    """The public file, if it is the one that the curator's file has seen, and what that has no copy of.
 
     Every line was checked or made by us before it was kept: the same bytes are not checked anew.
 
@@ -278,11 +278,14 @@ def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
     ends = line_ends(raw)
     last = len(ends) - 1
     same = last > 0 and secret.has_seen(raw, last)
-    stream = Stream.known(raw, secret.labels(last), secret.numbers(last), ends) if same else Stream.of(raw)
+    if same:
+        stream = Stream.known(raw, secret.labels(last), secret.numbers(last), ends=ends, path=path)
+    else:
+        stream = Stream.of(raw)
     _refuse_changed(stream, secret)
     if stream.labels and not same:
         raise edited(path)
-    return stream, raw
+    return stream, raw[secret.held(last) :]
 
 
 def edited(path: Path) -> DpgramError:

@@ -117,7 +117,7 @@ class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @final
-class PeriodPlace(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PeriodPlace(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A period as the index has it."""
 
     number: int
@@ -141,7 +141,7 @@ class PeriodPlace(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 @final
-class FilePlace(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class FilePlace(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """What was kept of the public file, as the index has it."""
 
     number: int

@@ -140,6 +140,10 @@ class Secret:
             end += len(line)
         return end == len(public)
 
+    def held(self, number: int) -> int:
+        """How many bytes of the public file up to and with this period are kept."""
+        return sum(map(len, self._lines(number)))
+
     def _lines(self, number: int) -> list[bytes | memoryview]:
         """What is kept of the public file up to and with this period."""
         return [file.line for each, file in sorted(self._files.items()) if each <= number]
@@ -149,17 +153,14 @@ class Secret:
         files = [self._files.get(number) for number in range(1, count + 1)]
         return [None if each is None or each.numbers is None else each.numbers.copy() for each in files]
 
-    def keep_file(
-        self, number: int, public: bytes, line: bytes = b"", numbers: Numbers | None = None
-    ) -> None:
-        """The public file up to and with this period, and its line, and what numbers are in that.
+    def keep_file(self, number: int, line: bytes, numbers: Numbers | None = None) -> None:
+        """What the public file with this period has more than is held, and the numbers in its last line.
 
         Durable when this returns, which is before the line is written. From now on all is found by an index.
         """
         for each in [kept for kept in self._kept.values() if kept.place is None]:
             self.keep(each)  # as an earlier version wrote it
-        before = sum(map(len, self._lines(number - 1)))
-        file = KeptFile(number=number, line=public[before:] + line, numbers=numbers)
+        file = KeptFile(number=number, line=line, numbers=numbers)
         record = file_record(file, self._end)
         self._files[number] = file.ending(self._end + len(record) - 1)
         check = self._check.copy()

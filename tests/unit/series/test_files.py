@@ -43,6 +43,13 @@ def edited(stream: Stream, change: Callable[[Any], Any]) -> bytes:
     return b"".join(lines)
 
 
+def change_cell(each: Any, label: str) -> Any:
+    """The period of this name with one more in its first cell; anything else as it is."""
+    if getattr(each, "label", "") != label:
+        return each
+    return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
+
+
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Every line of a stream that is drawn from now on."""
@@ -293,12 +300,7 @@ class TestKnownLines:
     ) -> None:
         """By somebody who computed all digests again: only the curator's file can tell."""
 
-        def change(each: Any) -> Any:
-            if getattr(each, "label", "") != period:
-                return each
-            return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
-
-        four.path.write_bytes(edited(Stream.read(four.path), change))
+        four.path.write_bytes(edited(Stream.read(four.path), lambda each: change_cell(each, period)))
         with pytest.raises(DpgramError, match=r"is not the file that a\.series\.NOT-PRIVATE has seen"):
             published(four, people(900, 100), "m5")
         assert drawn == []
@@ -419,14 +421,22 @@ class TestIndex:
         assert published(two, people(150, 100), "m3").labels[-1] == "m3"
         assert len(read) == before
 
-    def test_a_returned_series_needs_no_file(self, two: Series) -> None:
-        """Whatever happens to both files afterwards."""
-        found = published(two, people(150, 100), "m3")
-        wanted = Stream.read(two.path)
-        for path in (two.path, secret_path(two.path)):
-            path.write_bytes(b"")
+    def test_lines_that_nothing_is_made_of_stay_in_the_file(self, two: Series) -> None:
+        """They are read when they are asked for, if it still has them; releases need neither file."""
+        published(two, people(150, 100), "m3")
+        raw, wanted = two.path.read_bytes(), Stream.read(two.path)
+        found, again, late = (published(two, None, "m3") for _ in range(3))
         assert found.periods == wanted.periods
-        assert found.release(1, 3) == wanted.release(1, 3)
+        published(two, people(300, 100), "m4")
+        assert late.periods == wanted.periods
+        two.path.write_bytes(edited(wanted, lambda each: change_cell(each, "m2")))
+        with pytest.raises(ReleaseError, match="is no longer the file that it was"):
+            again.periods  # noqa: B018
+        two.path.write_bytes(b"")
+        secret_path(two.path).write_bytes(b"")
+        assert again.release(1, 3) == wanted.release(1, 3)
+        two.path.write_bytes(raw)
+        assert again.periods == wanted.periods
 
 
 class TestEarlierForm:
@@ -457,12 +467,7 @@ class TestEarlierForm:
         assert published(old, people(450, 150), "m5").release(1, 5) == Stream.read(old.path).release(1, 5)
 
     def test_an_edited_public_file_is_refused(self, old: Series, drawn: list[Any]) -> None:
-        def change(each: Any) -> Any:
-            if getattr(each, "label", "") != "m2":
-                return each
-            return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
-
-        old.path.write_bytes(edited(Stream.read(old.path), change))
+        old.path.write_bytes(edited(Stream.read(old.path), lambda each: change_cell(each, "m2")))
         with pytest.raises(DpgramError, match=r"is not the file that .* has seen"):
             published(old, people(900, 100), "m4")
         with pytest.raises(DpgramError, match=r"is not the file that .* has seen"):
