@@ -86,6 +86,7 @@ def over_one(weights: Sequence[Fraction]) -> tuple[list[int], int]:
     return [weight.numerator * (bottom // weight.denominator) for weight in weights], bottom
 
 
+@lru_cache(maxsize=512)
 def window_norm(first: int, last: int, *, periods: int, bits: int = FACTOR_BITS) -> float:
     """|w|: the noise of a window in units of the stream's σ."""
     weights = window_weights(first, last, periods=periods, bits=bits)

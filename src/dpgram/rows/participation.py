@@ -90,11 +90,11 @@ class LeftOut:
 
     def _near(self, wanted: Hashes) -> tuple[Hashes, Integers]:
         """All of the past who are wanted, with a few whose bits are alike by chance, and in which periods."""
-        there = _seen(wanted, 3)
-        found = [each[np.flatnonzero(_among(each, there, 3))] for each in self._past]
+        there = _seen(wanted, 1)
+        found = [each[_among(each, there, 1)] for each in self._past]
         who = np.concatenate(found)
         when = np.repeat(np.arange(len(found)), [len(each) for each in found])
-        again = np.flatnonzero(_alike(who, wanted, 2))
+        again = np.flatnonzero(_alike(who, wanted, 0))
         return who[again], when[again]
 
     def _used_up(self, who: Hashes, when: Integers) -> Hashes:
@@ -106,22 +106,23 @@ class LeftOut:
         return np.concatenate([persons[often >= self._participations], who[near]])
 
 
-def _alike(hashes: Hashes, others: Hashes, word: int) -> Mask:
-    """Of whom some bits of one of four words come up among others: all who are, and a few by chance."""
-    return _among(hashes, _seen(others, word), word)
+def _alike(hashes: Hashes, others: Hashes, half: int) -> Mask:
+    """Of whom the first bits of one half come up among others: all who are, and a few by chance."""
+    return _among(hashes, _seen(others, half), half)
 
 
-def _seen(hashes: Hashes, word: int) -> Mask:
+def _seen(hashes: Hashes, half: int) -> Mask:
     """Which bits come up, of 64 times as many as there are hashes."""
     there = np.zeros(1 << min(max(len(hashes).bit_length() + 6, 10), 22), np.bool_)
-    there[_bits(hashes, word, len(there))] = True
+    there[_bits(hashes, half, len(there))] = True
     return there
 
 
-def _among(hashes: Hashes, there: Mask, word: int) -> Mask:
-    return there.take(_bits(hashes, word, len(there)), mode="wrap")
+def _among(hashes: Hashes, there: Mask, half: int) -> Mask:
+    return there.take(_bits(hashes, half, len(there)), mode="clip")  # all are within, and this is faster
 
 
-def _bits(hashes: Hashes, word: int, count: int) -> npt.NDArray[np.uint32]:
-    words: npt.NDArray[np.uint32] = hashes.view(np.uint32)[word :: HASH_BYTES // 4]
-    return words & np.uint32(count - 1)
+def _bits(hashes: Hashes, half: int, count: int) -> Integers:
+    """So many values of the first bits of a half."""
+    halves = hashes.view(np.uint64)[half::2]
+    return (halves >> np.uint64(65 - count.bit_length())).view(np.int64)

@@ -3,8 +3,8 @@
 What is on disk, and when, so that no crash loses a period or draws two noises for one:
 
     create    charge (found again by its file beside the ledger) → curator's file → public file
-    publish   exact sums into the curator's file → noise, kept beside the series → hash of the public file
-              with its new line into the curator's file → line of the public file
+    publish   exact sums into the curator's file → noise, kept beside the series → copy of the new line of
+              the public file into the curator's file → that line into the public file
 
 A period that is in the public file is never drawn again, one that was drawn is taken from where it was kept,
 and one that was not drawn leaves nothing behind but sums that the next try replaces.
@@ -12,7 +12,6 @@ and one that was not drawn leaves nothing behind but sums that the next try repl
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -49,7 +48,7 @@ from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.participation import NOBODY, LeftOut
 from dpgram.rows.rules import EVERY_ROW, Rows
 from dpgram.schema import Schema
-from dpgram.series._records import NO_SUMS, KeptFile, KeptPeriod, combined, lower_sums
+from dpgram.series._records import NO_SUMS, KeptPeriod, combined, lower_sums
 from dpgram.series._secret import (
     Secret,
     create_secret,
@@ -74,8 +73,6 @@ from dpgram.series.stream import (
 )
 
 if TYPE_CHECKING:
-    from _hashlib import HASH
-
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.mechanisms.base import IntegerMatrix
@@ -211,7 +208,7 @@ def publish(
                 return stream
             raise
         # Nobody else publishes now; whoever did so a moment ago may have appended a line.
-        stream, seen = _continued(path, secret)
+        stream, missing = _continued(path, secret)
         _finish(path, stream)
         if period in stream.labels:
             return stream
@@ -263,29 +260,32 @@ def publish(
         ) as drawn:
             found = _period(number, period, drawn)
             line, digest = line_of(found, stream.digest)
-            seen.update(line)
             numbers = numbers_of(found)
-            secret.keep_file(KeptFile(number=number, digest=seen.hexdigest(), numbers=numbers))
+            secret.keep_file(number, missing + line, numbers)
             _append(path, line, stream.size)
             return stream.with_period(found, digest, len(line), numbers)
 
 
-def _continued(path: Path, secret: Secret) -> tuple[Stream, HASH]:
-    """The public file, if it is the one that the curator's file has seen, and the hash of its bytes.
+def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
+    """The public file, if it is the one that the curator's file has seen, and what that has no copy of.
 
-    Every line was checked or made by us before its hash was kept: the same bytes are not checked anew.
+    Every line was checked or made by us before it was kept: the same bytes are not checked anew.
 
     Proof: proofs/series.md#series-once.
     """
     raw = stream_bytes(path)
     raw = raw[: raw.rfind(b"\n") + 1]
-    seen, last = hashlib.sha256(raw), len(line_ends(raw)) - 1
-    same = last > 0 and seen.hexdigest() == secret.file(last)
-    stream = Stream.known(raw, secret.labels(last), secret.numbers(last)) if same else Stream.of(raw)
+    ends = line_ends(raw)
+    last = len(ends) - 1
+    same = last > 0 and secret.has_seen(raw, last)
+    if same:
+        stream = Stream.known(raw, secret.labels(last), secret.numbers(last), ends=ends, path=path)
+    else:
+        stream = Stream.of(raw)
     _refuse_changed(stream, secret)
     if stream.labels and not same:
         raise edited(path)
-    return stream, seen
+    return stream, raw[secret.held(last) :]
 
 
 def edited(path: Path) -> DpgramError:

@@ -64,7 +64,7 @@ def weighted(weights: Sequence[Fraction], lines: Numbers) -> list[int]:
         found.append(total >> bits)
         if (total - slack) >> bits != (total + slack) >> bits:
             doubtful.append(place)
-    exact = _exactly(weights, lines[:, doubtful])
+    exact = _exactly(weights, lines[:, doubtful]) if doubtful else []
     for place, value in zip(doubtful, exact, strict=True):
         found[place] = value
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +25,7 @@ from dpgram.series._curate import (
     refuse_other_head,
     terms_of,
 )
-from dpgram.series._records import NO_SUMS, KeptFile, KeptPeriod, combined_cells, lower_sums
+from dpgram.series._records import NO_SUMS, KeptPeriod, combined_cells, lower_sums
 from dpgram.series._secret import (
     Remains,
     Secret,
@@ -62,12 +61,12 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
             handle = stack.enter_context(locked(target))
         raw = stream_bytes(path)
         stream = Stream.of(raw)
-        seen = hashlib.sha256(raw[: stream.size]).hexdigest()
+        public = raw[: stream.size]
         old = Remains() if handle is None else remains(handle, stream.head.series)
         if old.key is not None:
             refuse_other_head(stream, old.head_digest)
             last = old.files.get(len(stream.labels))
-            if last is not None and last.digest != seen:
+            if last is not None and not last.ends(public):
                 raise edited(path)
         drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
         if not stream.labels and not drawn and old.key is None and stream.head.receipt is not None:
@@ -89,7 +88,8 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
                 total = _restore_period(secret, stream, number, label, tables[label], old, engine)
                 if number <= len(lines):
                     _refuse_foreign(label, lines[number - 1], stream.opening.sigma, total)
-            secret.keep_file(KeptFile(number=len(stream.labels), digest=seen))
+            if stream.labels:
+                secret.keep_file(len(stream.labels), public)
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")

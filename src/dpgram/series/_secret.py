@@ -2,7 +2,8 @@
 
 Later periods are made of the exact sums of earlier ones, and a person may count in so many periods only. Both
 are kept in one file for its owner's eyes, as secret as the table: a line of JSON, then records that are only
-ever added. The sums of a period are written before its noise is drawn; the last record of it counts.
+ever added. The sums of a period are written before its noise is drawn; the last record of it counts. Beside
+them stands a copy of the public file, so that nobody can put another one in its place.
 """
 
 from __future__ import annotations
@@ -28,8 +29,19 @@ from dpgram.files import (
 )
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.participation import KEY_BYTES, NOBODY, Hashes
+from dpgram.series._check import Check
 from dpgram.series._numbers import Numbers
-from dpgram.series._records import Content, KeptFile, KeptPeriod, file_record, period_record, records
+from dpgram.series._records import (
+    Content,
+    Index,
+    KeptFile,
+    KeptPeriod,
+    file_record,
+    index_record,
+    indexed,
+    period_record,
+    records,
+)
 
 try:
     import fcntl
@@ -65,18 +77,30 @@ class Secret:
         self._charge = str(head.get("charge", ""))
         self._kept: dict[int, KeptPeriod] = {}
         self._files: dict[int, KeptFile] = {}
+        self._check = Check()
+        """Of everything in the file."""
+        found = indexed(content, self._check)
+        self._end = len(content) if found is not None else self._read(content, end)
+        for each in found or ():
+            _sort_in(each, self._kept, self._files)
+        os.lseek(handle, self._end, os.SEEK_SET)
+
+    def _read(self, content: Content, end: int) -> int:
+        """Record by record behind the head, and where they end: a torn one is cut off."""
         for number, read in enumerate(records(content, end), start=1):
-            if read.torn:  # it is cut off: nobody has acted upon it
+            if read.torn:  # nobody has acted upon it
                 break
             if read.found is None:
                 raise DpgramError(
-                    f"record {number} of {path.name} does not match its digest",
+                    f"record {number} of {self.path.name} does not match its digest",
                     remedy="Put a good copy back, or restore it from kept tables: Series.restore",
                 )
             _sort_in(read.found, self._kept, self._files)
             end = read.end
-        os.ftruncate(handle, end)
-        os.lseek(handle, end, os.SEEK_SET)
+        os.ftruncate(self._handle, end)
+        self._check = Check()
+        self._check.update(memoryview(content)[:end])
+        return end
 
     def settle(self) -> None:
         """The charge has its series: from now on nobody may take it up again for another one."""
@@ -103,21 +127,46 @@ class Secret:
             raise self._lacks(number)
         return label
 
-    def file(self, number: int) -> str:
-        """The SHA-256 of the public file up to and with this period."""
+    def has_seen(self, public: bytes, number: int) -> bool:
+        """Whether this is the public file up to and with this period, byte by byte."""
         if number not in self._files:
             raise self._lacks(number)
-        return self._files[number].digest
+        if not self._files[number].line:
+            return self._files[number].ends(public)
+        end = 0
+        for line in self._lines(number):
+            if not public.startswith(bytes(line), end):
+                return False
+            end += len(line)
+        return end == len(public)
+
+    def held(self, number: int) -> int:
+        """How many bytes of the public file up to and with this period are kept."""
+        return sum(map(len, self._lines(number)))
+
+    def _lines(self, number: int) -> list[bytes | memoryview]:
+        """What is kept of the public file up to and with this period."""
+        return [file.line for each, file in sorted(self._files.items()) if each <= number]
 
     def numbers(self, count: int) -> list[Numbers | None]:
         """What is added up of the first periods, as far as it was kept: copies, since the file may change."""
         files = [self._files.get(number) for number in range(1, count + 1)]
         return [None if each is None or each.numbers is None else each.numbers.copy() for each in files]
 
-    def keep_file(self, file: KeptFile) -> None:
-        """Durable when this returns, which is before the line is written."""
-        append(self._handle, file_record(file, self._end()))
-        self._files[file.number] = file
+    def keep_file(self, number: int, line: bytes, numbers: Numbers | None = None) -> None:
+        """What the public file with this period has more than is held, and the numbers in its last line.
+
+        Durable when this returns, which is before the line is written. From now on all is found by an index.
+        """
+        for each in [kept for kept in self._kept.values() if kept.place is None]:
+            self.keep(each)  # as an earlier version wrote it
+        file = KeptFile(number=number, line=line, numbers=numbers)
+        record = file_record(file, self._end)
+        self._files[number] = file.ending(self._end + len(record) - 1)
+        check = self._check.copy()
+        check.update(record)
+        index = index_record(self._kept.values(), self._files.values(), check.hexdigest())
+        self._append(record + index)
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
@@ -140,11 +189,13 @@ class Secret:
 
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""
-        append(self._handle, period_record(period, self._end()))
-        self._kept[period.number] = period
+        self._append(period_record(period, self._end))
+        self._kept[period.number] = period.ending(self._end - 1)
 
-    def _end(self) -> int:
-        return os.lseek(self._handle, 0, os.SEEK_CUR)
+    def _append(self, record: bytes) -> None:
+        append(self._handle, record)
+        self._check.update(record)
+        self._end += len(record)
 
 
 def _mapped(handle: int) -> Content:
@@ -152,10 +203,12 @@ def _mapped(handle: int) -> Content:
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if os.fstat(handle).st_size else b""
 
 
-def _sort_in(found: KeptPeriod | KeptFile, kept: dict[int, KeptPeriod], files: dict[int, KeptFile]) -> None:
+def _sort_in(
+    found: KeptPeriod | KeptFile | Index, kept: dict[int, KeptPeriod], files: dict[int, KeptFile]
+) -> None:
     if isinstance(found, KeptFile):
         files[found.number] = found
-    else:
+    elif isinstance(found, KeptPeriod):
         kept[found.number] = found
 
 

@@ -186,22 +186,25 @@ class Stream:
     def __init__(
         self,
         head: Head,
-        lines: Sequence[Period | memoryview],
+        lines: Sequence[Period | memoryview | None],
         *,
         labels: Sequence[str],
         digests: Sequence[str],
         size: int,
         numbers: Sequence[Numbers | None] = (),
+        schema: Schema | None = None,
+        path: Path | None = None,
     ) -> None:
         self.head, self.size = head, size
         self.labels = tuple(labels)
         """The names of its periods."""
         self._lines, self._digests = list(lines), list(digests)
         """Lines that were checked before are read when they are asked for, and so are their digests; the
-        first digest is that of the head."""
+        first digest is that of the head. None stands for a line that is in the file alone."""
+        self._path = path
         self._numbers = [*numbers, *[None] * (len(self._lines) - len(numbers))]
         """What is added up of each, as far as it was asked for or kept."""
-        self.schema = Schema.from_dict(head.schema)
+        self.schema = Schema.from_dict(head.schema) if schema is None else schema
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -234,19 +237,33 @@ class Stream:
         return stream
 
     @classmethod
-    def known(cls, raw: bytes, labels: Sequence[str], numbers: Sequence[Numbers | None] = ()) -> Self:
-        """The series in whole lines that were all checked before; labels and numbers of its periods.
+    def known(
+        cls,
+        raw: bytes,
+        labels: Sequence[str],
+        numbers: Sequence[Numbers | None] = (),
+        *,
+        ends: Sequence[int] = (),
+        path: Path | None = None,
+    ) -> Self:
+        """The series in whole lines that were all checked before; labels, numbers and ends of its lines.
+
+        With a path, lines that nothing is made of are left in the file that they came from.
 
         Proof: proofs/series.md#series-once.
         """
-        ends = line_ends(raw)
-        lines = [memoryview(raw)[start + 1 : end] for start, end in pairwise(ends)]
+        ends = ends or line_ends(raw)
         content = json.loads(raw[: ends[0]])
         del content["before"]
         head_digest = content.pop("digest")
+        lines: list[memoryview | None] = [None] * (len(ends) - 1)
+        for place, (start, end) in enumerate(pairwise(ends)):
+            needed = place in (0, len(lines) - 1) or not len(numbers) or numbers[place] is None
+            if path is None or needed:
+                lines[place] = memoryview(raw[start + 1 : end])
         digests = [head_digest, *[""] * len(lines)]
         head = msgspec.convert(content, Head)
-        return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers)
+        return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers, path=path)
 
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
@@ -265,8 +282,22 @@ class Stream:
     def periods(self) -> tuple[Period, ...]:
         return tuple(map(self._period, range(len(self._lines))))
 
-    def _period(self, place: int) -> Period:
+    def _line(self, place: int) -> Period | memoryview:
+        """From the file where it is not here, if that is still the same."""
+        if self._lines[place] is None and self._path is not None:
+            again = Stream.of(stream_bytes(self._path)[: self.size])
+            if again.digest != self.digest:
+                raise ReleaseError(
+                    f"{self._path.name} is no longer the file that it was", remedy="Open it again"
+                )
+            self._lines = list(again.periods)
         line = self._lines[place]
+        if line is None:
+            raise TypeError("a line that is nowhere")
+        return line
+
+    def _period(self, place: int) -> Period:
+        line = self._line(place)
         if isinstance(line, memoryview):
             content = json.loads(bytes(line))
             del content["before"]
@@ -274,12 +305,12 @@ class Stream:
             line = self._lines[place] = msgspec.convert(content, Period)
         return line
 
-    def _every(self, last: int) -> Numbers:
-        """What is added up of the periods up to this one: a line for each."""
+    def _every(self, last: int) -> list[Numbers]:
+        """What is added up of each period up to this one."""
         for place in range(last):
             if self._numbers[place] is None:
-                self._numbers[place] = numbers_of(self._lines[place])
-        return np.stack([each for each in self._numbers[:last] if each is not None])
+                self._numbers[place] = numbers_of(self._line(place))
+        return [each for each in self._numbers[:last] if each is not None]
 
     @property
     def head_digest(self) -> str:
@@ -306,6 +337,8 @@ class Stream:
             digests=[*self._digests, digest],
             size=self.size + size,
             numbers=[*self._numbers, numbers],
+            schema=self.schema,
+            path=self._path,
         )
 
     def number(self, period: str | int) -> int:
@@ -344,8 +377,8 @@ class Stream:
         )
         sigma = opening.sigma * window_norm(first, last, periods=head.periods, bits=head.bits)
         every, size = self._every(last), len(self._period(0).cells)
-        cells = weighted(part.weights, every[:, :size])
-        counts = iter(every[first - 1 :, size:].sum(axis=0).tolist())
+        cells = weighted(part.weights, np.stack([each[:size] for each in every]))
+        counts = iter(sum((each[size:] for each in every[first:]), every[first - 1][size:]).tolist())
         beside = (self._histograms(counts, part.length), *opening.measured, self._clip(counts, part.length))
         measured = [each for each in beside if each is not None]
         return Release(

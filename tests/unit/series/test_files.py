@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ from dpgram.series.stream import START, Head, Period, Stream, line_of, numbers_o
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 FACTS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "periods": 8}
 
 
@@ -41,6 +41,13 @@ def edited(stream: Stream, change: Callable[[Any], Any]) -> bytes:
         line, before = line_of(change(each), before)
         lines.append(line)
     return b"".join(lines)
+
+
+def change_cell(each: Any, label: str) -> Any:
+    """The period of this name with one more in its first cell; anything else as it is."""
+    if getattr(each, "label", "") != label:
+        return each
+    return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
 
 
 @pytest.fixture
@@ -235,7 +242,7 @@ class TestNoSecondNoise:
 
 
 class TestKnownLines:
-    """What was checked before is known by one hash of the whole file."""
+    """What was checked before is known by the copy that the curator keeps."""
 
     @pytest.fixture
     def four(self, tmp_path: Path) -> Series:
@@ -293,25 +300,23 @@ class TestKnownLines:
     ) -> None:
         """By somebody who computed all digests again: only the curator's file can tell."""
 
-        def change(each: Any) -> Any:
-            if getattr(each, "label", "") != period:
-                return each
-            return replace(each, cells=(str(int(each.cells[0]) + 1), *each.cells[1:]))
-
-        four.path.write_bytes(edited(Stream.read(four.path), change))
+        four.path.write_bytes(edited(Stream.read(four.path), lambda each: change_cell(each, period)))
         with pytest.raises(DpgramError, match=r"is not the file that a\.series\.NOT-PRIVATE has seen"):
             published(four, people(900, 100), "m5")
         assert drawn == []
 
     def test_restoring_knows_the_same_file(self, four: Series) -> None:
         series, path = Stream.read(four.path).head.series, secret_path(four.path)
-        seen = hashlib.sha256(four.path.read_bytes()).hexdigest()
-        with open_secret(path, series) as secret:
-            assert (secret.file(4), secret.labels(4)) == (seen, ["m1", "m2", "m3", "m4"])
-        path.unlink()
-        four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
-        with open_secret(path, series) as secret:
-            assert secret.file(4) == seen
+        raw = four.path.read_bytes()
+        others = (raw[:-1], raw + b"\n", raw.replace(b'"m2"', b'"m9"'), b"x" + raw[1:], raw[:-2] + b"x\n")
+        for restored in (False, True):
+            with open_secret(path, series) as secret:
+                assert secret.labels(4) == ["m1", "m2", "m3", "m4"]
+                assert secret.has_seen(raw, 4)
+                assert not any(secret.has_seen(other, 4) for other in others)
+            if not restored:
+                path.unlink()
+                four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
 
     def test_a_torn_line_is_not_seen(self, four: Series) -> None:
         with four.path.open("ab") as file:
@@ -323,6 +328,169 @@ class TestKnownLines:
         raw = four.path.read_bytes()
         middle = raw.index(b'"label":"m2"')
         assert Stream.of(raw[:middle] + b"\r" + raw[middle:]).labels == ("m1", "m2", "m3", "m4")
+
+
+class TestIndex:
+    """Where the curator's file ends with an index, its records are not read one by one."""
+
+    @pytest.fixture
+    def read(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """A number for every file that was read record by record."""
+        every: list[int] = []
+        honest = _secret.records
+
+        def noted(content: Any, start: int) -> Any:
+            every.append(start)
+            return honest(content, start)
+
+        monkeypatch.setattr(_secret, "records", noted)
+        return every
+
+    @pytest.fixture
+    def two(self, tmp_path: Path) -> Series:
+        return seeded(tmp_path / "a.series", [people(0, 100), people(100, 100)])
+
+    def test_it_is_used(self, two: Series, read: list[int]) -> None:
+        assert published(two, people(150, 100), "m3").labels == ("m1", "m2", "m3")
+        assert read == []
+
+    def test_a_torn_one_is_cut_off(self, two: Series, read: list[int], tmp_path: Path) -> None:
+        path = secret_path(two.path)
+        whole, public = path.read_bytes(), two.path.read_bytes()
+        start = whole.rindex(b"\n", 0, -1) + 1
+        lines = []
+        for end in (len(whole), len(whole) - 1, (start + len(whole)) // 2, start + 1, start):
+            path.write_bytes(whole[:end])
+            two.path.write_bytes(public)
+            lines.append(published(two, people(150, 100), "m3").periods[-1])
+        assert lines == lines[:1] * 5
+        assert len(read) == 4
+        assert path.read_bytes().startswith(whole[:start])
+
+    @pytest.mark.parametrize("part", ["its text", "its digest", "what is before it"])
+    def test_damage_is_refused(self, part: str, two: Series, drawn: list[Any]) -> None:
+        path = secret_path(two.path)
+        raw = bytearray(path.read_bytes())
+        start = raw.rindex(b"\n", 0, -1) + 1
+        place = {"its text": start + 20, "its digest": len(raw) - 5, "what is before it": start // 2}[part]
+        raw[place] ^= 1
+        path.write_bytes(bytes(raw))
+        with pytest.raises(DpgramError, match=r"record \d+ of .* does not match its digest"):
+            published(two, people(200, 100), "m3")
+        assert path.read_bytes() == bytes(raw)
+        assert drawn == []
+
+    def test_one_that_tells_of_other_bytes_is_not_believed(self, two: Series, read: list[int]) -> None:
+        """The last index behind records of another length: they are whole, and are read one by one."""
+        path = secret_path(two.path)
+        raw = path.read_bytes()
+        start = raw.rindex(b"\n", 0, -1) + 1
+        again = raw.index(b'{"exact"')
+        path.write_bytes(raw[:start] + raw[again : raw.index(b'{"digest"')] + raw[start:])
+        with open_secret(path, Stream.read(two.path).head.series) as secret:
+            assert [each.label for each in secret.past(3)] == ["m1", "m2"]
+        assert len(read) == 1
+
+    def test_a_period_behind_it_is_read(
+        self, two: Series, read: list[int], drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Killed after its sums were kept, and before anything was drawn."""
+        with monkeypatch.context() as here:
+            here.setattr(StreamedGram, "draw", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                published(two, people(150, 100), "m3")
+        assert read == []
+        assert published(two, people(150, 100), "m3").labels[-1] == "m3"
+        assert len(read) == 1
+        published(two, people(300, 100), "m4")
+        assert len(read) == 1
+
+    def test_what_was_drawn_and_not_published(
+        self, two: Series, read: list[int], drawn: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The index tells of a line more than the public file has."""
+        interrupted(two, people(150, 100), "m3", monkeypatch)
+        assert published(two, people(150, 100), "m3").periods[-1].cells == drawn[0]
+        assert len(drawn) == 1
+        assert read == []
+
+    def test_a_restored_file_has_one(self, two: Series, read: list[int]) -> None:
+        secret_path(two.path).unlink()
+        two.restore({"m1": people(0, 100), "m2": people(100, 100)}, engine=ENGINE)
+        before = len(read)
+        assert published(two, people(150, 100), "m3").labels[-1] == "m3"
+        assert len(read) == before
+
+    def test_lines_that_nothing_is_made_of_stay_in_the_file(self, two: Series) -> None:
+        """They are read when they are asked for, if it still has them; releases need neither file."""
+        published(two, people(150, 100), "m3")
+        raw, wanted = two.path.read_bytes(), Stream.read(two.path)
+        found, again, late = (published(two, None, "m3") for _ in range(3))
+        assert found.periods == wanted.periods
+        published(two, people(300, 100), "m4")
+        assert late.periods == wanted.periods
+        two.path.write_bytes(edited(wanted, lambda each: change_cell(each, "m2")))
+        with pytest.raises(ReleaseError, match="is no longer the file that it was"):
+            again.periods  # noqa: B018
+        two.path.write_bytes(b"")
+        secret_path(two.path).write_bytes(b"")
+        assert again.release(1, 3) == wanted.release(1, 3)
+        two.path.write_bytes(raw)
+        assert again.periods == wanted.periods
+
+
+class TestEarlierForm:
+    """A series as it was written before there was an index: sums in its JSON, hashes of the public file."""
+
+    @pytest.fixture
+    def old(self, tmp_path: Path) -> Series:
+        for source in (GOLDEN / "first_series").iterdir():
+            target = tmp_path / source.name
+            target.touch(0o600)
+            target.write_bytes(source.read_bytes())
+        return Series.open(tmp_path / "visits.series")
+
+    def test_it_goes_on(self, old: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+        head, path = Stream.read(old.path).head, secret_path(old.path)
+        with open_secret(path, head.series) as secret:
+            before = secret.past(4)
+        counted: list[PolicyCounts] = []
+        published(old, people(300, 150), "m4", report=counted.append)
+        assert counted[0].rows_left_out == 50
+        monkeypatch.setattr(_secret, "records", stopped)  # from now on there is an index
+        with open_secret(path, head.series) as secret:
+            after = secret.past(5)
+            assert secret.has_seen(old.path.read_bytes(), 4)
+        for one, other in zip(before, after, strict=False):
+            assert (one.label, one.cells, one.stages) == (other.label, other.cells, other.stages)
+            assert one.people.tobytes() == other.people.tobytes()
+        assert published(old, people(450, 150), "m5").release(1, 5) == Stream.read(old.path).release(1, 5)
+
+    def test_an_edited_public_file_is_refused(self, old: Series, drawn: list[Any]) -> None:
+        old.path.write_bytes(edited(Stream.read(old.path), lambda each: change_cell(each, "m2")))
+        with pytest.raises(DpgramError, match=r"is not the file that .* has seen"):
+            published(old, people(900, 100), "m4")
+        with pytest.raises(DpgramError, match=r"is not the file that .* has seen"):
+            old.restore({f"m{t + 1}": people(100 * t, 150) for t in range(3)}, engine=ENGINE)
+        assert drawn == []
+
+    def test_an_old_copy_of_the_public_file_is_refused(self, old: Series, drawn: list[Any]) -> None:
+        """Of before or after the first period that has an index."""
+        copies = [old.path.read_bytes()]
+        copies.append(b"".join(copies[0].splitlines(keepends=True)[:3]))
+        published(old, people(300, 150), "m4")
+        for copy in copies:
+            old.path.write_bytes(copy)
+            with pytest.raises(DpgramError, match=r"was drawn before, .* an old copy"):
+                published(old, people(450, 150), "m5")
+        assert len(drawn) == 1
+
+    @pytest.mark.parametrize("what", [b'"m2"', b'"stages"'])
+    def test_damage_is_refused(self, what: bytes, old: Series) -> None:
+        path = secret_path(old.path)
+        path.write_bytes(path.read_bytes().replace(what, what.upper()))
+        with pytest.raises(DpgramError, match="does not match its digest"):
+            published(old, people(300, 150), "m4")
 
 
 class TestTerms:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpgram.rows.participation import NOBODY, keyed_hashes
+from dpgram.series._check import Check
 from dpgram.series._records import (
     NO_SUMS,
     KeptFile,
@@ -13,6 +14,8 @@ from dpgram.series._records import (
     combined,
     combined_cells,
     file_record,
+    index_record,
+    indexed,
     lower_sums,
     period_record,
     records,
@@ -137,3 +140,128 @@ def test_sums_are_combined_in_whole_numbers(periods: int) -> None:
     assert matrix.tolist() == matrix.T.tolist()
     assert [matrix[i, j] for i in range(3) for j in range(i + 1)] == by_hand
     assert lower_sums(np.array([[1, 2], [3, 4]], dtype=object)).tolist() == [1, 3, 4]
+
+
+LINES = (
+    KeptFile(number=1, line=b'{"head"}\n{"first"}\n', numbers=np.array([7, -8])),
+    KeptFile(number=2, line=b'{"second"}\n'),
+)
+
+
+def test_lines_are_kept_as_they_are() -> None:
+    raw = written(EVERY[0], *LINES)
+    files = [read.found for read in records(raw, len(HEAD)) if isinstance(read.found, KeptFile)]
+    assert [(each.number, bytes(each.line), each.digest) for each in files] == [
+        (1, b'{"head"}\n{"first"}\n', ""),
+        (2, b'{"second"}\n', ""),
+    ]
+    assert files[0].numbers is not None
+    assert files[0].numbers.tolist() == [7, -8]
+    assert files[1].numbers is None
+    for place in range(len(written(EVERY[0])), len(raw)):
+        damaged = bytearray(raw)
+        damaged[place] ^= 1 << place % 8
+        assert None in told(bytes(damaged)) or "torn" in told(bytes(damaged))
+
+
+def with_index(*every: KeptPeriod | KeptFile) -> bytes:
+    """These records, all of which count, and an index of them."""
+    periods, files, raw = list[KeptPeriod](), list[KeptFile](), HEAD
+    for each in every:
+        if isinstance(each, KeptFile):
+            raw += file_record(each, len(raw))
+            files.append(each.ending(len(raw) - 1))
+        else:
+            raw += period_record(each, len(raw))
+            periods.append(each.ending(len(raw) - 1))
+    check = Check()
+    check.update(raw)
+    return raw + index_record(periods, files, check.hexdigest())
+
+
+class TestIndex:
+    EVERY = (EVERY[0], LINES[0], period(2, 0), LINES[1], period(3, 900), EVERY[2])
+
+    def found(self, raw: bytes) -> list[object] | None:
+        every = indexed(raw, Check())
+        if every is None:
+            return None
+        return [
+            (each.number, each.label, each.stages, each.cells, each.people.tobytes())
+            if isinstance(each, KeptPeriod)
+            else (*told_file(each), bytes(each.line))
+            for each in every
+        ]
+
+    def test_it_finds_what_is_found_one_by_one(self) -> None:
+        raw = with_index(*self.EVERY)
+        whole = [read.found for read in records(raw, len(HEAD))]
+        assert all(each is not None for each in whole)
+        periods = [each for each in whole if isinstance(each, KeptPeriod)]
+        files = [each for each in whole if isinstance(each, KeptFile)]
+        assert self.found(raw) == [
+            *((each.number, each.label, each.stages, each.cells, each.people.tobytes()) for each in periods),
+            *((*told_file(each), bytes(each.line)) for each in files),
+        ]
+        assert [each.place for each in whole if isinstance(each, KeptPeriod)] == [
+            each.place for each in indexed(raw, Check()) or () if isinstance(each, KeptPeriod)
+        ]
+
+    def test_the_check_goes_on_behind_it(self) -> None:
+        raw, check, whole = with_index(*self.EVERY), Check(), Check()
+        assert indexed(raw, check) is not None
+        check.update(b"more")
+        whole.update(raw + b"more")
+        assert check.hexdigest() == whole.hexdigest()
+
+    def test_one_changed_byte_anywhere_is_found(self) -> None:
+        raw = with_index(*self.EVERY)
+        for place in range(0, len(raw), 7):
+            damaged = bytearray(raw)
+            damaged[place] ^= 1 << place % 8
+            assert self.found(bytes(damaged)) is None
+
+    def test_a_torn_one_is_none(self) -> None:
+        raw = with_index(*self.EVERY)
+        start = raw.rindex(b"\n", 0, -1) + 1
+        for end in range(start + 1, len(raw)):
+            assert self.found(raw[:end]) is None
+            *before, last = records(raw[:end], len(HEAD))
+            assert last.torn
+            assert [each.end for each in before][-1] == start
+
+    def test_one_that_is_not_the_last_is_none(self) -> None:
+        raw = with_index(*self.EVERY)
+        assert self.found(raw + period_record(period(4, 3), len(raw))) is None
+        assert self.found(b"") is None
+        assert self.found(HEAD) is None
+
+
+class TestCheck:
+    def test_pieces_make_no_difference(self) -> None:
+        raw = np.random.default_rng(1).bytes(30_000)
+        found = set()
+        for cuts in ([], [1], [4_072], [5_000, 5_001, 20_000], [8_144, 8_144]):
+            check = Check()
+            for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True):
+                check.update(raw[start:end])
+            found.add(check.hexdigest())
+        assert len(found) == 1
+
+    def test_blocks_that_change_places_are_found(self) -> None:
+        raw = np.random.default_rng(2).bytes(64 * 4_096)
+        check = Check()
+        check.update(raw)
+        for first, second in ((0, 1), (3, 17), (5, 63)):
+            blocks = [raw[4_096 * k : 4_096 * (k + 1)] for k in range(64)]
+            blocks[first], blocks[second] = blocks[second], blocks[first]
+            other = Check()
+            other.update(b"".join(blocks))
+            assert other.hexdigest() != check.hexdigest()
+
+    def test_a_copy_goes_on_by_itself(self) -> None:
+        one = Check()
+        one.update(b"a" * 5_000)
+        before, other = one.hexdigest(), one.copy()
+        other.update(b"b" * 5_000)
+        assert one.hexdigest() == before != other.hexdigest()
