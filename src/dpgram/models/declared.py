@@ -9,13 +9,12 @@ and for persons with several rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct, structs
 
-from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.errors import GuaranteeError, SchemaError, real
 from dpgram.schema import Schema
 from dpgram.schema.encodings import EncodedColumn
 
@@ -166,12 +165,11 @@ def _declared(
         )
     part: float | None = None
     if share is not None:
-        number = isinstance(share, int | float) and not isinstance(share, bool)
-        part = float(share) if number else math.nan  # type: ignore[arg-type]
-        if not LEAST_SHARE <= part < 1.0:
+        part = real(share)
+        if part is None or not LEAST_SHARE <= part < 1.0:
             raise GuaranteeError(
                 f"{named}: share is a part of the budget",
-                got=repr(share),
+                got=repr(share if part is None else part),
                 limit=f"{LEAST_SHARE:g} ≤ share < 1",
             )
     if steps is not None and (
@@ -182,12 +180,11 @@ def _declared(
         )
     reach: float | None = None
     if limit is not None:
-        number = isinstance(limit, int | float) and not isinstance(limit, bool)
-        reach = float(limit) if number else math.nan  # type: ignore[arg-type]
-        if not LEAST_LIMIT <= reach <= MOST_LIMIT:
+        reach = real(limit)
+        if reach is None or not LEAST_LIMIT <= reach <= MOST_LIMIT:
             raise GuaranteeError(
                 f"{named}: limit is a number of deviations",
-                got=repr(limit),
+                got=repr(limit if reach is None else reach),
                 limit=f"{LEAST_LIMIT:g} to {MOST_LIMIT:g}",
             )
     features = None if on is None else tuple(str(name) for name in on)
