@@ -300,6 +300,8 @@ class Job:
                 )
             if not continued:
                 refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
+            if self.series is not None:
+                self.series.refuse_another(self)
         say(f"checking {self._named}: every row is read, nothing is spent")
         review = self.review(progress=progress)
         if accept is not None and not accept(review):
@@ -428,6 +430,8 @@ class Job:
                 *stated_otherwise(release, self._request()),
             )
         ]
+        if self.series is not None:
+            found += [each for each in self.series.departures_of(release, self) if each not in found]
         paid = release.receipt
         if (paid is None) != (book is None):
             found.append(f"it was paid for by {'no ledger' if paid is None else 'a ledger'}")
