@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from numbers import Real
 from typing import Final
 
 _LONGEST_PART: Final = 4_000
@@ -94,6 +96,21 @@ def _on_one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def real(value: object) -> float | None:
+    """What a person gave, as a float, infinite beyond the largest; None: a text, a flag, a list, no number.
+
+    >>> from dpgram.errors import real
+    >>> real(2), real(-(10**400)), real("2"), real(True)
+    (2.0, -inf, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 class SchemaError(DpgramError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -140,6 +142,45 @@ def same(found: SummaryStatistics, numbers: list[float]) -> None:
     assert numbers[0] == found.observations
     np.testing.assert_array_equal(numbers[1 : 1 + count], found.means)
     np.testing.assert_array_equal(np.reshape(numbers[1 + count :], (count, count)), found.covariance)
+
+
+ODD_NAMES = ("=1+1", "+a", "-b", "@c", "'=1+1", "'plain", "d", "2 - 1")
+
+
+def odd_release() -> Release:
+    """Names that a spreadsheet would compute, and a reference level with one behind a comma."""
+    draw = np.random.default_rng(0)
+    levels = ["u,=2+2", "v"]
+    table = {name: draw.uniform(0, 1, 4_000) for name in ODD_NAMES} | {"g": draw.choice(levels, 4_000)}
+    columns = [dg.numeric(name, 0, 1) for name in ODD_NAMES]
+    return dg.publish(
+        table, dg.Schema(*columns, dg.categorical("g", levels)), epsilon=5, delta=1e-6, adaptive=False
+    )
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
+    path = odd_release().to_csv(tmp_path / "m.csv", reference={"g": "u,=2+2"})
+    text = path.read_text()
+    for cells in csv.reader(text.splitlines()):
+        for cell in cells:
+            number = cell.removeprefix("-").replace(".", "").replace("e-", "").isdecimal()
+            assert number or not re.match(r"\s*[=+\-@\t\r]", cell), cell
+    assert "# An apostrophe before a name" in text
+    rows = [row for row in csv.reader(text.splitlines()) if not row[0].startswith("#")]
+    names, told = rows[0][2:], summary_statistics(odd_release(), reference={"g": "u,=2+2"}).names
+    assert [row[1] for row in rows[3:]] == names
+    assert len(set(names)) == len(names)
+    assert tuple(name.removeprefix("'") for name in names) == told
+    by_r = numbers_in_r(
+        f"t <- read.csv('{path}', comment.char = '#', check.names = FALSE); n <- names(t)[-(1:2)];"
+        f'stopifnot(identical(t$`_NAME_`[-(1:2)], n)); cat(sum(startsWith(n, "\'")))'
+    )
+    assert by_r == [6.0]
+
+
+def test_other_csv_files_say_nothing_of_it(tmp_path: Path) -> None:
+    assert "postrophe" not in release().to_csv(tmp_path / "m.csv").read_text()
 
 
 def test_r_reads_the_csv_file_and_the_script_for_lavaan(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dpgram.analysis.normal_equations import Problem, by_column, isotropic, too_
 from dpgram.analysis.repair import Policy
 from dpgram.analysis.results import Regression
 from dpgram.analysis.sparse import LassoPath, elastic_net, noise_level_alpha
-from dpgram.errors import AnalysisError
+from dpgram.errors import AnalysisError, real
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
@@ -35,6 +35,8 @@ ROUNDING: Final = 1e-10
 """Part of the largest factor below which a factor is a rounding error."""
 SMALLEST_ALPHA: Final = 1e-3
 """The last penalty of a path, as part of the first."""
+MOST_ALPHA: Final = 1e100
+"""No coefficient is left long before, and sums with it are still numbers."""
 Method = Literal["auto", "ols", "ridge", "lasso", "elastic-net"]
 
 
@@ -60,6 +62,20 @@ class _Fitted:
     cautions: tuple[str, ...] = ()
     coefficients: Vector | None = None
     """In original units, where the method knows which of them are exactly zero."""
+
+
+def check_alpha(alpha: object) -> None:
+    """Refuse what is no penalty, before anything is computed or, by an estimator, charged."""
+    if alpha is None:
+        return
+    number = real(alpha)
+    if number is None or not 0.0 <= number <= MOST_ALPHA:
+        raise AnalysisError(
+            "alpha must be a number that is not negative",
+            got=repr(alpha)[:100] if number is None else number,
+            limit=f"0 ≤ alpha ≤ {MOST_ALPHA:g}",
+            remedy="Leave it out to have it set by the noise",
+        )
 
 
 def regress(
@@ -90,8 +106,7 @@ def regress(
         raise AnalysisError("unknown method", got=repr(method), limit=", ".join(METHODS))
     if alpha is not None and method in ("auto", "ols"):
         raise AnalysisError(f"method {method!r} takes no alpha", remedy='Use method="ridge".')
-    if alpha is not None and not alpha >= 0.0:
-        raise AnalysisError("alpha must not be negative", got=alpha)
+    check_alpha(alpha)
     if not 0.0 <= l1_ratio <= 1.0:
         raise AnalysisError("l1_ratio must lie between 0 (ridge) and 1 (lasso)", got=l1_ratio)
     if repair is not None and repair not in get_args(Policy):

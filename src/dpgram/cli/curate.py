@@ -372,6 +372,12 @@ def publish(
     budget = given_delta(delta)
     refuse_unclear_payment(ledger, no_ledger=no_ledger)
     declared = Schema.from_file(schema)
+    if blocks is not None and declared.blocks is not None:
+        raise OptionsError(
+            "the schema has blocks of its own",
+            got=f"blocks in {schema} and --blocks",
+            remedy="Leave --blocks out, or take the blocks out of the schema",
+        )
     if blocks is not None:
         declared = declared.with_blocks([split_names(block) or [] for block in blocks.split(";")])
     outputs = _outputs(output, declared, by)
@@ -383,6 +389,12 @@ def publish(
     book = None if ledger is None else Ledger.open(ledger)
     reports: list[CuratorReport] = []
     table: object = asked_table(data, query)
+    if query is not None and (partials or disjoint_units or passphrase_file is not None):
+        raise OptionsError(
+            "--partials, --disjoint-units and --passphrase-file are for sums of several sites",
+            got="--query, which reads a database",
+            remedy="Leave --query or the others out",
+        )
     if query is None:
         table = read_from(
             data, partials=partials, disjoint_units=disjoint_units, passphrase_file=passphrase_file

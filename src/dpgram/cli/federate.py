@@ -106,7 +106,15 @@ def _table(data: list[str]) -> str | list[str]:
 def _passphrase(path: Path | None) -> str | None:
     if path is None:
         return None
-    words = path.read_text(encoding="utf-8").split("\n")[0].rstrip("\r")
+    try:
+        words = path.read_text(encoding="utf-8").split("\n")[0].rstrip("\r")
+    except UnicodeDecodeError:
+        words = None
+    if words is None:  # outside the handler: the context of an error would quote bytes of the secret
+        raise DpgramError(
+            f"the passphrase file {str(path)!r} is not UTF-8 text",
+            remedy="Save the passphrase as one line of UTF-8 text",
+        )
     if not words:
         raise DpgramError(f"the first line of {str(path)!r} is empty", remedy="Write the passphrase into it")
     return words

@@ -130,7 +130,10 @@ def _print_outcome(job: Job, outcome: Outcome) -> None:
     if outcome.state == "finished":
         also = f"; wrote {comma_separated(outcome.written)}" if outcome.written else ": nothing to do"
         say(f"this job was finished before, and nothing was spent{also}")
-        say("For another release of this table, name another `release` below [outputs]")
+        say(
+            "Whether the table is still the same cannot be compared. For another release, name another "
+            "`release` below [outputs]"
+        )
         return
     if job.ledger is not None:
         from dpgram.privacy.ledger import Ledger

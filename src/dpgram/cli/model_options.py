@@ -48,7 +48,15 @@ def _model(text: str, schema: Schema) -> Model:
     facts: dict[str, object] = {"family": family.strip(), "target": target.strip()}
     if columns.strip():
         facts["on"] = given_names([columns], schema)
-    return model_of(facts | dict(_number(one, text) for one in numbers if one.strip()))
+    for one in numbers:
+        if one.strip():
+            name, value = _number(one, text)
+            if name in facts:
+                raise OptionsError(
+                    f"--model says {name} twice", got=repr(text), remedy=f"Leave one {name}=… out"
+                )
+            facts[name] = value
+    return model_of(facts)
 
 
 def _number(said: str, text: str) -> tuple[str, float]:

@@ -30,7 +30,7 @@ from dpgram.cli.curate import (
 from dpgram.cli.databases import Query, asked_table
 from dpgram.cli.pages import Overwrite, PageFile, print_written
 from dpgram.cli.row_options import Missing, Radius, Strict, Unit, UnitRows, Weight
-from dpgram.errors import DpgramError, require_publish
+from dpgram.errors import DpgramError, OptionsError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.analysis import Trend
@@ -229,6 +229,15 @@ def show(
     """
     from dpgram.series import Series
 
+    asked = {"--on": bool(on), "--running": running, "--plot": plot is not None, "--of": of is not None}
+    if trend is None and (any(asked.values()) or every != 1):
+        raise OptionsError(
+            "these options are about a trend",
+            got=", ".join([name for name, given in asked.items() if given] or ["--every"]),
+            remedy="Add --trend TARGET: what is regressed over time",
+        )
+    if of is not None and plot is None:
+        raise OptionsError("--of names what --plot draws", got="--of alone", remedy="Add --plot FILE")
     found = Series.open(series)
     names = given_names(on, found.total().schema) if on else None
     over = None if trend is None else found.trend(trend, names, every=every, running=running)

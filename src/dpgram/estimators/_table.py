@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from dpgram.errors import SchemaError
+from dpgram.errors import SchemaError, real
 from dpgram.schema import Column, Schema, numeric
 
 Vector: TypeAlias = npt.NDArray[np.float64]
@@ -225,9 +224,15 @@ def _pair(name: str, pair: object) -> tuple[float, float]:
 
 
 def _one_for_each(what: str, value: object, count: int) -> list[float]:
-    if isinstance(value, Real):
-        return [float(value)] * count
-    numbers = np.asarray(value, dtype=np.float64)
+    single = real(value)
+    if single is not None:
+        return [single] * count
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise SchemaError(
+            f"the bounds `{what}` are not numbers", got=repr(value)[:100], limit=f"one number, or {count}"
+        ) from None
     if numbers.shape != (count,):
         raise SchemaError(
             f"the bounds `{what}` do not fit the features",

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from dpgram.analysis.design import INTERCEPT
 from dpgram.analysis.moments import Moments
-from dpgram.analysis.regress import Method, regress
+from dpgram.analysis.regress import Method, check_alpha, regress
 from dpgram.analysis.results import Regression
 from dpgram.errors import AnalysisError, SchemaError
 from dpgram.estimators._table import (
@@ -84,6 +84,18 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
                 got=repr(self.target),
                 limit=", ".join(schema.source_columns[:20]),
                 remedy="Give target='...'",
+            )
+        if self.fit_intercept and not schema.constant:
+            raise SchemaError(
+                f"{type(self).__name__} needs the constant column for an intercept",
+                got="constant=False",
+                remedy="Leave it out of the schema, or give fit_intercept=False",
+            )
+        if self.target in schema.without_levels or len(schema.column(self.target).group_levels) > 0:
+            raise SchemaError(
+                f"{self.target!r} is categorical and cannot be a target as a whole",
+                limit="a number or a truth value",
+                remedy="Give 0 and 1 for one level, in a column declared by boolean(…)",
             )
         return self.target
 
@@ -182,4 +194,5 @@ class PrivateLasso(ReleaseRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Publish once and regress; sets `coef_`, `intercept_`, `conf_int_`, `guarantee_` and `release_`."""
+        check_alpha(self.alpha)
         return self._fit(X, y, method="lasso", alpha=self.alpha)

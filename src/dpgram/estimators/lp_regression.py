@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import final, get_args
 
 import numpy as np
 
 from dpgram.errors import GuaranteeError
+from dpgram.estimators._parameters import number, one_of, public_bound
 from dpgram.estimators.iteration_noise import (
     Accounting,
     IterationSettings,
@@ -21,8 +22,6 @@ from dpgram.estimators.norm_bounded import (
     Calibration,
     FitParameters,
     NormBoundedRegressor,
-    number,
-    public_bound,
 )
 from dpgram.estimators.ssp import in_lattice_units
 from dpgram.noise import AdditiveWishart, MatrixLaplace, SymmetricGaussian
@@ -114,9 +113,9 @@ class LpRegression(ReweightedRegression):
             adjacency=parameters.adjacency,
             width=parameters.width,
             iterations=self._count(),
-            accounting=self.accounting,
-            first=self.first,
-            second=self.second,
+            accounting=one_of("accounting", self.accounting, get_args(Accounting)),
+            first=one_of("noise `first`", self.first, get_args(VectorLaw)),
+            second=one_of("noise `second`", self.second, get_args(MatrixNoiseName)),
         )
 
 

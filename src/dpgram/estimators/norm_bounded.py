@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Final, Self, final
 
 import numpy as np
 
 from dpgram.engines.passes import Pass
-from dpgram.errors import GuaranteeError
 from dpgram.estimators._fit_publication import delta_warning, published_fit
+from dpgram.estimators._parameters import number, public_bound
 from dpgram.estimators.base import PrivateRegressor
 from dpgram.lattice import ROW_NORM
 from dpgram.privacy.accountant import Event, GaussianEvent
@@ -24,7 +23,6 @@ from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.publication import Program, Stage
-from dpgram.rows.encoder import LEAST_RADIUS
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
 from dpgram.sums.moments import Floats, MomentsStatistic, Reweighting
@@ -172,25 +170,3 @@ class NormBoundedRegressor(PrivateRegressor, ABC):
             y_bound=self.y_bound,
             width=width,
         )
-
-
-def public_bound(name: str, value: object) -> float:
-    """A bound within the range of the lattice; None is refused, with a reason."""
-    if value is None:
-        raise GuaranteeError(
-            f"{name} is needed: a public bound, not one read off the data",
-            remedy=f"Give {name}=1.0 after scaling by public facts; longer rows are shortened to it.",
-        )
-    size = number(name, value)
-    if not LEAST_RADIUS <= size <= 1.0 / LEAST_RADIUS:
-        raise GuaranteeError(
-            f"{name} is out of range", got=size, limit=f"{LEAST_RADIUS:g} ≤ {name} ≤ {1 / LEAST_RADIUS:g}"
-        )
-    return size
-
-
-def number(name: str, value: object) -> float:
-    """A real number, and no truth value."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise GuaranteeError(f"{name} must be a number", got=repr(value))
-    return float(value)

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 
 from dpgram.errors import GuaranteeError
-from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor, public_bound
+from dpgram.estimators._parameters import public_bound
+from dpgram.estimators.norm_bounded import Calibration, FitParameters, NormBoundedRegressor
 from dpgram.privacy.curves.rounding import down, up
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee

@@ -11,8 +11,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpgram.analysis.descriptive import deviations
+from dpgram.estimators._parameters import whole
 from dpgram.estimators.unsupervised import UnsupervisedEstimator
 from dpgram.release import Release
+from dpgram.schema import Schema
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -43,6 +45,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised
     stable_: npt.NDArray[np.bool_] = field(init=False)
     angles_: Vector = field(init=False)
     n_components_: int = field(init=False)
+
+    def _check(self, schema: Schema) -> None:
+        if self.n_components is not None:
+            whole("n_components", self.n_components, least=1, most=len(schema.columns))
 
     def _take(self, release: Release, features: tuple[str, ...]) -> None:
         found = release.pca(self.n_components, standardise=self.standardise)

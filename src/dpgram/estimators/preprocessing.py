@@ -21,6 +21,7 @@ from dpgram.document.fields import AdjacencyName
 from dpgram.engines.passes import Pass
 from dpgram.errors import GuaranteeError
 from dpgram.estimators._fit_publication import checked_entropy, delta_warning, published_fit
+from dpgram.estimators._parameters import for_each, number, one_of, pair, size
 from dpgram.estimators._table import floats
 from dpgram.privacy.accountant import Event
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -30,7 +31,6 @@ from dpgram.privacy.sampling.entropy import Entropy
 from dpgram.publishing import LedgerLike
 from dpgram.publishing.measurements.column_moments import ColumnMoments, MeasuredColumnMoments
 from dpgram.publishing.publication import Program, Stage
-from dpgram.rows.encoder import LEAST_RADIUS
 from dpgram.rows.rules import RowRules
 from dpgram.schema import Schema, numeric
 from dpgram.sums.column_moments import ColumnMomentsStatistic
@@ -50,6 +50,9 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
     receipt_: Receipt | None = field(init=False)
     entropy_: Literal["system", "seeded"] | None = field(init=False)
 
+    def _check(self) -> None:
+        """Refuse parameters by which no row could be mapped, before any is read."""
+
     @abstractmethod
     def _learn(self, X: Floats) -> None:
         """Fix the parameters and record what they cost."""
@@ -62,6 +65,7 @@ class CostedTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, A
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fix the parameters; the rows are read only by those that say so."""
         del y
+        self._check()
         rows = self._rows(X, reset=True)
         self.guarantee_, self.event_, self.receipt_, self.entropy_ = None, None, None, None
         self._learn(rows)
@@ -101,7 +105,7 @@ class RowNormMapping(CostedTransformer):
 
     def _learn(self, X: Floats) -> None:
         del X
-        self.radius_ = _positive("radius", self.radius)
+        self.radius_ = size("radius", self.radius)
 
     def _apply(self, X: Floats) -> Floats:
         measured = X[:, : self.columns] if self.columns is not None else X
@@ -129,7 +133,7 @@ class MaxNormMapping(CostedTransformer):
         del X
         if self.max_norm is None:
             raise _unset("max_norm")
-        self.max_norm_ = _positive("max_norm", self.max_norm)
+        self.max_norm_ = size("max_norm", self.max_norm)
 
     def _apply(self, X: Floats) -> Floats:
         return clipped(X.T, self.max_norm_).T / self.max_norm_
@@ -144,7 +148,7 @@ class Intercept(CostedTransformer):
 
     def _learn(self, X: Floats) -> None:
         del X
-        self.value_ = _positive("value", self.value)
+        self.value_ = size("value", self.value)
 
     def _apply(self, X: Floats) -> Floats:
         return np.column_stack([X, np.full(len(X), self.value_)])
@@ -188,22 +192,22 @@ class MomentTransformer(BudgetedTransformer, ABC):
         elif self.mean is None or self.scale is None:
             raise _unset("mean and scale")
         else:
-            self.mean_ = _each("mean", self.mean, X.shape[1])
-            self.scale_ = _each("scale", self.scale, X.shape[1])
+            self.mean_ = for_each("mean", self.mean, X.shape[1])
+            self.scale_ = for_each("scale", self.scale, X.shape[1])
             if not (self.scale_ > 0.0).all():
                 raise GuaranteeError("scale must be positive in each column", limit="scale > 0")
 
     def _estimate(self, X: Floats) -> None:
         if self.bounds is None:
             raise _unset("bounds")
-        low, high = (_each("bounds", end, X.shape[1]) for end in self.bounds)
+        low, high = (for_each("bounds", end, X.shape[1]) for end in pair("bounds", self.bounds))
         with np.errstate(over="ignore"):
             sound = (high > low) & np.isfinite(high - low)
         if not sound.all():
             raise GuaranteeError(
                 "bounds must be (low, high) with low below high", limit="low < high, and finite"
             )
-        asked = Guarantee.checked(float(self.epsilon or 0.0), float(self.delta))
+        asked = Guarantee.checked(number("epsilon", self.epsilon), number("delta", self.delta))
         relation = adjacency_named(self.adjacency)
         names = tuple(f"x{place}" for place in range(X.shape[1]))
         sums = ColumnMomentsStatistic(
@@ -255,10 +259,12 @@ class SigmaClipper(MomentTransformer):
     _: KW_ONLY
     sides: Literal["one", "two"] = "two"
 
+    def _check(self) -> None:
+        size("c", self.c)
+        one_of("sides", self.sides, ("one", "two"))
+
     def _apply(self, X: Floats) -> Floats:
-        if self.sides not in ("one", "two"):
-            raise GuaranteeError("unknown sides", got=repr(self.sides), limit="'one' or 'two'")
-        reach = _positive("c", self.c) * self.scale_
+        reach = size("c", self.c) * self.scale_
         high = np.minimum(X, self.mean_ + reach)
         return high if self.sides == "one" else np.maximum(high, self.mean_ - reach)
 
@@ -274,23 +280,6 @@ def _column_moments(measurement: ColumnMoments, delta: float) -> Program[Measure
     )
     found: MeasuredColumnMoments = answer.published[0]
     return found
-
-
-def _each(name: str, value: object, width: int) -> Floats:
-    if isinstance(value, str):
-        raise GuaranteeError(f"{name} must be a number, or one for each column", got=repr(value))
-    numbers = np.asarray(value, dtype=np.float64)
-    if numbers.shape not in ((), (width,)) or not np.isfinite(numbers).all():
-        raise GuaranteeError(
-            f"{name} must be one finite number, or one for each column", got=f"shape {numbers.shape}"
-        )
-    return np.broadcast_to(numbers, (width,)).astype(np.float64)
-
-
-def _positive(name: str, value: float) -> float:
-    if not (isinstance(value, int | float | np.number) and LEAST_RADIUS <= value <= 1.0 / LEAST_RADIUS):
-        raise GuaranteeError(f"{name} must be a positive number", got=repr(value), limit=f"0 < {name}")
-    return float(value)
 
 
 def _unset(what: str) -> GuaranteeError:

@@ -13,7 +13,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.analysis.normal_equations import isotropic
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
-from dpgram.analysis.regress import Method, regress
+from dpgram.analysis.regress import Method, check_alpha, regress
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
 from dpgram.engines.passes import Pass
@@ -24,7 +24,7 @@ from dpgram.estimators.linear import Matrix, RegressionEstimator
 from dpgram.estimators.noisy_sums import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
 from dpgram.privacy.adjacency import adjacency as adjacency_named
-from dpgram.privacy.guarantee import GaussianDP, Guarantee
+from dpgram.privacy.guarantee import GaussianDP, Guarantee, as_number
 from dpgram.publishing.measurements.target import SLOPE, Target, TargetedGaussian
 from dpgram.publishing.publication import Program, Stage
 from dpgram.publishing.request import open_ledger
@@ -63,13 +63,14 @@ class PrivateRidge(RegressionEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release once and regress; sets `coef_`, `intercept_`, `conf_int_` and `guarantee_`."""
+        check_alpha(self.alpha)
         table = self._table(X, y)
         self._count_fit()
         self.sums_, self.release_ = None, None
         if table.schema.unbounded or self._adapts:
             return self._take(self._from_any_target(table), table)
         row_bounds = TargetBounds.of(table.schema, str(table.target), self.radius)
-        asked = Guarantee.checked(self.epsilon, self.delta)
+        asked = Guarantee.checked(as_number("epsilon", self.epsilon), as_number("delta", self.delta))
         chosen = self._chosen(asked, row_bounds)
         if chosen == JOINT:
             self.mechanism_ = JOINT

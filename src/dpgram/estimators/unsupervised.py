@@ -25,12 +25,22 @@ class UnsupervisedEstimator(PublishingEstimator, ABC):
     def _take(self, release: Release, features: tuple[str, ...]) -> None:
         """Set what is computed from the release."""
 
+    def _check(self, schema: Schema) -> None:
+        """Refuse what could not be computed from the release, before there is one."""
+
     @final
     def fit(self, X: Any, y: Any = None) -> Self:
         """Publish once; `y` is not looked at."""
         del y
         table = self._table(X)
         _refuse_other_than_numbers(type(self).__name__, table.schema)
+        if not table.schema.constant:
+            raise SchemaError(
+                f"{type(self).__name__} needs the constant column, which counts the rows",
+                got="constant=False",
+                remedy="Leave constant=False out of the schema",
+            )
+        self._check(table.schema)
         self._count_fit()
         self.release_ = self._published(table)
         self._take(self.release_, table.features)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpgram.engines.base import Engine
     from dpgram.engines.threads import Progress
     from dpgram.job.job import Job
+    from dpgram.publishing.split import BudgetSplit
     from dpgram.release import Release
     from dpgram.series import Series
 
@@ -56,23 +57,80 @@ class Growing:
                 ledger=job.ledger,
                 note=note,
             )
-        series = Series.open(self.file)
-        others = series.departures(
-            job.schema,
-            epsilon=job.epsilon,
-            delta=job.delta,
-            periods=self.periods,
-            participations=self.participations,
-            apart=self.apart,
-            unit=job.rows.unit,
-        )
+        self.refuse_another(job)
+        return Series.open(self.file)
+
+    def refuse_another(self, job: Job) -> None:
+        """A series that is there must be the one that this job would create."""
+        others = self.departures(job) if self.file.exists() else []
         if others:
             raise JobError(
                 f"the series {self.file} was created otherwise",
                 got="; ".join(others),
                 remedy="What a series is cannot be changed: write what it was created with, or name another",
             )
-        return series
+
+    def departures_of(self, release: Release, job: Job) -> list[str]:
+        """The same for a release of this very series that was made before."""
+        from dpgram.series.stream import Stream
+
+        if not self.file.exists() or release.series is None:
+            return []
+        return self.departures(job) if Stream.read(self.file).head.series == release.series.series else []
+
+    def departures(self, job: Job) -> list[str]:
+        """In what the series that is there differs from what this job says, in words."""
+        from dpgram.series import Series
+
+        rows, shares = job.rows, self._shares(job)
+        others = Series.open(self.file).departures(
+            job.schema,
+            epsilon=job.epsilon,
+            delta=job.delta,
+            periods=self.periods,
+            participations=self.participations,
+            apart=self.apart,
+            unit=rows.unit,
+            unit_rows=rows.unit_rows,
+            weight=None if rows.weight is None else str(rows.weight),
+            missing=rows.missing,
+            strict=rows.strict,
+            radius=rows.radius,
+            histograms=shares.histograms,
+            first=shares.first,
+            clip=shares.clip,
+        )
+        return others + self._otherwise_paid(job)
+
+    def _otherwise_paid(self, job: Job) -> list[str]:
+        from dpgram.privacy.ledger import Ledger
+        from dpgram.series.stream import Stream
+
+        paid = Stream.read(self.file).head.receipt
+        if paid is None or job.ledger is None:
+            by = "no ledger" if paid is None else "a ledger"
+            return [] if paid is None and job.ledger is None else [f"it was paid for by {by}"]
+        book = Ledger.open(job.ledger)
+        return (
+            []
+            if book.receipt(paid.receipt_id) == paid
+            else [f"the ledger {book.name!r} has no charge for it"]
+        )
+
+    def _shares(self, job: Job) -> BudgetSplit:
+        """What of the budget is for histograms, the first matrix and the clip, as `create` takes it."""
+        from dpgram.publishing.series import series_terms
+
+        return series_terms(
+            job.schema,
+            epsilon=job.epsilon,
+            delta=job.delta,
+            periods=self.periods,
+            rows=job.rows,
+            participations=self.participations,
+            apart=self.apart,
+            adaptive=True if job.adaptive is None else job.adaptive,
+        ).request.split
 
     def publish(self, job: Job, table: object, *, engine: Engine, note: str, progress: Progress) -> Release:
         """The release of everything up to this period."""

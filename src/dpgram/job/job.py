@@ -19,6 +19,7 @@ from dpgram.job import _file
 from dpgram.job._meaning import job_fields
 from dpgram.job._outputs import Outputs, refuse_taken, taken
 from dpgram.job._series import Growing
+from dpgram.job._stated import stated_otherwise
 from dpgram.job.databases import address_of
 from dpgram.job.words import as_key, reworded
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, as_mechanism
@@ -27,7 +28,6 @@ from dpgram.publishing.split import Adaptive
 from dpgram.release import Release, load
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema
-from dpgram.schema.columns import Column
 
 if TYPE_CHECKING:
     from dpgram.document.fields import AdjacencyName
@@ -300,6 +300,8 @@ class Job:
                 )
             if not continued:
                 refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
+            if self.series is not None:
+                self.series.refuse_another(self)
         say(f"checking {self._named}: every row is read, nothing is spent")
         review = self.review(progress=progress)
         if accept is not None and not accept(review):
@@ -411,7 +413,6 @@ class Job:
         told = {} if about is None else {name: getattr(about, name) for name in self.about}
         compared = {
             "epsilon": (stated.epsilon, float(self.epsilon)),
-            "delta": (stated.delta, float(self.delta)),
             "adjacency": (release.adjacency, self.adjacency),
             "unit": (release.unit, self.rows.unit),
             "missing": (release.policy.missing, self.rows.missing),
@@ -420,24 +421,23 @@ class Job:
                 None if release.series is None else release.series.labels[1],
                 None if self.series is None else self.series.period,
             ),
-            "columns": (_names(release.schema.columns), _names(self._columns_of(release))),
             **{name: (told.get(name, ""), text) for name, text in self.about.items()},
         }
         found = [
             f"{name} is {there} there, {here} here"
-            for name, (there, here) in compared.items()
-            if there != here
+            for name, there, here in (
+                *((name, *both) for name, both in compared.items() if both[0] != both[1]),
+                *stated_otherwise(release, self._request()),
+            )
         ]
+        if self.series is not None:
+            found += [each for each in self.series.departures_of(release, self) if each not in found]
         paid = release.receipt
         if (paid is None) != (book is None):
             found.append(f"it was paid for by {'no ledger' if paid is None else 'a ledger'}")
         elif paid is not None and book is not None and book.receipt(paid.receipt_id) != paid:
             found.append(f"the ledger {book.name!r} has no charge for it")
         return found
-
-    def _columns_of(self, release: Release) -> tuple[Column, ...]:
-        schemas = self._published_columns().with_blocks(self.schema.blocks).in_blocks()
-        return schemas[0 if release.block is None else release.block.number - 1].columns
 
     def _published_columns(self) -> Schema:
         """Without the columns that group or weigh rows."""
@@ -545,7 +545,3 @@ def _in_words_of_the_file(path: Path | None) -> Iterator[None]:
 
 def _silent(_: str) -> None:
     pass
-
-
-def _names(columns: tuple[Column, ...]) -> str:
-    return ", ".join(column.name for column in columns)

@@ -9,13 +9,12 @@ and for persons with several rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct, structs
 
-from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.errors import GuaranteeError, SchemaError, real
 from dpgram.schema import Schema
 from dpgram.schema.encodings import EncodedColumn
 
@@ -166,11 +165,11 @@ def _declared(
         )
     part: float | None = None
     if share is not None:
-        part = _number(share)
-        if not LEAST_SHARE <= part < 1.0:
+        part = real(share)
+        if part is None or not LEAST_SHARE <= part < 1.0:
             raise GuaranteeError(
                 f"{named}: share is a part of the budget",
-                got=repr(share),
+                got=repr(share if part is None else part),
                 limit=f"{LEAST_SHARE:g} ≤ share < 1",
             )
     if steps is not None and (
@@ -181,11 +180,11 @@ def _declared(
         )
     reach: float | None = None
     if limit is not None:
-        reach = _number(limit)
-        if not LEAST_LIMIT <= reach <= MOST_LIMIT:
+        reach = real(limit)
+        if reach is None or not LEAST_LIMIT <= reach <= MOST_LIMIT:
             raise GuaranteeError(
                 f"{named}: limit is a number of deviations",
-                got=repr(limit),
+                got=repr(limit if reach is None else reach),
                 limit=f"{LEAST_LIMIT:g} to {MOST_LIMIT:g}",
             )
     features = None if on is None else tuple(str(name) for name in on)
@@ -308,8 +307,3 @@ def _encoded(schema: Schema, name: str) -> tuple[EncodedColumn, ...]:
     column = schema.column(name)
     known = {name, *column.factors}.isdisjoint((*schema.unbounded, *schema.without_levels))
     return column.encoded() if known else ()
-
-
-def _number(value: object) -> float:
-    """NaN, which lies within no limits, for whatever is none."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

@@ -209,10 +209,10 @@ def adjacency(name: str) -> Adjacency:
     """The relation of that name: "add-remove" or "replace-one"."""
     try:
         return _RELATIONS[name]
-    except KeyError:
+    except (KeyError, TypeError):  # a list has no hash
         raise GuaranteeError(
             "unknown adjacency",
-            got=repr(name),
+            got=repr(name)[:100],
             limit=" or ".join(map(repr, _RELATIONS)),
             remedy="Give adjacency='add-remove' unless the number of rows is public.",
         ) from None

@@ -11,12 +11,11 @@ import contextlib
 import math
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from typing import Final, Self, final
 
 from scipy.special import erfinv, ndtri_exp
 
-from dpgram.errors import DpgramWarning, GuaranteeError
+from dpgram.errors import DpgramWarning, GuaranteeError, real
 from dpgram.privacy.curves.base import ConcentratedCurve, GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.search import greatest
@@ -167,8 +166,9 @@ def pure_rho_at_least(epsilon: float) -> float:
 
 def as_number(what: str, value: object) -> float:
     """A privacy parameter that a person gave: refuses texts, flags and whatever else is no number."""
-    if not isinstance(value, bool) and isinstance(value, Real):
-        return float(value)
+    number = real(value)
+    if number is not None:
+        return number
     usual = {"delta": "1e-6"}.get(what, "1.0")
     remedy = f"Give {what}={usual}, say"
     if isinstance(value, str):

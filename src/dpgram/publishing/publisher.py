@@ -241,6 +241,12 @@ def published(
     report: Callable[[CuratorReport], None] | None = None,
 ) -> Iterator[tuple[Release, ...]]:
     """The releases of a request. Until the block ends they are safe beside the ledger: save them in it."""
+    if report is not None and not callable(report):
+        raise OptionsError(
+            "report is a function, which receives what the curator may know",
+            got=repr(report)[:100],
+            remedy="Write report=print, say; a report to read is made by release.report(path)",
+        )
     book = open_ledger(ledger)
     currency = None if book is None else book.currency
     order = _Order(request=request, entropy=entropy.label, report=report)

@@ -190,7 +190,7 @@ def requested(
         ),
         mechanism=as_mechanism(mechanism),
         expected=expected,
-        note=note,
+        note=check_note(note),
         models=declared,
     )
     refuse_clashes([*request.options, *beside])
@@ -217,6 +217,18 @@ def check_request(epsilon: float, delta: float, rows: int | None) -> tuple[Guara
             limit=f"epsilon ≥ {LEAST_EPSILON:g}",
         )
     return asked, public_rows
+
+
+def check_note(note: object) -> str:
+    """What a ledger keeps must be text that a file can hold; how long it may be the ledger says."""
+    if not isinstance(note, str) or any("\ud800" <= character <= "\udfff" for character in note):
+        raise LedgerError(
+            "a note is not usable",
+            got=repr(note)[:60],
+            limit="text without halves of surrogate pairs",
+            remedy="Write it in plain words",
+        )
+    return note
 
 
 def check_schema(schema: object) -> None:

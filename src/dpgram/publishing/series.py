@@ -45,7 +45,7 @@ from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.histograms import Clip, Histograms, Reach
 from dpgram.publishing.measurements.stream import CombinedGram, StreamedGram, stream_price
 from dpgram.publishing.publication import Account, Prepaid, Program, Stage, paid_before, publication, tell
-from dpgram.publishing.request import LedgerLike, Request, open_ledger, requested
+from dpgram.publishing.request import LedgerLike, Request, check_note, open_ledger, requested
 from dpgram.publishing.split import SLACK, Adaptive
 from dpgram.publishing.terms import stated
 from dpgram.rows.encoder import Encoder, PolicyCounts
@@ -263,7 +263,7 @@ def charged_series(
         ledger=book,
         adjacency=request.adjacency,
         unit=request.rules.unit,
-        note=note,
+        note=check_note(note),
         request={
             **request.key,
             "series": str(path.resolve()),

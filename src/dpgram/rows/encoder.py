@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, fields
-from numbers import Real
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.coordinates import Coordinates
-from dpgram.errors import SchemaError
+from dpgram.errors import SchemaError, real
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:  # compilers and readers are loaded only where rows are encoded
@@ -180,9 +179,9 @@ class Encoder:
 def _radius(largest: float, clip: object) -> float:
     if clip is None:
         return largest
-    if isinstance(clip, bool) or not isinstance(clip, Real):
-        raise SchemaError("the clip radius must be a number", got=repr(clip))
-    radius = float(clip)
+    radius = real(clip)
+    if radius is None:
+        raise SchemaError("the clip radius must be a number", got=repr(clip)[:100])
     if not (math.isfinite(radius) and radius >= LEAST_RADIUS):
         raise SchemaError(
             "the clip radius is out of range", got=radius, limit=f"at least {LEAST_RADIUS}, and finite"

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, final
 
+import msgspec
+
 from dpgram.errors import AnalysisError, require_publish
 from dpgram.series.stream import Stream
 
@@ -260,8 +262,10 @@ class Series:
     def departures(self, schema: Schema, **facts: object) -> list[str]:
         """In which public facts the series differs from these, in words: for whoever would go on with it.
 
-        >>> series.departures(schema, epsilon=2.0, periods=12)
-        ['epsilon is 1.0 there, 2.0 here']
+        `facts` may be what `create` takes, how rows count, and the shares of the budget.
+
+        >>> series.departures(schema, epsilon=2.0, periods=12, missing="midpoint", first=0.25)
+        ['epsilon is 1.0 there, 2.0 here', 'missing is drop there, midpoint here']
         """
         head = self._stream.head
         there = {
@@ -270,10 +274,11 @@ class Series:
             "periods": head.periods,
             "participations": head.participations,
             "apart": head.apart,
-            "unit": head.rows.unit,
+            **msgspec.structs.asdict(head.rows),
+            **msgspec.structs.asdict(head.shares),
         }
         found = [
-            f"{name} is {there[name]} there, {here} here"
+            f"{name} is {_shown(there[name])} there, {_shown(here)} here"
             for name, here in facts.items()
             if there[name] != here
         ]
@@ -298,3 +303,7 @@ class Series:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _shown(value: object) -> str:
+    return "not given" if value is None else str(value)

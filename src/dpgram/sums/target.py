@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import SchemaError
+from dpgram.errors import SchemaError, real
 from dpgram.lattice import ROW_NORM
 from dpgram.rows import kernel
 from dpgram.rows.encoder import Encoder, PolicyCounts
@@ -158,7 +158,9 @@ def shortened(lines: Floats, largest: int) -> Floats:
     return held
 
 
-def _checked(clip: float) -> float:
-    if not (math.isfinite(clip) and clip > 0.0):
-        raise SchemaError("the clip radius must be a positive number", got=clip)
-    return float(clip)
+def _checked(clip: object) -> float:
+    radius = real(clip)
+    if radius is None or not (math.isfinite(radius) and radius > 0.0):
+        got = repr(clip)[:100] if radius is None else radius
+        raise SchemaError("the clip radius must be a positive number", got=got)
+    return radius

@@ -100,6 +100,35 @@ def test_jobs_add_periods_to_one_series(folder: Path) -> None:
     assert not [name for name in names(folder) if "unfinished" in name]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('unit = "id"', 'unit = "id"\nmissing = "midpoint"', "missing is drop there, midpoint here"),
+        ('unit = "id"', 'unit = "id"\nunit_rows = 1', "unit_rows is not given there, 1 here"),
+        ('unit = "id"', 'unit = "id"\nstrict = true', "strict is False there, True here"),
+        ('unit = "id"', 'unit = "id"\nradius = 1.0', "radius is not given there, 1.0 here"),
+        ("delta = 1e-6", "delta = 1e-6\nadaptive = false", "histograms is 0.1 there, 0.0 here"),
+        ("delta = 1e-6", "delta = 1e-6\nadaptive = { first = 0.3 }", "first is 0.25 there, 0.3 here"),
+        ('"visits.ledger"', '"other.ledger"', "the ledger 'other' has no charge for it"),
+        ('"visits.ledger"', "false", "it was paid for by a ledger"),
+    ],
+)
+@pytest.mark.parametrize("month", ["september", "october"])
+def test_a_job_that_would_create_another_series_is_refused(
+    month: str, old: str, new: str, words: str, folder: Path
+) -> None:
+    """In a later period, and where the period of the job is published already."""
+    dg.Ledger.create("other.ledger", name="other", epsilon=4, delta=1e-5, unit="id")
+    dg.Job.from_file(folder / "september-job.toml").run(progress=False)
+    text = JOB.format(month=month, periods=12)
+    assert old in text
+    (folder / "job.toml").write_text(text.replace(old, new))
+    before = (folder / "visits.series").read_bytes()
+    with pytest.raises(JobError, match=words):
+        dg.Job.from_file(folder / "job.toml").run(progress=False)
+    assert (folder / "visits.series").read_bytes() == before
+
+
 def shown_labels(page: Path) -> list[str]:
     """The periods of the trends that a page offers."""
     text = page.read_text(encoding="utf-8").partition('<script type="application/json" id="data">')[2]

@@ -11,10 +11,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast, final
 
-from dpgram.errors import SchemaError
+from dpgram.errors import SchemaError, real
 from dpgram.schema.about import LABELLED_FORMS, UNDESCRIBED, About, about
 from dpgram.schema.encodings import CONSTANT, DerivedEncoding, EncodedColumn, Encoding, SourceEncoding
 from dpgram.schema.reading import AS_WRITTEN, Reading, reading
@@ -290,12 +290,10 @@ def as_whole(name: str, what: str, value: object) -> int:
 
 
 def as_float(name: str, what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    number = real(value)
+    if number is None:
         raise SchemaError(f"the {what} of column {name!r} must be a number", got=repr(value))
-    try:
-        return float(value) + 0.0  # −0.0 becomes 0.0: equal schemas have equal texts
-    except OverflowError:  # an integer beyond the floats, of either sign: refused as not finite
-        return math.inf
+    return number + 0.0  # −0.0 becomes 0.0: equal schemas have equal texts
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
