@@ -71,7 +71,7 @@ def check_alpha(alpha: object) -> None:
     number = real(alpha)
     if number is None or not 0.0 <= number <= MOST_ALPHA:
         raise AnalysisError(
-            "alpha must be a number that is not negative",
+            "alpha must be a number, and must not be negative",
             got=repr(alpha)[:100] if number is None else number,
             limit=f"0 ≤ alpha ≤ {MOST_ALPHA:g}",
             remedy="Leave it out to have it set by the noise",

@@ -124,5 +124,5 @@ def test_analysts_are_told_of_the_penalty(method: str, alpha: Any) -> None:
         delta=1e-6,
         adaptive=False,
     )
-    with pytest.raises(AnalysisError, match="alpha must be a number that is not negative"):
+    with pytest.raises(AnalysisError, match="alpha must be a number, and must not be negative"):
         release.regress("y", method=method, alpha=alpha)
