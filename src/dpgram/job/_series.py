@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
 
 from dpgram.errors import JobError
 
@@ -47,13 +49,7 @@ class Growing:
             return Series.create(
                 self.file,
                 job.schema,
-                epsilon=job.epsilon,
-                delta=job.delta,
-                periods=self.periods,
-                rows=job.rows,
-                participations=self.participations,
-                apart=self.apart,
-                adaptive=True if job.adaptive is None else job.adaptive,
+                **self._terms(job),
                 ledger=job.ledger,
                 note=note,
             )
@@ -81,8 +77,9 @@ class Growing:
     def departures(self, job: Job) -> list[str]:
         """In what the series that is there differs from what this job says, in words."""
         from dpgram.series import Series
+        from dpgram.series.stream import GivenRows
 
-        rows, shares = job.rows, self._shares(job)
+        shares = self._shares(job)
         others = Series.open(self.file).departures(
             job.schema,
             epsilon=job.epsilon,
@@ -90,12 +87,7 @@ class Growing:
             periods=self.periods,
             participations=self.participations,
             apart=self.apart,
-            unit=rows.unit,
-            unit_rows=rows.unit_rows,
-            weight=None if rows.weight is None else str(rows.weight),
-            missing=rows.missing,
-            strict=rows.strict,
-            radius=rows.radius,
+            **msgspec.structs.asdict(GivenRows.of(job.rows)),
             histograms=shares.histograms,
             first=shares.first,
             clip=shares.clip,
@@ -121,16 +113,19 @@ class Growing:
         """What of the budget is for histograms, the first matrix and the clip, as `create` takes it."""
         from dpgram.publishing.series import series_terms
 
-        return series_terms(
-            job.schema,
-            epsilon=job.epsilon,
-            delta=job.delta,
-            periods=self.periods,
-            rows=job.rows,
-            participations=self.participations,
-            apart=self.apart,
-            adaptive=True if job.adaptive is None else job.adaptive,
-        ).request.split
+        return series_terms(job.schema, **self._terms(job)).request.split
+
+    def _terms(self, job: Job) -> dict[str, Any]:
+        """What a series is created with, beside its columns and who pays."""
+        return {
+            "epsilon": job.epsilon,
+            "delta": job.delta,
+            "periods": self.periods,
+            "rows": job.rows,
+            "participations": self.participations,
+            "apart": self.apart,
+            "adaptive": True if job.adaptive is None else job.adaptive,
+        }
 
     def publish(self, job: Job, table: object, *, engine: Engine, note: str, progress: Progress) -> Release:
         """The release of everything up to this period."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, final
 
 import msgspec
 import numpy as np
@@ -46,6 +46,9 @@ from dpgram.release import Release
 from dpgram.schema import Schema
 from dpgram.series._numbers import Numbers, numbers, weighted
 
+if TYPE_CHECKING:
+    from dpgram.rows import Rows
+
 FORMAT: Final = "dpgram-series"
 START: Final = "0" * 64
 """What stands for the digest before the first line."""
@@ -62,6 +65,18 @@ class GivenRows(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     missing: MissingPolicy
     strict: bool
     radius: float | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> GivenRows:
+        """What is stated of a rule in the first line."""
+        return cls(
+            unit=rows.unit,
+            unit_rows=rows.unit_rows,
+            weight=None if rows.weight is None else str(rows.weight),
+            missing=rows.missing,
+            strict=rows.strict,
+            radius=rows.radius,
+        )
 
 
 @final
