@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from tests.flat import publish
@@ -40,7 +41,6 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
         pytest.skip("Chromium and its driver are not installed (Debian: chromium, chromium-driver)")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
-    downloads = tmp_path_factory.mktemp("downloads")
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -49,9 +49,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     made.execute_cdp_cmd("Network.enable", {})
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     made.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-    allow = {"behavior": "allow", "downloadPath": str(downloads)}
-    made.execute_cdp_cmd("Browser.setDownloadBehavior", allow)
-    made.downloads = downloads
+    made.downloads = tmp_path_factory.mktemp("downloads")
     yield made
     made.quit()
 
@@ -137,13 +135,31 @@ def value(driver: Driver, identity: str, key: str = "value") -> float:
     return float(driver.execute_script(f"return document.getElementById('{identity}').dataset.{key}"))
 
 
+def downloaded(driver: Driver, identity: str, name: str) -> Path:
+    """The file of this name that a button saves, once it holds as many bytes as the page gave the browser.
+
+    A browser may make an empty file of that name first: a file that is there need not be whole. Each has a
+    folder of its own, so that no file of the same name is in the way.
+    """
+    path = Path(mkdtemp(dir=driver.downloads)) / name
+    allow = {"behavior": "allow", "downloadPath": str(path.parent)}
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", allow)
+    script = """
+      const address = URL.createObjectURL;
+      let size = null;
+      URL.createObjectURL = (blob) => { size = blob.size; return address.call(URL, blob); };
+      try { document.getElementById(arguments[0]).click(); } finally { URL.createObjectURL = address; }
+      return size;
+    """
+    size = driver.execute_script(script, identity)
+    assert size, f"{identity} gave the browser nothing to save"
+    until(lambda: path.exists() and path.stat().st_size == size, f"{name} is saved, {size} bytes")
+    return path
+
+
 def numbers(driver: Driver, name: str) -> dict[str, object]:
     """What the view saves as JSON, under this name."""
-    path = driver.downloads / name
-    path.unlink(missing_ok=True)
-    driver.execute_script("document.getElementById('save-view').click()")
-    until(path.exists, f"{name} is saved")
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(downloaded(driver, "save-view", name).read_text(encoding="utf-8"))
 
 
 def table(driver: Driver, identity: str) -> dict[str, list[float | None]]:

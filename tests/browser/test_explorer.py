@@ -7,7 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.browser.conftest import Driver, Opener, after, choice, numbers, ready, seeded, table, until, value
+from tests.browser.conftest import (
+    Driver,
+    Opener,
+    after,
+    choice,
+    downloaded,
+    numbers,
+    ready,
+    seeded,
+    table,
+    value,
+)
 from tests.declared import CURVED, every_family
 
 import dpgram as dg
@@ -324,18 +335,11 @@ def test_the_files_it_saves(release: Release, page: Path, opened: Opener) -> Non
     assert "changes the probability of any outcome" in text
     assert release.digest in text
     assert driver.title == "The promise – Insured people, 2025"
-    driver.execute_script("document.getElementById('save-release').click()")
+    whole = downloaded(driver, "save-release", "Insured-people-2025.dpgram.json")
+    assert whole.read_bytes() == release.to_json()
     after(driver, "document.getElementById('tab-regression').click()")
-    driver.execute_script("document.getElementById('save-python').click()")
-    driver.execute_script("document.getElementById('save-json').click()")
-    names = (
-        "Insured-people-2025.dpgram.json",
-        "Insured-people-2025-charges.py",
-        "Insured-people-2025-charges.json",
-    )
-    saved, code, fitted = (driver.downloads / name for name in names)
-    until(lambda: all(path.exists() for path in (saved, code, fitted)), "all files are saved")
-    assert saved.read_bytes() == release.to_json()
+    code = downloaded(driver, "save-python", "Insured-people-2025-charges.py")
+    fitted = downloaded(driver, "save-json", "Insured-people-2025-charges.json")
     namespace: dict[str, object] = {}
     exec(code.read_text(encoding="utf-8"), namespace)
     assert namespace["TARGET"] == "charges"

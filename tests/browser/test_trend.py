@@ -7,7 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.browser.axe import violations
-from tests.browser.conftest import Camera, Driver, Opener, after, choice, numbers, ready, table, until, value
+from tests.browser.conftest import (
+    Camera,
+    Driver,
+    Opener,
+    after,
+    choice,
+    downloaded,
+    numbers,
+    ready,
+    table,
+    value,
+)
 from tests.unit.explorer.test_trend import ON, made
 
 from dpgram.analysis import Trend
@@ -59,9 +70,7 @@ def test_the_trend(series: Series, page: Path, opened: Opener) -> None:
     assert saved["slope"]["estimate"] == pytest.approx(running.slope("smoker").estimate, rel=DIGITS)
     own = next(each for each in saved["coefficients"] if each["name"] == "age")
     assert [row["estimate"] for row in own["windows"]] == pytest.approx(running.estimates("age"), rel=DIGITS)
-    path = driver.downloads / "release-cost-trend.csv"
-    driver.execute_script("document.getElementById('save-trend-csv').click()")
-    until(path.exists, "the CSV is saved")
+    path = downloaded(driver, "save-trend-csv", "release-cost-trend.csv")
     assert path.read_text(encoding="utf-8").splitlines()[0] == "name,window,estimate,std_error,low,high"
     address = driver.execute_script("return location.hash")
     same(ready(opened(page, address[1:])), running, "smoker", 0.9)
