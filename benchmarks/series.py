@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
+import subprocess
+import sys
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +29,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cps_wages import SCHEMA as WAGES
 from cps_wages import table as wages
@@ -73,6 +78,8 @@ SIDE_BY_SIDE = (1, 2, 15, 30, 60)
 """Periods that are timed,"""
 REPEATED = 40
 """so often."""
+COMMANDS = 12
+"""Runs of `dpgram series publish` of each of those periods: processes of their own."""
 LIMITS = {12: 1.9, 60: 2.4, 120: 2.65}
 
 
@@ -233,6 +240,8 @@ class Timed:
     """To make the release of everything up to then."""
     both: np.ndarray
     """One after the other, as `Series.publish` does."""
+    command: np.ndarray
+    """`dpgram series publish`, a process of its own."""
 
 
 def put_back(path: Path, content: bytes) -> None:
@@ -242,9 +251,12 @@ def put_back(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def timed(rows: int) -> Timed:
-    """Each of `SIDE_BY_SIDE` again and again, in turn, from copies of the files before it."""
-    noise, before = SeededEntropy(7), {}
+@contextmanager
+def many_periods(
+    rows: int, noise: Entropy | None
+) -> Iterator[tuple[tuple[Path, Path], dict[int, list[bytes]]]]:
+    """Both files of a series with all of its periods, and what was in them before each of `SIDE_BY_SIDE`."""
+    before = {}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.series"
         files = (path, secret_path(path))
@@ -254,6 +266,13 @@ def timed(rows: int) -> Timed:
             if t in SIDE_BY_SIDE:
                 before[t] = [each.read_bytes() for each in files]
             publish(path, wide_table(t, rows), str(t), engine=ENGINE, progress=False, entropy=noise)
+        yield files, before
+
+
+def timed(rows: int) -> Timed:
+    """Each of `SIDE_BY_SIDE` again and again, in turn, from copies of the files before it."""
+    noise = SeededEntropy(7)
+    with many_periods(rows, noise) as (files, before):
         sizes = [each.stat().st_size for each in files]
         seconds = np.zeros((REPEATED, 2, len(SIDE_BY_SIDE)))
         for run in range(REPEATED):
@@ -262,15 +281,40 @@ def timed(rows: int) -> Timed:
                     put_back(each, content)
                 table = wide_table(t, rows)
                 start = time.process_time()
-                found = publish(path, table, str(t), engine=ENGINE, progress=False, entropy=noise)
+                found = publish(files[0], table, str(t), engine=ENGINE, progress=False, entropy=noise)
                 drawn = time.process_time()
                 found.release(1, t)
                 seconds[run, :, place] = drawn - start, time.process_time() - drawn
     publishing, releasing = np.quantile(seconds, 0.25, axis=0)
     both = np.quantile(seconds.sum(axis=1), 0.25, axis=0)
+    command = np.quantile(commanded(rows), 0.25, axis=0)
     return Timed(
-        rows=rows, public=sizes[0], secret=sizes[1], publish=publishing, release=releasing, both=both
+        rows=rows,
+        public=sizes[0],
+        secret=sizes[1],
+        publish=publishing,
+        release=releasing,
+        both=both,
+        command=command,
     )
+
+
+def commanded(rows: int) -> np.ndarray:
+    """The same by the command, from a Parquet file: a new process each time, with its imports."""
+    seconds = np.zeros((COMMANDS, len(SIDE_BY_SIDE)))
+    with many_periods(rows, None) as (files, before):
+        data = files[0].with_name("rows.parquet")
+        command = [Path(sys.executable).with_name("dpgram"), "series", "publish", files[0], data]
+        for run in range(COMMANDS):
+            for place, (t, raw) in enumerate(before.items()):
+                for each, content in zip(files, raw, strict=True):
+                    put_back(each, content)
+                pq.write_table(wide_table(t, rows), data)
+                start = resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run([*command, "--period", str(t)], check=True, capture_output=True)
+                end = resource.getrusage(resource.RUSAGE_CHILDREN)
+                seconds[run, place] = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+    return seconds
 
 
 def time_table(every: list[Timed]) -> Iterator[str]:
@@ -282,6 +326,7 @@ def time_table(every: list[Timed]) -> Iterator[str]:
             ("publish", one.publish),
             ("release of the total", one.release),
             ("both", one.both),
+            ("the command", one.command),
         ):
             told = " | ".join(f"{1e3 * seconds:.1f}" for seconds in each)
             strong = "" if each is one.release else "**"
@@ -296,8 +341,8 @@ def files_and_time() -> list[str]:
         "## Files and time",
         "",
         f"20 columns, {PERIODS} periods of {first.rows:,} rows: public file {first.public / 1e6:.2f} MB,",
-        f"curator's file {first.secret / 1e6:.2f} MB. Lower quartiles of {REPEATED} runs in turn, on a",
-        "machine on which other programs ran.",
+        f"curator's file {first.secret / 1e6:.2f} MB. Lower quartiles of {REPEATED} runs in turn within one",
+        f"process, and of {COMMANDS} of `dpgram series publish`, on a machine on which other programs ran.",
         "`publish` reads the table, draws and writes; the release of the total adds up all lines.",
         "",
         *time_table(every),

@@ -72,7 +72,8 @@ class LeftOut:
             return np.zeros(len(ids), np.bool_)
         wanted = keyed_hashes(names, self.key)
         gone = self._candidates(wanted)
-        maybe = np.flatnonzero(_alike(wanted, gone, 1))  # mostly few: whole hashes take long to compare
+        # Mostly few are alike, and whole hashes take long to compare.
+        maybe = np.flatnonzero(_FirstBits(gone, 1).among(wanted))
         theirs = np.zeros(len(wanted), np.bool_)
         theirs[maybe] = np.isin(wanted[maybe], gone)
         return theirs[places]
@@ -90,11 +91,11 @@ class LeftOut:
 
     def _near(self, wanted: Hashes) -> tuple[Hashes, Integers]:
         """All of the past who are wanted, with a few whose bits are alike by chance, and in which periods."""
-        there = _seen(wanted, 1)
-        found = [each[_among(each, there, 1)] for each in self._past]
+        alike = _FirstBits(wanted, 1).among
+        found = [each[alike(each)] for each in self._past]
         who = np.concatenate(found)
         when = np.repeat(np.arange(len(found)), [len(each) for each in found])
-        again = np.flatnonzero(_alike(who, wanted, 0))
+        again = np.flatnonzero(_FirstBits(wanted, 0).among(who))
         return who[again], when[again]
 
     def _used_up(self, who: Hashes, when: Integers) -> Hashes:
@@ -106,23 +107,25 @@ class LeftOut:
         return np.concatenate([persons[often >= self._participations], who[near]])
 
 
-def _alike(hashes: Hashes, others: Hashes, half: int) -> Mask:
-    """Of whom the first bits of one half come up among others: all who are, and a few by chance."""
-    return _among(hashes, _seen(others, half), half)
+@final
+class _FirstBits:
+    """Which values the first bits of one half of some hashes have.
 
+    There are 32 to 64 times as many values as hashes: more are alike by chance with fewer, and with more the
+    table of them does not fit the nearer caches.
 
-def _seen(hashes: Hashes, half: int) -> Mask:
-    """Which bits come up, of 64 times as many as there are hashes."""
-    there = np.zeros(1 << min(max(len(hashes).bit_length() + 6, 10), 22), np.bool_)
-    there[_bits(hashes, half, len(there))] = True
-    return there
+    Proof: proofs/series.md#series-participation.
+    """
 
+    def __init__(self, hashes: Hashes, half: int) -> None:
+        bits = min(max(len(hashes).bit_length() + 5, 10), 22)
+        self._half, self._below = half, np.uint64(64 - bits)
+        self._there = np.zeros(1 << bits, np.bool_)
+        self._there[self._values(hashes)] = True
 
-def _among(hashes: Hashes, there: Mask, half: int) -> Mask:
-    return there.take(_bits(hashes, half, len(there)), mode="clip")  # all are within, and this is faster
+    def _values(self, hashes: Hashes) -> Integers:
+        return (hashes.view(np.uint64)[self._half :: 2] >> self._below).view(np.int64)
 
-
-def _bits(hashes: Hashes, half: int, count: int) -> Integers:
-    """So many values of the first bits of a half."""
-    halves = hashes.view(np.uint64)[half::2]
-    return (halves >> np.uint64(65 - count.bit_length())).view(np.int64)
+    def among(self, others: Hashes) -> Mask:
+        """Of which others the bits come up: of all that are among the hashes, and of a few by chance."""
+        return self._there.take(self._values(others), mode="clip")  # all are within, and this is faster

@@ -256,26 +256,25 @@ class Stream:
         cls,
         raw: bytes,
         labels: Sequence[str],
-        numbers: Sequence[Numbers | None] = (),
+        numbers: Sequence[Numbers | None],
         *,
-        ends: Sequence[int] = (),
-        path: Path | None = None,
+        ends: Sequence[int],
+        path: Path,
     ) -> Self:
         """The series in whole lines that were all checked before; labels, numbers and ends of its lines.
 
-        With a path, lines that nothing is made of are left in the file that they came from.
+        Lines that nothing is made of are left in the file that they came from.
 
         Proof: proofs/series.md#series-once.
         """
-        ends = ends or line_ends(raw)
         content = json.loads(raw[: ends[0]])
         del content["before"]
         head_digest = content.pop("digest")
-        lines: list[memoryview | None] = [None] * (len(ends) - 1)
-        for place, (start, end) in enumerate(pairwise(ends)):
-            needed = place in (0, len(lines) - 1) or not len(numbers) or numbers[place] is None
-            if path is None or needed:
-                lines[place] = memoryview(raw[start + 1 : end])
+        bounds = list(pairwise(ends))
+        lines: list[memoryview | None] = [None] * len(bounds)
+        for place in {0, len(bounds) - 1, *(i for i, each in enumerate(numbers) if each is None)}:
+            start, end = bounds[place]
+            lines[place] = memoryview(raw[start + 1 : end])
         digests = [head_digest, *[""] * len(lines)]
         head = msgspec.convert(content, Head)
         return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers, path=path)

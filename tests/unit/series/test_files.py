@@ -21,7 +21,7 @@ from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
 from dpgram.series._secret import open_secret, secret_path
-from dpgram.series.stream import START, Head, Period, Stream, line_of, numbers_of
+from dpgram.series.stream import START, Head, Period, Stream, line_ends, line_of, numbers_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
@@ -251,7 +251,7 @@ class TestKnownLines:
     def test_they_are_read_as_all_lines_are(self, four: Series) -> None:
         raw = four.path.read_bytes()
         whole = Stream.of(raw)
-        known = Stream.known(raw, whole.labels)
+        known = Stream.known(raw, whole.labels, [None] * 4, ends=line_ends(raw), path=four.path)
         assert (known.head, known.digest, known.size) == (whole.head, whole.digest, whole.size)
         assert known.head_digest == whole.head_digest
         assert known.labels == whole.labels == ("m1", "m2", "m3", "m4")
@@ -267,7 +267,7 @@ class TestKnownLines:
             kept = secret.numbers(4)
         assert [each.tolist() for each in kept if each is not None] == wanted
         raw = four.path.read_bytes()
-        known = Stream.known(raw, whole.labels, kept)
+        known = Stream.known(raw, whole.labels, kept, ends=line_ends(raw), path=four.path)
         assert all(known.release(*ends) == whole.release(*ends) for ends in ((1, 4), (2, 3), (4, 4)))
         path.unlink()
         four.restore({f"m{t + 1}": people(100 * t, 100) for t in range(4)}, engine=ENGINE)
