@@ -147,6 +147,8 @@ def test_from_a_messy_file_to_a_signed_release(messy: Path, desk: Desk, photogra
     person.go("done")
     person.press("Close the wizard")
     assert "closed" in person.page
+    rules = "return [...document.styleSheets].map((sheet) => sheet.cssRules.length > 10)"
+    assert desk.driver.execute_script(rules) == [True], "it holds its style: the server ends now"
     out, err = desk.servers[0].finish()
     assert desk.servers[0].process.returncode == 0
     assert "3000" not in out + err
