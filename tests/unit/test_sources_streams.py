@@ -25,6 +25,8 @@ from dpgram.sources import column_types, open_source
 from dpgram.sources.base import read_ahead
 
 SECRET = "secret4711"
+FOR_EVER = 300
+"""Seconds, on the busiest machine."""
 
 
 class Producer:
@@ -42,8 +44,8 @@ class Producer:
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Whether the condition ever comes true: five minutes are for ever, on the busiest machine."""
-    end = time.monotonic() + 300
+    """Whether the condition ever comes true."""
+    end = time.monotonic() + FOR_EVER
     while not condition() and time.monotonic() < end:
         time.sleep(0.001)
     return condition()
@@ -297,7 +299,7 @@ def test_the_collector_may_end_a_forgotten_feed_while_another_is_reading() -> No
     del second
     worker = threading.Thread(target=lambda: list(first), daemon=True)
     worker.start()
-    worker.join(30)
+    worker.join(FOR_EVER)
     assert not worker.is_alive()
 
 
@@ -319,5 +321,5 @@ def test_the_collector_may_end_a_forgotten_reader_in_its_own_thread() -> None:
     forgotten.append(Cycle(stream))
     del stream
     begun.set()
-    assert ended.wait(30)
+    assert ended.wait(FOR_EVER)
     assert until(lambda: not reading_threads())
