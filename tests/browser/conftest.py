@@ -26,8 +26,6 @@ FLAGS = (
     "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--hide-scrollbars",
 )  # fmt: skip
-FOR_EVER = 300
-"""Seconds, on the busiest machine."""
 
 Driver = webdriver.Chrome
 Opener = Callable[..., Driver]
@@ -103,7 +101,8 @@ def photograph() -> Camera:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + FOR_EVER
+    """Five minutes are for ever, on the busiest machine."""
+    end = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < end, f"never true: {what}"
         time.sleep(0.02)
