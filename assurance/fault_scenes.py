@@ -113,7 +113,7 @@ def crowd(folder: Path, processes: int, epsilon: float) -> Scene:
         assert publisher.stdin is not None
         publisher.stdin.write("go\n")
         publisher.stdin.flush()
-    told = [publisher.communicate(timeout=300)[0].strip() for publisher in publishers]
+    told = [publisher.communicate(timeout=1200)[0].strip() for publisher in publishers]
     scene = Scene(plays=processes)
     if not all(text.isdigit() for text in told):
         scene.problems.append(f"a publisher did not end with a refusal: {told}")

@@ -51,7 +51,7 @@ PLAYED: Final[tuple[tuple[str, int, tuple[Fate, ...]], ...]] = (
 def played(flow: str, every: int, fates: Sequence[Fate]) -> list[dict[str, Any]]:
     """The tallies of one flow, from a process of its own (assurance.fault_flows says what is in them)."""
     command = [sys.executable, "-m", "assurance.fault_flows", flow, str(every), *fates]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1000, check=False)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=3600, check=False)
     if done.returncode:
         raise RuntimeError(f"{flow}: ended with {done.returncode}: {done.stderr[-500:]}")
     tallies: list[dict[str, Any]] = json.loads(done.stdout)

@@ -32,7 +32,7 @@ ERRORS: Final[dict[Fate, int]] = {
     "broken": errno.EIO,
     "read-only from here": errno.EROFS,
 }
-LONGEST: Final = 60.0
+LONGEST: Final = 300.0
 """Seconds a child may take; a hang is a finding, not a wait."""
 
 _TRACEME, _SYSCALL, _OPTIONS, _INFO, _POKEUSER = 0, 24, 0x4200, 0x420E, 6

@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-SLOWEST: Final = 10
-"""Seconds by the clock, so twice the limit of computing (`limits.SECONDS`): the machine may be busy."""
+SLOWEST: Final = 60
+"""Seconds by the clock, so many times the limit of computing (`limits.SECONDS`): the machine may be busy."""
 MEGABYTES: Final = 2000
 """Of the whole process: an answer has its own limit, this finds what stays from one to the next."""
 LONGEST: Final = {

@@ -45,7 +45,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     made = webdriver.Chrome(options=options, service=webdriver.ChromeService(control))
-    made.set_script_timeout(60)
+    made.set_script_timeout(110)  # selenium itself waits two minutes for an answer
     made.execute_cdp_cmd("Network.enable", {})
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     made.execute_cdp_cmd("Network.emulateNetworkConditions", offline)

@@ -7,22 +7,26 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-SECONDS = 60
+SECONDS = 300
 
 
 class Served:
-    """`dpgram wizard` as a person starts it, with the address that it prints."""
+    """`dpgram wizard` as a person starts it, with the address that it prints.
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        program = "from dpgram.cli import main; main()"
+    `before` is Python that its process runs first.
+    """
+
+    def __init__(self, folder: Path, *arguments: str, before: str = "") -> None:
+        program = before + "from dpgram.cli import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, "wizard", *arguments, "--no-browser", "--json"],
             cwd=folder,
@@ -51,7 +55,10 @@ class Served:
 
     def finish(self) -> tuple[str, str]:
         """What it has printed, once it has ended."""
-        return self.process.communicate(timeout=SECONDS)
+        try:
+            return self.process.communicate(timeout=SECONDS)
+        finally:
+            self.process.kill()  # one that hangs stays nobody's
 
 
 class Person:
@@ -65,12 +72,17 @@ class Person:
 
     def until(self, step: str) -> None:
         """Wait for the page of a step."""
-        WebDriverWait(self.driver, SECONDS, poll_frequency=0.05).until(
-            lambda driver: (
-                driver.current_url == self.address + step
-                and driver.execute_script("return document.readyState") == "complete"
-            )
-        )
+        self._wait(lambda: self.driver.current_url == self.address + step and self._page()[1])
+
+    def _wait(self, condition: Callable[[], object]) -> None:
+        """What is asked while one page makes way for another may fail: it is asked again."""
+        patient = WebDriverWait(self.driver, SECONDS, 0.05, ignored_exceptions=[WebDriverException])
+        patient.until(lambda _: condition())
+
+    def _page(self) -> tuple[float, bool]:
+        """When this document began, which no other has done, and whether all of it is there."""
+        began, state = self.driver.execute_script("return [performance.timeOrigin, document.readyState]")
+        return began, state == "complete"
 
     def go(self, step: str) -> None:
         self.driver.get(self.address + step)
@@ -94,11 +106,11 @@ class Person:
         ]
         assert found, f"nothing says {text!r} on {self.driver.current_url}"
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found[0])
-        page, leads_on = self.find("html"), found[0].tag_name != "summary"
+        (began, _), leads_on = self._page(), found[0].tag_name != "summary"
         found[0].click()
         self.clicks += 1
         if leads_on:  # perhaps to the same address
-            WebDriverWait(self.driver, SECONDS, poll_frequency=0.05).until(staleness_of(page))
+            self._wait(lambda: (now := self._page())[0] != began and now[1])
 
     def tick(self, name: str, value: str) -> None:
         self.click(f'input[name="{name}"][value="{value}"]')

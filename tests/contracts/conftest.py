@@ -84,16 +84,17 @@ def postgresql() -> Iterator[str]:
         shutil.chown(folder, "postgres", "postgres")
 
     def run(*command: str) -> None:
-        subprocess.run([*prefix, *command], check=True, capture_output=True, cwd=folder, timeout=120)
+        subprocess.run([*prefix, *command], check=True, capture_output=True, cwd=folder, timeout=600)
 
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
     try:
         run(str(programs / "initdb"), "-D", str(folder / "data"), "-U", "dpgram", "-A", "trust", "--no-sync")
         log = str(folder / "log")
-        run(str(programs / "pg_ctl"), "-D", str(folder / "data"), "-l", log, "-w", "-o", options, "start")
+        control = (str(programs / "pg_ctl"), "-D", str(folder / "data"), "-w", "-t", "300")
+        run(*control, "-l", log, "-o", options, "start")
         try:
             yield f"postgresql://dpgram@/postgres?host={folder}"
         finally:
-            run(str(programs / "pg_ctl"), "-D", str(folder / "data"), "-m", "immediate", "-w", "stop")
+            run(*control, "-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -173,9 +173,11 @@ class TestWorkerKilled:
     """A Dask worker process is killed while it holds a task, and its results with it."""
 
     @staticmethod
-    def slow_part(part: pa.Table, folder: str) -> Any:
-        (Path(folder) / f"{os.getpid()}").touch()
-        time.sleep(0.4)
+    def held_part(part: pa.Table, marks: Path, killed: Path) -> Any:
+        """Says which process holds it, until one that holds a part is killed."""
+        (marks / f"{os.getpid()}").touch()
+        while not killed.exists():
+            time.sleep(0.01)
         return pandas_part(part)
 
     @pytest.fixture
@@ -196,19 +198,17 @@ class TestWorkerKilled:
         import dask.dataframe as dd
 
         table = contract_table(1200)
-        marks = tmp_path / "running"
+        marks, killed = tmp_path / "running", tmp_path / "killed"
         marks.mkdir()
-        delayed = [dask.delayed(self.slow_part)(part, str(marks)) for part in cut(table, [100] * 12)]
+        parts = cut(table, [100] * 12)
+        delayed = [dask.delayed(self.held_part)(part, marks, killed) for part in parts]
         frame = dd.from_delayed(delayed, meta=pandas_part(table.slice(0, 0)), verify_meta=False)
-        killed: list[int] = []
 
         def kill() -> None:
-            while not killed:
-                for mark in marks.iterdir():
-                    os.kill(int(mark.name), signal.SIGKILL)
-                    killed.append(int(mark.name))
-                    return
+            while not (found := list(marks.iterdir())):
                 time.sleep(0.01)
+            os.kill(int(found[0].name), signal.SIGKILL)
+            killed.touch()
 
         ledger = Ledger.create(tmp_path / "some.ledger", name="contract", epsilon=4.0, delta=1e-5)
         killer = threading.Thread(target=kill)
@@ -225,7 +225,7 @@ class TestWorkerKilled:
             adaptive=False,
         )
         killer.join()
-        assert len(killed) == 1
+        assert killed.exists()
         assert counts == [local.gram(table, SCHEMA).counts]
         assert len(ledger.history()) == 1
 

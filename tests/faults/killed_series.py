@@ -1,10 +1,12 @@
 """A series whose curator is killed again and again: run as a script, a line of JSON for each interruption.
 
-    python killed_series.py FOLDER PERIODS INTERRUPTIONS
+    python killed_series.py FOLDER PERIODS INTERRUPTIONS [SEED]
 
 Every try is a fork that creates the series, if it is not there, and publishes all periods that are missing.
 It is killed by SIGKILL at a random call or return inside of `dpgram.series`, `dpgram.publishing`, the ledger
 or the files they write. What was on disk is noted in between. The last try is left alone.
+
+With a seed every try has bits of its own that follow from it, else those of the system.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import pyarrow as pa
 import dpgram as dg
 from dpgram.engines import LocalEngine
 from dpgram.privacy.ledger import Ledger
+from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 from dpgram.series import (
     Series,
     _curate,  # noqa: F401  (everything is loaded before the first fork)
@@ -73,13 +76,21 @@ class Killer:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def forked(folder: Path, periods: int, at: int | None) -> int:
+def lead_to(stream: SeededEntropy) -> None:
+    """From now on this answers where the system is asked for bits."""
+    for name in ("discrete_gaussian", "discrete_laplace", "generator", "random_bytes"):
+        setattr(SystemEntropy, name, getattr(stream, name))
+
+
+def forked(folder: Path, periods: int, at: int | None, seed: list[int] | None) -> int:
     """The exit status of a fork, negative for a signal."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
             warnings.simplefilter("ignore")
+            if seed is not None:
+                lead_to(SeededEntropy(np.random.SeedSequence(seed)))
             if at is not None:
                 sys.setprofile(Killer(at))
             carried_on(folder, periods)
@@ -107,7 +118,7 @@ def seen(folder: Path) -> dict[str, Any]:
     }
 
 
-def main(folder: Path, periods: int, interruptions: int) -> None:
+def main(folder: Path, periods: int, interruptions: int, seed: int | None = None) -> None:
     """Series after series, until so many tries were interrupted; each is brought to its end."""
     points = np.random.default_rng(5)
     # How far a try may come follows from how the ones before it ended, so that the interruptions are spread
@@ -115,7 +126,7 @@ def main(folder: Path, periods: int, interruptions: int) -> None:
     shorter = 0.9
     wanted = 0.7 * periods / interruptions
     longer = shorter ** (-wanted / (1.0 - wanted))
-    done = number = 0
+    done = number = tries = 0
     while done < interruptions:
         number += 1
         place = folder / str(number)
@@ -126,7 +137,8 @@ def main(folder: Path, periods: int, interruptions: int) -> None:
             before = seen(place)["lines"]
             # The more periods, the more is read; the last try of all is left alone.
             at = int(points.integers(1, int(reach * (1 + before)))) if done < interruptions else None
-            status = forked(place, periods, at)
+            tries += 1
+            status = forked(place, periods, at, None if seed is None else [seed, tries])
             after = seen(place)
             print(json.dumps({"series": number, "at": at, "status": status, **after}), flush=True)
             done += int(status != 0)
@@ -134,4 +146,4 @@ def main(folder: Path, periods: int, interruptions: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -724,7 +724,7 @@ class TestErrors:
         program = (
             "import signal, time, dpgram.demo.insurance\n"
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs inherit "ignored"
-            "def slow(*_):\n    print('working', flush=True)\n    time.sleep(60)\n"
+            "def slow(*_):\n    print('working', flush=True)\n    time.sleep(3600)\n"
             "dpgram.demo.insurance.table = slow\n"
             "from dpgram.cli import main\nmain(['demo', '--output', 'here'])\n"
         )

@@ -28,6 +28,7 @@ from pyarrow.dataset import dataset
 
 from dpgram.engines import base, local, passes
 from dpgram.engines.local import gram
+from dpgram.engines.threads import Run
 from dpgram.errors import DataError, DpgramError, DpgramWarning, SchemaError, SourceError
 from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, boolean, categorical, numeric, product
@@ -38,6 +39,7 @@ from .tables import CLIPS, Table, tables
 
 POLICIES = st.sampled_from(["drop", "midpoint"])
 QUIET = pytest.mark.filterwarnings("ignore:no row of the data was usable")
+UNCHECKED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 
 
 @QUIET
@@ -95,7 +97,7 @@ def sources(table: Table, folder: Path) -> Iterator[tuple[str, object]]:
 
 
 @QUIET
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=25, suppress_health_check=UNCHECKED)
 @given(table=tables(max_rows=20), missing=POLICIES)
 def test_same_bits_for_every_source(table: Table, missing: str, tmp_path: Path) -> None:
     expected = gram(table.batch(), table.schema, missing=missing, threads=1)
@@ -248,10 +250,11 @@ def test_a_bar_is_drawn_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
 
 
 class Slow:
-    """An Arrow stream without an end, which tells when its reading began."""
+    """An Arrow stream without an end, which tells when it is well under way: more was taken than is read
+    ahead."""
 
     def __init__(self) -> None:
-        self.begun = threading.Event()
+        self.under_way = threading.Event()
         self.given = 0
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -259,8 +262,9 @@ class Slow:
 
         def batches() -> Iterator[pa.RecordBatch]:
             while True:
-                self.begun.set()
                 self.given += 1
+                if self.given == 10:
+                    self.under_way.set()
                 time.sleep(0.001)
                 yield batch
 
@@ -281,13 +285,21 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_interrupt_stops_all_workers(threads: int) -> None:
+def test_an_interrupt_stops_all_workers(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data = Slow()
     before = working_threads()
+    all_started, watch = threading.Event(), Run._watch
+
+    def watched(run: Run, *given: object) -> None:
+        all_started.set()
+        watch(run, *given)
+
+    monkeypatch.setattr(Run, "_watch", watched)
 
     def interrupt() -> None:
-        data.begun.wait()
-        time.sleep(0.05)
+        data.under_way.wait()
+        if threads > 1:
+            all_started.wait()
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     helper = threading.Thread(target=interrupt)

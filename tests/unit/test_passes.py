@@ -593,7 +593,7 @@ class TestTemporaryFiles:
                     time.sleep(0.01)
                     yield pa.record_batch({"x": [0.5], "id": [1]})
             schema = pa.schema({"x": pa.float64(), "id": pa.int64()})
-            add_up(pa.RecordBatchReader.from_batches(schema, endless()), task, progress=False)
+            add_up(pa.RecordBatchReader.from_batches(schema, endless()), task, threads=2, progress=False)
         """
         child = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(code)],

@@ -26,6 +26,7 @@ from dpgram.schema.reading import AS_USUAL
 from dpgram.sources import Source, open_source
 from dpgram.sources import _quotes as quotes
 
+UNCHECKED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 SECRET = "secret4711"
 
 
@@ -277,7 +278,7 @@ def well_set(content: str) -> bool:
     return re.fullmatch(rf"{cell}(?:[,\n]{cell})*", content) is not None
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, deadline=None, suppress_health_check=UNCHECKED)
 @given(content=st.text('a,"\n', max_size=14), block=st.integers(1, 4), mark=st.booleans())
 def test_quotes_are_judged_as_a_grammar_does(
     content: str, block: int, mark: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -25,6 +25,8 @@ from dpgram.sources import column_types, open_source
 from dpgram.sources.base import read_ahead
 
 SECRET = "secret4711"
+FOR_EVER = 300
+"""Seconds, on the busiest machine."""
 
 
 class Producer:
@@ -42,19 +44,29 @@ class Producer:
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Whether the condition ever comes true: five minutes are for ever, on the busiest machine."""
-    end = time.monotonic() + 300
+    """Whether the condition ever comes true."""
+    end = time.monotonic() + FOR_EVER
     while not condition() and time.monotonic() < end:
         time.sleep(0.001)
     return condition()
 
 
-def reading_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "dpgram-read-ahead"]
+Threads = Callable[[], list[threading.Thread]]
+
+
+@pytest.fixture
+def reading_threads() -> Threads:
+    """Those that read ahead, but for what an earlier test may have left to the collector."""
+    before = threading.enumerate()
+    return lambda: [
+        thread
+        for thread in threading.enumerate()
+        if thread.name == "dpgram-read-ahead" and thread not in before
+    ]
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_reading_ahead_goes_as_far_as_it_may_and_no_further(depth: int) -> None:
+def test_reading_ahead_goes_as_far_as_it_may_and_no_further(depth: int, reading_threads: Threads) -> None:
     producer = Producer(50)
     stream = read_ahead(producer, depth)
     for taken, item in enumerate(stream, start=1):
@@ -65,7 +77,9 @@ def test_reading_ahead_goes_as_far_as_it_may_and_no_further(depth: int) -> None:
     assert not reading_threads()
 
 
-def test_the_failure_of_a_producer_reaches_the_consumer_after_what_came_before() -> None:
+def test_the_failure_of_a_producer_reaches_the_consumer_after_what_came_before(
+    reading_threads: Threads,
+) -> None:
     stream = read_ahead(Producer(10, fail_at=4))
     assert [next(stream) for _ in range(4)] == [0, 1, 2, 3]
     with pytest.raises(LookupError, match="no more"):
@@ -73,7 +87,7 @@ def test_the_failure_of_a_producer_reaches_the_consumer_after_what_came_before()
     assert not reading_threads()
 
 
-def test_a_consumer_that_stops_early_stops_the_producer() -> None:
+def test_a_consumer_that_stops_early_stops_the_producer(reading_threads: Threads) -> None:
     producer = Producer(1_000_000)
     stream = read_ahead(producer)
     next(stream)
@@ -297,11 +311,11 @@ def test_the_collector_may_end_a_forgotten_feed_while_another_is_reading() -> No
     del second
     worker = threading.Thread(target=lambda: list(first), daemon=True)
     worker.start()
-    worker.join(30)
+    worker.join(FOR_EVER)
     assert not worker.is_alive()
 
 
-def test_the_collector_may_end_a_forgotten_reader_in_its_own_thread() -> None:
+def test_the_collector_may_end_a_forgotten_reader_in_its_own_thread(reading_threads: Threads) -> None:
     forgotten: list[Cycle] = []
     begun = threading.Event()
     ended = threading.Event()
@@ -319,5 +333,5 @@ def test_the_collector_may_end_a_forgotten_reader_in_its_own_thread() -> None:
     forgotten.append(Cycle(stream))
     del stream
     begun.set()
-    assert ended.wait(30)
+    assert ended.wait(FOR_EVER)
     assert until(lambda: not reading_threads())

@@ -5,8 +5,10 @@ So reloading, going back and a second tab never send a form twice.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from typing import Any, Final, final
 from urllib.parse import quote
 
@@ -34,6 +36,13 @@ PAGE_POLICY: Final = (
     "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'none'"
 )
 """For pages that are made of a release: pages of their own, which may not touch those of the wizard."""
+LAST_STYLE: Final = STATIC["style.css"][0]
+_LAST_HASH: Final = base64.b64encode(sha256(LAST_STYLE.encode()).digest()).decode()
+LAST_POLICY: Final = (
+    f"default-src 'none'; style-src 'sha256-{_LAST_HASH}'; "
+    "img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""For the last page, which holds its style: when a browser asks for another file, nobody may be there."""
 
 
 @final
@@ -164,7 +173,8 @@ class Pages:
     def end(self) -> Response:
         if self._session.busy:
             return to("work")
-        answer = self.page("ended")
+        answer = self.page("ended", style=LAST_STYLE)
+        answer.headers["Content-Security-Policy"] = LAST_POLICY
         self._end()
         return answer
 

@@ -35,8 +35,7 @@ class Wizard:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((LOOPBACK, port))
         self.port: int = self._socket.getsockname()[1]
-        self._guard = Guard(build(session, self._end_soon), port=self.port)
-        self._closed = False
+        self._guard = Guard(build(session, self.end), port=self.port)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self._guard,
@@ -55,11 +54,8 @@ class Wizard:
         return f"http://{LOOPBACK}:{self.port}/{self._guard.token}/"
 
     def end(self) -> None:
+        """Soon: answers that were begun are sent."""
         self._server.should_exit = True
-
-    def _end_soon(self) -> None:
-        """With the look at the clock after the next one: until then the last page gets its style."""
-        self._closed = True
 
     def serve(self, opened: Callable[[str], None] | None = None) -> None:
         """Until it ends; `opened` is called with the address as soon as there is an answer at it."""
@@ -80,10 +76,7 @@ class Wizard:
         if opened is not None:
             await asyncio.to_thread(opened, self.address)
         while not self._server.should_exit:
-            closed = self._closed
             await asyncio.sleep(min(LOOK_EVERY, self._idle))
-            if closed:
-                self.end()
             if self._session.busy:
                 self._guard.touch()
             elif self._guard.idle > self._idle:

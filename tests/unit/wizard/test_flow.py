@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -431,6 +434,21 @@ def test_closing_ends_it(visits: Path) -> None:
     browser.send("end")
     assert browser.ended
     assert "closed" in browser.text
+
+
+def test_the_last_page_needs_no_server(visits: Path) -> None:
+    """It may have ended before a slow browser asks for a style or a script; the page's policy allows both to
+    come from itself alone."""
+    browser = started(visits)
+    answer = browser.ask("POST", "end")
+    assert re.findall(r'(?:src|action)="', answer.text) == []
+    assert re.findall(r'<link .*?href="(.*?)"', answer.text) == ["data:,"]
+    (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    assert style == browser.ask("GET", "static/style.css").text
+    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{allowed}';")
+    assert "unsafe" not in policy
 
 
 def test_a_mistake_of_ours_tells_no_cell(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,9 @@ from dpgram import cli
 from dpgram.wizard import Folder, Session, Wizard, browser_opener
 from dpgram.wizard import server as server_module
 
+FOR_EVER = 300
+"""Seconds, on the busiest machine."""
+
 
 @pytest.fixture
 def session(visits: Path) -> Session:
@@ -24,7 +27,7 @@ def session(visits: Path) -> Session:
 
 def status(address: str) -> int:
     try:
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=FOR_EVER) as answer:
             return int(answer.status)
     except HTTPError as refused:
         return int(refused.code)
@@ -42,7 +45,7 @@ def test_it_answers_on_loopback_and_ends_when_told(session: Session) -> None:
 
     wizard.serve(opened)
     assert seen == [200, 403, 403]
-    with pytest.raises(OSError, match=r"."), socket.create_connection(("127.0.0.1", wizard.port), timeout=1):
+    with pytest.raises(OSError, match=r"."), socket.create_connection(("127.0.0.1", wizard.port)):
         pass
 
 
@@ -61,19 +64,19 @@ def test_it_ends_when_nobody_asks(session: Session) -> None:
     wizard = Wizard(session, idle_seconds=0.05)
     begun = time.monotonic()
     wizard.serve()
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < FOR_EVER
 
 
 def test_work_is_not_idleness(session: Session) -> None:
     go_on = threading.Event()
-    session.begin("waiting", "data", lambda _: go_on.wait(30))
+    session.begin("waiting", "data", lambda _: go_on.wait(FOR_EVER))
     wizard = Wizard(session, idle_seconds=0.05)
     thread = threading.Thread(target=wizard.serve)
     thread.start()
     thread.join(0.5)
     assert thread.is_alive()
     go_on.set()
-    thread.join(30)
+    thread.join(FOR_EVER)
     assert not thread.is_alive()
 
 
