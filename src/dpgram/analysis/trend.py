@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+LEAST_KNOWN: Final = 1e-12
+"""What must be left of what windows tell of a slope, once they have told the level: the rest is rounding."""
 
 
 @final
@@ -143,10 +146,13 @@ class Trend:
         """
         if len(self.labels) < 3:
             raise AnalysisError("a slope needs three windows at least", got=len(self.labels))
-        covariance = self.covariances[self._known(name)]
-        design = np.column_stack([np.ones(len(self.places)), self.places - self.places.mean()])
-        precise = np.linalg.solve(covariance, design)
-        weights = np.linalg.solve(design.T @ precise, precise.T)[1]
+        weights = _slope_weights(self.places, self.covariances[self._known(name)])
+        if weights is None:
+            raise AnalysisError(
+                f"{name}: no straight line, one window is so much less noisy than the others that it decides "
+                "alone",
+                remedy="Make longer windows",
+            )
         return self._combined(name, weights, f"{name}, change in one period")
 
     def _combined(self, name: str, weights: Vector, what: str) -> Change:
@@ -197,9 +203,15 @@ class Trend:
                 ends = "too noisy" if np.isnan(low) else f"{low:.5g} … {high:.5g}"
                 lines.append(f"{label:<{width}}  {value:>12.5g}  {error:>10.3g}  {ends}")
             if len(self.labels) >= 3:
-                lines.append(str(self.slope(name)))
+                lines.append(self._told_slope(name))
             lines.append("")
         return "\n".join([*lines, *(f"Caution: {caution}." for caution in self.cautions)]).rstrip()
+
+    def _told_slope(self, name: str) -> str:
+        try:
+            return str(self.slope(name))
+        except AnalysisError as refusal:
+            return str(refusal)
 
     def to_frame(self, level: float = 0.95) -> Frame:
         """One row for each coefficient in each window.
@@ -298,6 +310,25 @@ def fitted_windows(
             )
         )
     return found
+
+
+def _slope_weights(places: Vector, covariance: Matrix) -> Vector | None:
+    """Of the estimates, for the slope; None where rounding leaves nothing of it.
+
+    In units of the errors, so that nothing is lost where these differ much.
+    """
+    with np.errstate(all="ignore"):
+        scale = np.sqrt(np.diagonal(covariance))
+        design = np.column_stack([np.ones(len(places)), places - places.mean()]) / scale[:, None]
+        try:
+            precise = np.linalg.solve(covariance / np.outer(scale, scale), design)
+        except np.linalg.LinAlgError:
+            return None
+        (level, both), (_, line) = design.T @ precise
+        known = level * line - both * both
+        if not known > LEAST_KNOWN * level * line:  # so for numbers that are none
+            return None
+        return np.asarray((level * precise[:, 1] - both * precise[:, 0]) / known / scale)
 
 
 def _toward(moments: Moments, design: Design) -> Matrix:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from tests.node import NODE, in_node
 from tests.unit.series.streams import ENGINE
+from tests.unit.series.test_files import edited
 
 import dpgram as dg
 from dpgram import explorer
@@ -167,6 +170,27 @@ def test_persons_in_several_windows_are_told_of(tmp_path: Path) -> None:
     (told,) = ask(series, question(on=["age"]))
     same(told, series.trend("cost", ["age"]), 0.95)
     assert any("may count in several windows" in caution for caution in told["cautions"])
+
+
+@pytest.mark.parametrize(("seed", "known"), [(0, False), (1, False), (2, True)])
+def test_no_straight_line_where_one_window_decides_alone(seed: int, known: bool, tmp_path: Path) -> None:
+    """Forged files, whose later windows tell nothing at all, or by chance a second one does."""
+    series, draw = made(tmp_path / "c.series", adaptive=False), random.Random(seed)
+
+    def forged(each: Any) -> Any:
+        if getattr(each, "number", 1) == 1:
+            return each
+        return replace(each, cells=tuple(str(draw.randint(-(10**25), 10**25)) for _ in each.cells))
+
+    series.path.write_bytes(edited(Stream.read(series.path), forged))
+    again = Series.open(series.path)
+    found = again.trend("cost", ["age"])
+    (told,) = ask(again, question(on=["age"]))
+    for each in told["coefficients"]:
+        assert (each["slope"] is not None) is known
+        if not known:
+            with pytest.raises(dg.errors.AnalysisError, match="no straight line"):
+                found.slope(each["name"])
 
 
 def test_the_csv_is_the_frame_of_python(series: Series) -> None:

@@ -18,7 +18,14 @@ import dpgram as dg
 from dpgram.analysis import estimand
 from dpgram.analysis.moments import Moments
 from dpgram.canonical_json import canonical_bytes, sha256_hex
-from dpgram.errors import BudgetExceeded, DpgramError, GuaranteeError, OptionsError, ReleaseError
+from dpgram.errors import (
+    AnalysisError,
+    BudgetExceeded,
+    DpgramError,
+    GuaranteeError,
+    OptionsError,
+    ReleaseError,
+)
 from dpgram.noise.factor import coefficients
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import publish_with
@@ -112,6 +119,31 @@ class TestReleases:
         for change in (trend.change("x", "m1", "m2"), trend.slope("x")):
             assert "too noisy for an interval of its own: m2" in str(change)
         assert "too noisy for an interval of its own: m2" in trend.summary()
+
+    def test_a_slope_is_refused_where_one_window_decides_alone(self, months: Series) -> None:
+        """As in forged files. Errors that differ less are no reason."""
+        trend = months.trend("y", ["x"])
+        honest = trend.covariances["x"]
+        for factor, known in ((1e5, True), (1e20, False), (np.inf, False)):
+            larger = np.diag([1.0, *[factor] * (len(honest) - 1)])
+            with np.errstate(invalid="ignore"):
+                other = replace(trend, covariances={**trend.covariances, "x": larger @ honest @ larger})
+            if known:
+                assert 0.0 < other.slope("x").std_error < np.inf
+            else:
+                with pytest.raises(AnalysisError, match=r"x: no straight line, one window .* decides alone"):
+                    other.slope("x")
+            assert ("x: no straight line" in other.summary()) is not known
+        both = np.ones_like(honest)
+        with pytest.raises(AnalysisError, match="no straight line"):  # errors that are all the same
+            replace(trend, covariances={"x": both}).slope("x")
+
+    def test_a_slope_is_that_of_generalised_least_squares(self, months: Series) -> None:
+        trend = months.trend("y", ["x"])
+        by_hand = np.linalg.inv(trend.covariances["x"])
+        design = np.column_stack([np.ones(len(trend.places)), trend.places])
+        wanted = np.linalg.solve(design.T @ by_hand @ design, design.T @ by_hand @ trend.estimates("x"))[1]
+        assert trend.slope("x").estimate == pytest.approx(wanted, rel=1e-9)
 
     def test_a_signed_window_verifies(self, months: Series, tmp_path: Path) -> None:
         from dpgram.release.signing import SigningKey

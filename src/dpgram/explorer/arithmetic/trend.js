@@ -129,7 +129,10 @@ function coefficientOf(windows, name, level, sharedRows) {
       weights[first] -= 1;
       return combined(`${name}, ${rows[last].window} less ${rows[first].window}`, weights);
     },
-    slope: () => (count < 3 ? null : combined(`${name}, change in one period`, slopeWeights(rows, covariance))),
+    slope() {
+      const weights = count < 3 ? null : slopeWeights(rows, covariance);
+      return weights && combined(`${name}, change in one period`, weights);
+    },
   };
 }
 
@@ -142,7 +145,11 @@ function correlation(one, other) {
   return ((overlap / (size(v) * size(w))) * between(one, other)) / Math.sqrt(between(one, one) * between(other, other));
 }
 
+// Less is known of a slope than this part of what windows tell of it, once they have told the level: rounding.
+const LEAST_KNOWN = 1e-12;
+
 // The slope of the straight line through all windows, by generalised least squares: as weights of the estimates.
+// None where rounding leaves nothing of it.
 function slopeWeights(rows, covariance) {
   const middle = rows.reduce((sum, { place }) => sum + place, 0) / rows.length;
   const design = fromRows([rows.map(() => 1), rows.map(({ place }) => place - middle)], rows.length);
@@ -153,6 +160,7 @@ function slopeWeights(rows, covariance) {
   const precise = times(scaled, inverse(standard));
   const [a, b, c] = [dot(row(precise, 0), row(scaled, 0)), dot(row(precise, 0), row(scaled, 1)), dot(row(precise, 1), row(scaled, 1))];
   const determinant = a * c - b * b;
+  if (!(determinant > LEAST_KNOWN * a * c)) return null;
   return Float64Array.from(rows, (_, k) => (a * row(precise, 1)[k] - b * row(precise, 0)[k]) / determinant / scale[k]);
 }
 
