@@ -75,13 +75,13 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
 
 
 def change(content: Any, dice: random.Random) -> None:
-    """One to three values replaced, scaled, deleted or doubled, in place."""
+    """One to three values replaced, scaled, deleted or doubled, or a whole list of numbers, in place."""
     for _ in range(dice.randint(1, 3)):
         held = list(places(content))
         if not held:
             break
         holder, key = dice.choice(held)
-        match dice.randrange(7):
+        match dice.randrange(8):
             case 0:
                 del holder[key]
             case 1:
@@ -91,6 +91,8 @@ def change(content: Any, dice: random.Random) -> None:
                 holder.append(copy.deepcopy(holder[key]))
             case 3 | 4:
                 _replace_everywhere(content, holder[key], _other_number(holder[key], dice))
+            case 5 if isinstance(holder, list):
+                _scatter(holder, dice)
             case _:
                 holder[key] = copy.deepcopy(dice.choice(VALUES))
 
@@ -105,6 +107,14 @@ def _other_number(value: object, dice: random.Random) -> object:
         return type(value)(value * 10.0 ** dice.choice((-90, -30, -9, -3, -1, 1, 3, 9, 30, 90)))
     except OverflowError:
         return value
+
+
+def _scatter(held: list[Any], dice: random.Random) -> None:
+    """Many whole numbers of a list at once, about as large as each other: cells that do not fit together."""
+    largest, share = 10 ** dice.randint(0, 38), dice.random()
+    for place, value in enumerate(held):
+        if isinstance(value, str) and re.fullmatch("-?[0-9]{1,100}", value) and dice.random() < share:
+            held[place] = str(dice.randint(-largest, largest))
 
 
 def _replace_everywhere(content: Any, old: object, new: object) -> None:
