@@ -95,10 +95,9 @@ class Histogram:
         part = min(max(float(self.counts[place]) / total, 0.0), 1.0)
         gradient = -np.full(len(self.counts), part)
         gradient[place] += 1.0
-        variance = (self.noise_sd * float(np.linalg.norm(gradient)) / total) ** 2
-        if kind == "population":
-            variance += max(part * (1.0 - part), 0.0) / total
-        return Measured(estimate=part, std_error=math.sqrt(variance))
+        noise = self.noise_sd * float(np.linalg.norm(gradient)) / total
+        sampling = math.sqrt(part * (1.0 - part) / total) if kind == "population" else 0.0
+        return Measured(estimate=part, std_error=math.hypot(noise, sampling))
 
     def mean(self, kind: Kind = "population") -> Measured:
         """The mean of the values that could be read, those outside the bounds moved to them.
@@ -110,25 +109,30 @@ class Histogram:
             raise AnalysisError(f"{self.column!r} has levels and no mean", remedy="Ask for share(level)")
         cells, places = self._readable()
         total = max(float(cells.sum()), 1.0)
-        mean = min(max(float(cells @ places) / total, float(places.min())), float(places.max()))
-        variance = (self.noise_sd * float(np.linalg.norm(places - mean)) / total) ** 2
-        if kind == "population":
-            variance += self.deviation() ** 2 / total
-        return Measured(estimate=mean, std_error=math.sqrt(variance))
+        place = min(max(float(cells @ places) / total, 0.0), 1.0)
+        noise = self.noise_sd * self._span * float(np.linalg.norm(places - place)) / total
+        sampling = self.deviation() / math.sqrt(total) if kind == "population" else 0.0
+        estimate = float(self.values[0]) + self._span * place
+        return Measured(estimate=estimate, std_error=math.hypot(noise, sampling))
 
     def deviation(self) -> float:
         """The standard deviation of the values, as far as nodes tell it."""
         cells, places = self._readable()
         total = max(float(cells.sum()), 1.0)
-        mean = float(cells @ places) / total
-        step = float(places[1] - places[0])
+        mean, step = float(cells @ places) / total, float(places[1])
         # A value between two nodes counts at both, which adds a sixth of a step squared on average.
-        return math.sqrt(max(float(cells @ (places - mean) ** 2) / total - step**2 / 6.0, step**2 / 12.0))
+        square = max(float(cells @ (places - mean) ** 2) / total - step**2 / 6.0, step**2 / 12.0)
+        return self._span * math.sqrt(square)
+
+    @property
+    def _span(self) -> float:
+        """From the first node to the last."""
+        return float(self.values[-1]) - float(self.values[0])
 
     def _readable(self) -> tuple[Vector, Vector]:
-        nodes = np.array(self.values, dtype=np.float64)
+        """Rows, and where they are: from 0 at the first node to 1 at the last."""
         cells = np.concatenate([self.counts, [self.lost["below"], self.lost["above"]]])
-        return cells, np.concatenate([nodes, [nodes[0], nodes[-1]]])
+        return cells, np.array([*np.linspace(0.0, 1.0, len(self.values)), 0.0, 1.0])
 
     def to_frame(self) -> Frame:
         """A frame with a row for each node or level: of Polars where that is installed, else of pandas."""
