@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -172,15 +171,16 @@ def test_persons_in_several_windows_are_told_of(tmp_path: Path) -> None:
     assert any("may count in several windows" in caution for caution in told["cautions"])
 
 
-@pytest.mark.parametrize(("seed", "known"), [(0, False), (1, False), (2, True)])
+@pytest.mark.parametrize(("seed", "known"), [(0, False), (1, False), (4, True)])
 def test_no_straight_line_where_one_window_decides_alone(seed: int, known: bool, tmp_path: Path) -> None:
     """Forged files, whose later windows tell nothing at all, or by chance a second one does."""
-    series, draw = made(tmp_path / "c.series", adaptive=False), random.Random(seed)
+    series, draw = made(tmp_path / "c.series", adaptive=False), np.random.default_rng(seed)
 
     def forged(each: Any) -> Any:
         if getattr(each, "number", 1) == 1:
             return each
-        return replace(each, cells=tuple(str(draw.randint(-(10**25), 10**25)) for _ in each.cells))
+        far = draw.integers(-(10**15), 10**15, len(each.cells)).tolist()
+        return replace(each, cells=tuple(str(10**10 * cell) for cell in far))
 
     series.path.write_bytes(edited(Stream.read(series.path), forged))
     again = Series.open(series.path)
