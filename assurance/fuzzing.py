@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
-import os
 import random
 import re
 import subprocess
@@ -22,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, final
 
+from assurance.isolated import one_blas_thread
 from assurance.part import Finding, Part
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
@@ -50,8 +50,6 @@ SHARES: Final = {
 """Of the inputs of the long form: targets that take longer get fewer."""
 HUNG: Final = 60
 """Seconds by the clock after which an unguided input counts as hung, whatever the machine does beside it."""
-ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
-"""Threads that wait for each other turn in circles, which takes time of the processor on a busy machine."""
 LONGEST_RUN: Final = 6 * 3600
 """Seconds that one target may take in the long form."""
 
@@ -82,7 +80,7 @@ def guided(target: str, seconds: int, inputs: int | None = None, seed: int = 1) 
         # The fuzzer leaves without cleaning up, so its temporary files go into the folder that goes.
         corpus = Path(place) / "corpus"
         corpus.mkdir()
-        surroundings = os.environ | ONE_THREAD | {"TMPDIR": place}
+        surroundings = one_blas_thread() | {"TMPDIR": place}
         command = [sys.executable, "-m", "assurance.fuzz_targets.guided", target, str(seconds), str(corpus)]
         command += [] if inputs is None else [str(inputs), str(seed)]
         try:
@@ -153,7 +151,7 @@ def blind_apart(target: str, inputs: int | None = None, seed: int = 1) -> Campai
     inputs = inputs or {"commands": 300, "one_row": 1_000}.get(target, 2_000)
     call = f"blind({target!r}, {inputs}, {seed})"
     code = f"from assurance.fuzzing import blind; r = {call}; print(r.code, r.finding)"
-    command, surroundings = [sys.executable, "-c", code], os.environ | ONE_THREAD
+    command, surroundings = [sys.executable, "-c", code], one_blas_thread()
     done = subprocess.run(command, cwd=PROJECT, env=surroundings, capture_output=True, text=True, check=False)
     fine = done.returncode == 0 and done.stdout.startswith("0 ")
     told = "" if fine else (done.stdout + done.stderr)[-300:]

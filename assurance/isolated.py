@@ -47,7 +47,7 @@ class _Examination:
         self._begun = time.monotonic()
         command = [sys.executable, "-m", "assurance.isolated", module, str(self._answer)]
         # A session of its own, so that what the examination started ends with it.
-        self._child = subprocess.Popen(command, cwd=PROJECT, env=_surroundings(), start_new_session=True)
+        self._child = subprocess.Popen(command, cwd=PROJECT, env=one_blas_thread(), start_new_session=True)
 
     def outcome(self, limit: float) -> Outcome | None:
         """None while it runs. One that crashes or hangs is a part that fails and says so."""
@@ -95,8 +95,12 @@ def examine_apart(
             each.end()
 
 
-def _surroundings() -> dict[str, str]:
-    """One BLAS thread per process: examinations run two processes at once, and the matrices are small."""
+def one_blas_thread() -> dict[str, str]:
+    """The environment of a process that computes in one thread.
+
+    Examinations run two processes at once, and the matrices are small. Threads that wait for each other turn
+    in circles, which takes time of the processor on a busy machine.
+    """
     return {"OPENBLAS_NUM_THREADS": "1", **os.environ}
 
 
