@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 import sqlite3
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -368,6 +370,56 @@ def test_days_of_any_year_are_those_of_the_calendar() -> None:
     assert texts == [str(text) for text in np.datetime_as_string(days.astype("datetime64[D]")).tolist()]
 
 
+YEARS = [-(10**5), -32_768, -1, 0, 1, 9_999, 10_000, 32_768, 10**6]
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_days_of_any_year_are_those_of_arrow(year: int) -> None:
+    """Arrow writes years of more or less than four digits otherwise than numpy, and few of them at all."""
+    days = (np.datetime64(year - 1970, "Y").astype("datetime64[D]") + np.arange(3)).astype(np.int64)
+    expected = read({"id": [np.datetime64(int(day), "D") for day in days]})
+    assert len(set(expected)) == 3
+    kinds: dict[pa.DataType, int] = {pa.date32(): 1, pa.date64(): 86_400_000, pa.timestamp("s"): 86_400}
+    for kind, steps in kinds.items():
+        bits = pa.int32() if kind == pa.date32() else pa.int64()
+        assert read(pa.table({"id": pa.array(days * steps, bits).view(kind)})) == expected
+    zoned = pa.array(days * 86_400_000, pa.int64()).view(pa.timestamp("ms", "Asia/Tokyo"))
+    assert read(pa.table({"id": zoned})) == [f"{text}Z" for text in expected]
+    gaps = pa.array([None, int(days[0])], pa.int32()).view(pa.date32())
+    assert read(pa.table({"id": gaps})) == [None, expected[0]]
+
+
+def test_moments_beyond_arrows_years_stay_two() -> None:
+    """Both were "<value out of range: 1000000000000000>"."""
+    columns = [pa.array([10**15]).view(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")]
+    texts = [text for column in columns for text in read(pa.table({"id": column}))]
+    assert len(set(texts)) == 4
+    assert texts[:2] == read({"id": [np.datetime64(10**15, "s"), np.datetime64(10**15, "ms")]})
+
+
+EXTENSIONS: dict[str, pa.Array] = {
+    "months": pa.array(pd.period_range("2020-01", periods=2, freq="M")),
+    "intervals": pa.array(pd.interval_range(0, 2)),
+    "truth values of a byte": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1], pa.int8())),
+}
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+@pytest.mark.parametrize("rows", [0, 2])
+def test_types_whose_meaning_others_know_are_refused(name: str, rows: int) -> None:
+    """January 2020 is kept as 600, and so is a day of 1971."""
+    column = EXTENSIONS[name][:rows]
+    listed = pa.DictionaryArray.from_arrays(pa.array(range(rows), pa.int8()), column)
+    for cells in (column, listed):
+        with pytest.raises(SourceError, match="are no ids"):
+            read(pa.table({"id": cells}))
+
+
+def test_json_is_its_text() -> None:
+    column = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["7", '"a"', None]))
+    assert read(pa.table({"id": column})) == ["7", '"a"', None]
+
+
 def test_uuids_of_arrow_are_those_of_python() -> None:
     ids = [UUID(int=5), UUID(int=6)]
     column = pa.array([one.bytes for one in ids], pa.uuid())
@@ -383,6 +435,26 @@ def test_names_of_folders(tmp_path: Path) -> None:
     texts = [text for text in read(tmp_path) if text is not None]
     assert len(texts) == 6
     assert len(set(texts)) == 5
+    assert sorted(texts) == sorted(read(pa.table({"id": stray(keys, pa.string())})))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no folder names of any bytes")
+def test_names_of_folders_that_arrow_cannot_open(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/id=M\xfcller"))
+    folder.mkdir()
+    parquet(pa.table({"x": [1.0]}), tmp_path).rename(folder / "part.parquet")
+    with pytest.raises(SourceError, match="cannot be read"):
+        read(tmp_path)
+
+
+@settings(deadline=None, max_examples=40)
+@given(cells=BYTES)
+@example(cells=[b"M\xfcller", b"M\xf6ller", "Müller".encode(), b"\xed\xb3\xbc"])
+def test_a_text_of_any_bytes_is_one_person_in_every_source(cells: list[bytes]) -> None:
+    """SQLite and names of folders went through other bytes than CSV, Arrow and Parquet."""
+    cells = [cell.replace(b"\x00", b"") for cell in cells]
+    expected, *others = [with_folder(make, cells) for make in STRAY_TEXT.values()]
+    assert others == [expected] * len(others)
 
 
 def test_days_beyond_arrows_are_missing() -> None:

@@ -10,6 +10,7 @@ The hashes are fixed for ever and need no secrecy: privacy rests on the bound of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
@@ -22,13 +23,24 @@ import pyarrow.compute as pc
 from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
 from dpgram.rows.kernel import GOLDEN, kernel
-from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, float_id, text_id
+from dpgram.sources.ids import (
+    NUMBER_IN_TEXT,
+    IdType,
+    bytes_id,
+    decimal_id,
+    float_id,
+    moment_id,
+    text_id,
+)
 from dpgram.sources.plain_columns import plain_columns
 
 Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+FOUR_DIGITS: Final = re.compile("^[0-9]{4}-")
+"""Of a year: 0000 to 9999."""
 
 
 def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
@@ -44,25 +56,32 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
 
 
 def _read(cells: pa.Array, column: str) -> pa.LargeStringArray:
-    if getattr(cells.type, "extension_name", "") == "arrow.uuid":
-        return _uuids(cells.storage)
-    (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
+    if pa.types.is_run_end_encoded(cells.type):
+        return _read(pc.run_end_decode(cells), column)
     if pa.types.is_dictionary(cells.type):
-        indices = cells.indices.cast(pa.int64())
-        return _read(cells.dictionary, column).take(indices)
-    if _is_text(cells.type):
-        return _texts(cells)
+        (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
+        return _read(cells.dictionary, column).take(cells.indices.cast(pa.int64()))
+    if isinstance(cells.type, pa.BaseExtensionType):
+        read = _EXTENSIONS.get(cells.type.extension_name)
+        if read is None:  # what the storage means is known to the type alone: 600 is a month or a day
+            raise _no_ids(column, cells.type.extension_name)
+        return read(cells.storage)
+    (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
     if pa.types.is_binary_view(cells.type):
         cells = cells.cast(pa.large_binary())
     read = next((read for test, read in _READERS.items() if test(cells.type)), None)
     if read is None:
-        raise SourceError(
-            f"column {column!r} cannot tell units apart: values of its type are no ids",
-            got=str(cells.type),
-            limit="text, integers, floats, booleans, dates, timestamps, decimals, UUIDs or bytes",
-            remedy="Convert the column first",
-        )
+        raise _no_ids(column, str(cells.type))
     return read(cells)
+
+
+def _no_ids(column: str, got: str) -> SourceError:
+    return SourceError(
+        f"column {column!r} cannot tell units apart: values of its type are no ids",
+        got=got,
+        limit="text, integers, floats, booleans, dates, timestamps, decimals, UUIDs or bytes",
+        remedy="Convert the column first",
+    )
 
 
 def _without_empty(texts: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -164,25 +183,42 @@ def _decimals(cells: pa.Array) -> pa.LargeStringArray:
     )
 
 
+def _days(cells: pa.Array) -> pa.LargeStringArray:
+    return _in_any_year(cells.cast(pa.large_string()), cells.view(pa.int32()), "D")
+
+
 def _timestamps(cells: pa.Array) -> pa.LargeStringArray:
     """The same text for every unit of time; a midnight is written as its day, a time zone as Z."""
     naive = cells.cast(pa.timestamp("ms")) if pa.types.is_date64(cells.type) else cells
-    unit = naive.type.unit
-    texts = naive.view(pa.int64()).view(pa.timestamp(unit)).cast(pa.large_string())
+    ticks, unit = naive.view(pa.int64()), naive.type.unit
+    texts = ticks.view(pa.timestamp(unit)).cast(pa.large_string())
     texts = pc.replace_substring_regex(texts, r"(\.\d*?)0+$", r"\1")
     texts = pc.replace_substring_regex(texts, r"\.$", "")
     texts = pc.replace_substring_regex(texts, r" 00:00:00$", "")
+    texts = _in_any_year(texts, ticks, unit)
     if naive.type.tz is None:
         return texts
     return pc.binary_join_element_wise(texts, pa.scalar("Z", texts.type), pa.scalar("", texts.type))
 
 
+def _in_any_year(texts: pa.LargeStringArray, ticks: pa.Array, unit: str) -> pa.LargeStringArray:
+    """`texts`, but those of years without four digits, which Arrow writes otherwise or not at all."""
+    if pc.all(pc.match_substring_regex(texts, FOUR_DIGITS.pattern)).as_py():
+        return texts
+    told = zip(texts.to_pylist(), ticks.to_pylist(), strict=True)
+    return pa.array(
+        [text if text is None or FOUR_DIGITS.match(text) else moment_id(tick, unit) for text, tick in told],
+        pa.large_string(),
+    )
+
+
 Reader = Callable[[pa.Array], pa.LargeStringArray]
 
 _READERS: Final[Mapping[Callable[[pa.DataType], bool], Reader]] = {
+    _is_text: _texts,
     pa.types.is_integer: _cast_to_text,
     pa.types.is_boolean: _cast_to_text,
-    pa.types.is_date32: _cast_to_text,
+    pa.types.is_date32: _days,
     pa.types.is_floating: _floats,
     pa.types.is_decimal: _decimals,
     pa.types.is_date64: _timestamps,
@@ -192,6 +228,8 @@ _READERS: Final[Mapping[Callable[[pa.DataType], bool], Reader]] = {
     pa.types.is_fixed_size_binary: _bytes,
 }
 """The first test that a type passes says how it becomes text."""
+_EXTENSIONS: Final[Mapping[str, Reader]] = {"arrow.uuid": _uuids, "arrow.json": _texts}
+"""The extension types that are ids, by what their storage becomes."""
 
 
 def id_hashes(ids: pa.LargeStringArray) -> Hashes:

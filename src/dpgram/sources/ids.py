@@ -75,6 +75,19 @@ class IdType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types of
         return cls()
 
 
+@final
+class StrayLetters(bytes):
+    """A text whose bytes are not UTF-8, as these bytes; plain bytes are no text."""
+
+
+def text_of(letters: bytes) -> str | StrayLetters:
+    """The text that these bytes are; nothing of it is lost where they are not UTF-8."""
+    try:
+        return letters.decode()
+    except UnicodeDecodeError:
+        return StrayLetters(letters)
+
+
 def id_array(texts: Iterable[str | None]) -> pa.ExtensionArray:
     """Texts that `id_text` and its like gave, as a column that nobody escapes a second time."""
     return pa.ExtensionArray.from_storage(IdType(), pa.array(list(texts), pa.large_string()))
@@ -87,6 +100,8 @@ def id_text(cell: Any) -> str | None:
     """
     if isinstance(cell, str):
         return text_id(cell.encode("utf-8", "surrogatepass"))
+    if isinstance(cell, StrayLetters):
+        return text_id(cell)
     if isinstance(cell, bytes | bytearray | memoryview):
         return bytes_id(bytes(cell))
     if isinstance(cell, bool | np.bool_):
@@ -202,6 +217,11 @@ def attoseconds(cell: np.datetime64) -> int | None:
         months = ticks * 12 if unit == "Y" else ticks
         return _days(1970 + months // 12, months % 12 + 1, 1) * _DAY
     return ticks * _ATTOSECONDS[unit]
+
+
+def moment_id(ticks: int, unit: str) -> str:
+    """The id of a moment so many units after 1970 (or before)."""
+    return _iso_text(ticks * _ATTOSECONDS[unit])
 
 
 def _datetime64_id(cell: np.datetime64) -> str | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import final
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,11 @@ from dpgram.sources.base import (
     type_names,
 )
 from dpgram.sources.files import unreadable
+from dpgram.sources.ids import StrayLetters, text_of
 from dpgram.sources.plain_columns import from_objects, plain_columns
 from dpgram.sources.remote import RemoteFile
+
+Keys = Mapping[str, str | StrayLetters | None]
 
 FAILURES = (pa.ArrowException, OSError, ValueError, EOFError)
 PAGE_BUFFER = 1 << 18  # bytes read at a time from each column: whole column chunks would fill memory
@@ -43,7 +47,7 @@ class _Run:
     path: Path | RemoteFile
     groups: tuple[int, ...]
     first_row: int
-    keys: Mapping[str, str | None]
+    keys: Keys
 
 
 @final
@@ -156,18 +160,18 @@ def _joined(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], int]]:
     return [(tuple(groups), rows) for groups, rows in runs]
 
 
-def hive_keys(path: Path | RemoteFile) -> dict[str, str | None]:
+def hive_keys(path: Path | RemoteFile) -> dict[str, str | StrayLetters | None]:
     """The columns that folder names of the form key=value give."""
     folders = PurePosixPath(path.path) if isinstance(path, RemoteFile) else path
     pairs = (part.partition("=") for part in folders.parent.parts if "=" in part)
-    # Stray bytes stay apart as halves of surrogate pairs: the key may say whose rows these are.
+    # By its bytes, which need not be UTF-8: the key may say whose rows these are.
     return {
-        unquote(key): None if value == NO_VALUE else unquote(value, errors="surrogateescape")
+        unquote(key): None if value == NO_VALUE else text_of(unquote_to_bytes(os.fsencode(value)))
         for key, _, value in pairs
     }
 
 
-def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Request) -> pa.RecordBatch:
+def _ordered(batch: pa.RecordBatch, keys: Keys, request: Request) -> pa.RecordBatch:
     if not keys:
         return batch.select(list(request.columns))
     arrays = [
@@ -177,6 +181,6 @@ def _ordered(batch: pa.RecordBatch, keys: Mapping[str, str | None], request: Req
     return pa.RecordBatch.from_arrays(arrays, names=list(request.columns))
 
 
-def _constant(value: str | None, name: str, request: Request, rows: int) -> pa.Array:
+def _constant(value: str | StrayLetters | None, name: str, request: Request, rows: int) -> pa.Array:
     cell = from_objects([value], request.kinds.get(name), request.reading(name))
     return cell.take(pa.array(np.zeros(rows, np.int64)))

@@ -20,6 +20,7 @@ import pyarrow as pa
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
 from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
+from dpgram.sources.ids import text_of
 from dpgram.sources.plain_columns import from_objects
 
 Pair = tuple[Any, str]
@@ -207,7 +208,7 @@ def _copy(held: bytes) -> sqlite3.Connection:
 
 def _of_any_bytes(connection: sqlite3.Connection) -> sqlite3.Connection:
     """SQLite keeps any bytes as text; the driver's own decoder would stop at the first that is not UTF-8."""
-    connection.text_factory = lambda letters: letters.decode("utf-8", "surrogateescape")
+    connection.text_factory = text_of
     return connection
 
 
