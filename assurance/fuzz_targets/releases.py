@@ -26,6 +26,7 @@ from assurance.fuzz_targets.values import VALUES, places
 from dpgram.engines.local import LocalEngine
 from dpgram.errors import DpgramError, DpgramWarning, ReleaseError
 from dpgram.explorer.facts import page_facts
+from dpgram.exports import summary_statistics
 from dpgram.mechanisms import (
     Deflation,
     Eigenvectors,
@@ -34,6 +35,7 @@ from dpgram.mechanisms import (
     InverseWishart,
     InverseWishartAdaptive,
 )
+from dpgram.paperwork import evaluation, registry_entry
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import Adaptive, publish_with
 from dpgram.release import Release, report
@@ -214,6 +216,10 @@ QUESTIONS: Final[Mapping[str, Callable[[Release], object]]] = {
     # Without the scripts, which are the same on every page; the page holds no NaN.
     "explorer": lambda release: json.dumps(page_facts(release), allow_nan=False),
     "report": report.page,
+    "guarantee": lambda release: str(release.guarantee),
+    "registry": registry_entry,
+    "evaluation": evaluation,
+    "summary statistics": summary_statistics,
 }
 """What an analyst does with a release."""
 

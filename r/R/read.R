@@ -35,10 +35,39 @@ print.dp_release <- function(x, ...) {
   rows <- x$moments$rows
   cat("A differentially private release of ", length(x$schema$declared), " columns", sep = "")
   if (!is.null(rows)) cat(", about ", format(round(max(rows, 0)), big.mark = ","), " rows (noisy)", sep = "")
-  cat("", strwrap(x$guarantee$statement, 80), sep = "\n")
+  cat("", strwrap(in_words(x), 80), sep = "\n")
   if (identical(x$entropy, "seeded")) cat("Made with seeded noise, for tests: it protects nobody.\n")
   if (!is.null(x$signature)) cat("It is signed; the signature is not checked here.\n")
   invisible(x)
+}
+
+# The promise as the numbers tell it, whatever the file's own statement says.
+in_words <- function(release) {
+  stated <- release$guarantee
+  who <- if (is.null(release$unit)) {
+    "any one row of the table"
+  } else {
+    paste("all rows of any one", encodeString(release$unit, quote = "'"))
+  }
+  change <- if (identical(release$adjacency, "replace-one")) {
+    paste("replacing", who, "by anything else")
+  } else {
+    paste("adding or removing", who)
+  }
+  numerical <- if (is.null(stated$numerical_delta)) 0 else stated$numerical_delta
+  exception <- if (stated$delta + numerical == 0) {
+    ", without exception (\u03b4 = 0)."
+  } else if (numerical == 0) {
+    sprintf(", apart from events of total probability at most \u03b4 = %g.", stated$delta)
+  } else {
+    unit <- 10^(floor(log10(numerical)) - 1)
+    sprintf(", apart from events of total probability at most %g (\u03b4) + %.2g (because the sampler works in floating point).",
+      stated$delta, ceiling(numerical / unit) * unit)
+  }
+  paste0(
+    "Whatever anybody computes from this release, ", change, " changes the probability of any outcome by a factor ",
+    sprintf("of at most %.4g (e^\u03b5 with \u03b5 = %g)", exp(min(stated$epsilon, 700)), stated$epsilon), exception
+  )
 }
 
 # The file as written is canonical, so the digest is that of its bytes without the digest and the signature.

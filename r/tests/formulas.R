@@ -40,6 +40,15 @@ if (!there) {
     grepl("nested", refused(anova(dp_lm(charges ~ age, plain), dp_lm(charges ~ bmi + smoker, plain)))),
     grepl("simulation", refused(second_moments(read("sampled"))))
   )
+  # What is printed of a promise follows from its numbers: Python's words, whatever the file says.
+  for (file in list.files(folder, "[.]dpgram[.]json$", full.names = TRUE)) {
+    content <- jsonlite::fromJSON(file, simplifyVector = FALSE)
+    stopifnot(dpgram:::in_words(content) == content$guarantee$statement)
+  }
+  forged <- plain
+  forged$guarantee$statement <- "Perfectly safe"
+  stopifnot(identical(capture.output(print(forged)), capture.output(print(plain))))
+
   drowned <- dp_lm(charges ~ age + bmi + smoker, read("drowned"))
   for (ask in list(coef, vcov, confint, anova)) stopifnot(grepl("noise", refused(ask(drowned))))
   stopifnot(any(grepl("too large", capture.output(print(summary(drowned))))))

@@ -60,5 +60,5 @@ def test_the_integers_of_the_first_edition(name: str, table: pa.Table) -> None:
 
 
 def digest(release: Release) -> str:
-    content = "".join(release.published.cells) + str(release.radius) + str(release.guarantee)
+    content = "".join(release.published.cells) + str(release.radius) + release.guarantee.statement
     return hashlib.sha256(content.encode()).hexdigest()[:12]

@@ -14,9 +14,11 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
 
 from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import AnalysisError, ReleaseError
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release, SigningKey, load
 from dpgram.release import json_schema as release_schema
 from dpgram.schema import Schema, categorical, numeric
@@ -343,6 +345,78 @@ def _paths(value: object, prefix: str = "") -> Any:
         for index, inner in enumerate(value[:3]):
             yield f"{prefix}{index}"
             yield from _paths(inner, f"{prefix}{index}.")
+
+
+VECTORS = Path(__file__).resolve().parents[2] / "conformance" / "vectors"
+LEVELS = Schema(categorical("smoker"), numeric("age", 18, 90))
+
+
+class TestJointPromise:
+    """What all blocks promise together is held against the noise of the block whose file it is."""
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"mu": 1e-6, "rho": 1e-12},
+            {"mu": None},
+            {"mu": None, "rho": None},
+            {"rho": None},
+            {"mu": 0.99},  # of its own μ
+            {"rho": 0.99},  # of what follows from its own μ
+            {"epsilon": 0.99},  # of what its own μ promises, with the same δ
+            {"delta": 0.5},
+        ],
+        ids=str,
+    )
+    def test_a_promise_that_its_own_noise_breaks_is_refused(self, changes: dict[str, float | None]) -> None:
+        content = json.loads((VECTORS / "block.dpgram.json").read_bytes())
+        own, joint = content["guarantee"], content["block"]["joint"]
+        absolute = "mu" in changes and "rho" in changes
+        joint |= {
+            name: share if absolute or share is None else own[name] * share for name, share in changes.items()
+        }
+        assert "contradict" in rejected(sealed(content))
+
+    def test_its_numbers_agree_with_one_another(self) -> None:
+        """None of them is below that of the block alone, but ε and δ lie below the curve of μ."""
+        content = json.loads((VECTORS / "block.dpgram.json").read_bytes())
+        own, joint = content["guarantee"], content["block"]["joint"]
+        for forged in ({"epsilon": own["epsilon"]}, {"rho": own["rho"]}, {"mu": 2 * joint["mu"]}):
+            told = content | {"block": content["block"] | {"joint": joint | forged}}
+            assert "contradict" in rejected(sealed(told)), forged
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"delta": 0.0},
+            {"adaptive": True},
+            {"adaptive": True, "delta": 0.0},
+            {"adaptive": True, "schema": LEVELS, "epsilon": 9.0},
+            {"adaptive": True, "schema": LEVELS, "epsilon": 9.0, "mechanism": "matrix-laplace"},
+        ],
+        ids=str,
+    )
+    def test_honest_blocks_of_every_kind_load(self, options: dict[str, Any]) -> None:
+        table = {"age": [40.0, 50.0] * 200, "smoker": ["no", "yes", "yes", "no"] * 100}
+        known = Schema(categorical("smoker", ["no", "yes"]), numeric("age", 18, 90))
+        terms = {"schema": known, "epsilon": 1.0, "delta": 1e-6} | options
+        blocks = publish(
+            table, **terms, blocks=[["age"], ["smoker"]], entropy=SeededEntropy(1), progress=False
+        )
+        assert len(blocks) == 2
+        for one in blocks:
+            assert Release.from_json(one.to_json()) == one
+            assert one.block is not None
+            if one.guarantee.delta == 0.0:
+                forged = set_at(content_of(one), "block.joint.mu", 1e-6)
+                assert "contradict" in rejected(sealed(forged))
+
+    @pytest.mark.parametrize("field", ["mu", "rho"])
+    @pytest.mark.parametrize("kind", ["pure", "entrywise"])
+    def test_pure_noise_states_no_other_currency(self, kind: str, field: str) -> None:
+        content = json.loads((VECTORS / f"{kind}.dpgram.json").read_bytes())
+        assert "contradict" in rejected(sealed(set_at(content, f"guarantee.{field}", 1e-6)))
 
 
 class TestAbout:

@@ -18,9 +18,13 @@ from scipy.stats import norm
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.cli import run
 from dpgram.demo import insurance
 from dpgram.errors import DpgramWarning, LedgerError, ReleaseError
+from dpgram.explorer.facts import page_facts
+from dpgram.exports import summary_statistics
+from dpgram.paperwork import evaluation_page, registry_entry
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release
@@ -68,11 +72,29 @@ def test_a_forged_statement_is_not_repeated(tmp_path: Path) -> None:
     honest = seeded()
     told = msgspec.structs.replace(honest.guarantee, statement="Perfectly safe, ε = 0.")
     forged = msgspec.structs.replace(honest, guarantee=told)
-    shown = (
-        forged.report(tmp_path / "r.html").read_text(encoding="utf-8") + str(forged) + forged._repr_html_()
-    )
-    assert "Perfectly safe" not in shown
-    assert "a factor of at most 2.718" in " ".join(shown.split())
+    shown = [
+        forged.report(tmp_path / "r.html").read_text(encoding="utf-8"),
+        str(forged),
+        forged._repr_html_(),
+        str(registry_entry(forged)),
+        evaluation_page(forged),
+        summary_statistics(forged).guarantee,
+        str(page_facts(forged) | {"release": "the file itself, to be saved"}),
+    ]
+    for each in shown:
+        assert "Perfectly safe" not in each
+        assert "a factor of at most 2.718" in " ".join(each.split())
+    assert str(forged.guarantee) == str(honest.guarantee) == "ε = 1, δ = 1e-06, μ = 0.2367"
+
+
+def test_nor_is_that_of_all_blocks_together() -> None:
+    honest = dg.load(Path(__file__).resolve().parents[2] / "conformance" / "vectors" / "block.dpgram.json")
+    assert honest.block is not None
+    told = msgspec.structs.replace(honest.block.joint, statement="Perfectly safe, ε = 0.")
+    forged = msgspec.structs.replace(honest, block=msgspec.structs.replace(honest.block, joint=told))
+    for show in (str, registry_entry, evaluation_page, lambda release: str(release.block.joint)):
+        assert "Perfectly safe" not in str(show(forged))
+    assert guarantee_in_words(honest, honest.block.joint) in str(registry_entry(forged))
 
 
 class TestTheBestAttack:

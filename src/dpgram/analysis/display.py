@@ -14,7 +14,7 @@ from dpgram.analysis.clip import clip_counts
 from dpgram.analysis.histograms import of_the_same_rows
 from dpgram.document.fields import MeasuredHistograms, MeasuredStep, UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
-from dpgram.document.statement import in_words, rounded_up
+from dpgram.document.statement import in_words
 from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
 from dpgram.lattice import cell_unit
@@ -76,7 +76,7 @@ def facts(release: Document, *, verified: bool = False) -> list[tuple[str, str]]
     found = [
         *((name, text) for name, text in about.items() if text),
         ("columns", _listed(release.columns)),
-        ("guarantee", f"{_numbers(release)}. {guarantee_in_words(release)}"),
+        ("guarantee", f"{release.guarantee} ({release.adjacency}). {guarantee_in_words(release)}"),
         ("mechanism", f"{release.mechanism.name} ({release.mechanism.choice})"),
         ("noise", _noise(release)),
         ("radius", _radius(release)),
@@ -175,16 +175,6 @@ def _part(release: Document) -> list[tuple[str, str]]:
         survey = release.survey_weight
         facts.append(("weights", f"rows count by {survey.column!r}, from 0 to {survey.at_most:g}"))
     return facts
-
-
-def _numbers(release: Document) -> str:
-    guarantee = release.guarantee
-    parts = [f"ε = {guarantee.epsilon:g}", f"δ = {guarantee.delta:g}"]
-    if guarantee.numerical_delta:
-        parts.append(f"numerical δ = {rounded_up(guarantee.numerical_delta)}")
-    if guarantee.mu is not None:
-        parts.append(f"μ = {guarantee.mu:.5g}")
-    return ", ".join(parts) + f" ({release.adjacency})"
 
 
 def _noise(release: Document) -> str:

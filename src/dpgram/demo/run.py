@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.analysis.design import INTERCEPT
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.demo import insurance
 from dpgram.errors import AnalysisError, BudgetExceeded, require_publish
 from dpgram.privacy.ledger import Ledger
@@ -167,7 +168,7 @@ def _publish(folder: Path, table: pa.Table, say: Say) -> tuple[Ledger, Path]:
     seconds = time.perf_counter() - started
     path = release.save(folder / "insurance.dpgram.json", overwrite=True)
     say(_text(f"Published in {seconds:.1f} seconds, as {path}. Its promise:"))
-    say(_text(str(release.guarantee), indent=4))
+    say(_text(guarantee_in_words(release), indent=4))
     say(_text(_NOISE.format(name=release.mechanism.name)))
     return ledger, path
 

@@ -26,6 +26,7 @@ from dpgram.privacy.events import (
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
+    from dpgram.document.fields import StatedGuarantee
     from dpgram.mechanisms import Mechanism, StatedNoise
     from dpgram.privacy.receipt import Receipt
 
@@ -43,22 +44,37 @@ def mechanism_of(release: Document) -> type[Mechanism] | None:
 
 
 def consistent_noise(release: Document) -> bool:
-    """Whether a known mechanism with exactly its own parameters and law gives at least what is promised."""
+    """Whether a known mechanism with exactly its own parameters and law gives at least what is promised.
+
+    The noise of a block must also give what all blocks promise together. The noise of the others is in their
+    own files: this, and that the block's own promise is no weaker, are the checks that one file allows.
+    """
     mechanism = mechanism_of(release)
+    promises = [release.guarantee] if release.block is None else [release.guarantee, release.block.joint]
     try:
         with np.errstate(all="ignore"):  # a price that overflows is not a number, and keeps no promise
             if release.series is not None and not isinstance(release.noise, SymmetricGaussian):
                 return False
-            return mechanism is not None and mechanism.keeps_promise(_stated(release))
+            return mechanism is not None and all(
+                mechanism.keeps_promise(_stated(release, promise))
+                and not (mechanism.pure and _currencies(promise))
+                for promise in promises
+            )
     except (ArithmeticError, GuaranteeError):  # numbers for which no price can be computed
         return False
 
 
-def _stated(release: Document) -> StatedNoise:
+def _currencies(promise: StatedGuarantee) -> dict[str, float]:
+    """μ and ρ, where they are stated. Pure noise has neither."""
+    stated = {"mu": promise.mu, "rho": promise.rho}
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _stated(release: Document, promise: StatedGuarantee) -> StatedNoise:
     from dpgram.mechanisms import StatedNoise
     from dpgram.privacy.adjacency import adjacency
 
-    stated, relation = release.guarantee, adjacency(release.adjacency)
+    relation = adjacency(release.adjacency)
     return StatedNoise(
         law=release.noise,
         parameters=release.mechanism.parameters,
@@ -67,10 +83,10 @@ def _stated(release: Document) -> StatedNoise:
         unit_rows=1 if release.unit_rule is None else release.unit_rule.rows_at_most,
         published=release.published.kind,
         exponent=release.published.exponent,
-        epsilon=stated.epsilon,
-        delta=stated.delta,
-        mu=stated.mu,
-        rho=stated.rho,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        mu=promise.mu,
+        rho=promise.rho,
         counted=bool(release.measured),
         counts_cost=float(measured_price(release, relation.units_changed)),
         leak=measured_delta(release),
@@ -96,9 +112,18 @@ def consistent_unit_group_block(release: Document) -> bool:
             return False
     if block is None:
         return True
-    own, joint = release.guarantee, block.joint
-    stronger = own.epsilon <= joint.epsilon and own.delta <= joint.delta
-    return block.number <= block.of and stronger and mechanism.in_blocks
+    return block.number <= block.of and mechanism.in_blocks and _no_weaker(release.guarantee, block.joint)
+
+
+def _no_weaker(own: StatedGuarantee, joint: StatedGuarantee) -> bool:
+    """Whether one block promises at least as much privacy as all together, in each of its currencies."""
+    if own.epsilon > joint.epsilon or own.delta > joint.delta or own.numerical_delta > joint.numerical_delta:
+        return False
+    together = _currencies(joint)
+    return all(
+        name in together and value * (1 - _ROUNDING) <= together[name]
+        for name, value in _currencies(own).items()
+    )
 
 
 def well_formed(receipt: Receipt) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from dpgram.document.coordinates import Coordinates
 from dpgram.document.model_units import Curve
+from dpgram.document.statement import rounded_up
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.noise.additive import Scale
 from dpgram.noise.factor import MOST_PERIODS, noise_factor, window_weights
@@ -71,9 +72,15 @@ class StatedGuarantee(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rho: Positive | None = None
     """The zero-concentrated parameter, where the mechanism has one."""
     statement: Text
+    """The words of whoever wrote it. Nothing checks them in a file, so what is shown of one is `in_words`."""
 
     def __str__(self) -> str:
-        return self.statement
+        parts = [f"ε = {self.epsilon:g}", f"δ = {self.delta:g}"]
+        if self.numerical_delta:
+            parts.append(f"numerical δ = {rounded_up(self.numerical_delta)}")
+        if self.mu is not None:
+            parts.append(f"μ = {self.mu:.5g}")
+        return ", ".join(parts)
 
 
 @final

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from dpgram.document.fields import AdjacencyName
+if TYPE_CHECKING:
+    from dpgram.document.fields import AdjacencyName
 
 _CHANGE: Final[dict[str, str]] = {
     "add-remove": "adding or removing {who}",

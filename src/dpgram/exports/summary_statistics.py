@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dpgram.analysis import descriptive
 from dpgram.analysis.design import most_frequent
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
@@ -152,7 +153,7 @@ def summary_statistics(
         references={name: level for name, level in references.items() if name in used},
         empty=tuple(name for name in encoded if name in moments.empty_levels),
         digest=release.digest,
-        guarantee=release.guarantee.statement,
+        guarantee=guarantee_in_words(release),
     )
 
 

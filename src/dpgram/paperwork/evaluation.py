@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from dpgram import pages
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
 from dpgram.paperwork.facts import (
     charges_of,
@@ -143,7 +144,7 @@ def _epsilon(subject: _Subject) -> Item:
     return Item(
         area=GUARANTEE,
         question="How large is ε, and what does it mean?",
-        answer=f"ε = {stated.epsilon:g}. {stated.statement}",
+        answer=f"ε = {stated.epsilon:g}. {guarantee_in_words(subject.release, stated)}",
         evidence=("guarantee in the release file", "the report's table of what an attacker can learn"),
         hazard="An ε of ten and more promises little: a factor of e^ε on any probability." if weak else "",
         attest="That this ε was approved for this table, by whom and why.",

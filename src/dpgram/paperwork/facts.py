@@ -82,7 +82,8 @@ def mechanism_of(release: Document) -> str:
     return (
         f"{release.mechanism.name} ({parameters or 'no parameters'}, in lattice units) on the second-moment "
         "matrix "
-        f"of rows of length at most {release.radius:g}. Why this one: {release.mechanism.choice}."
+        f"of rows of length at most {release.radius:g}. Why this one, in the words of the file: "
+        f"{release.mechanism.choice}."
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
 from dpgram.errors import ReleaseError
 from dpgram.paperwork.facts import (
@@ -222,7 +223,7 @@ def _columns(release: Document) -> Iterator[str]:
 
 def _privacy_loss(release: Document) -> dict[str, object]:
     stated = release.guarantee if release.block is None else release.block.joint
-    details = [stated.statement]
+    details = [guarantee_in_words(release, stated)]
     if stated.mu is not None:
         details.append(f"Exactly: Gaussian differential privacy with mu = {stated.mu:.6g}.")
     if stated.rho is not None:
