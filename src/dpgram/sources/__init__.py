@@ -22,6 +22,7 @@ from dpgram.sources import _polars_query as polars_query
 from dpgram.sources import (
     arrow_files,
     database,
+    datasets,
     delimited,
     files,
     json_lines,
@@ -192,7 +193,7 @@ _FORMS: tuple[_Form, ...] = (
     _Form(_loaded("pandas", "DataFrame"), memory.pandas_source, memory.pandas_types),
     _Form(_loaded("polars", "DataFrame"), memory.polars_source, memory.polars_types),
     _Form(_loaded("polars", "LazyFrame"), polars_query.polars_query_source, polars_query.polars_query_types),
-    _Form(_loaded("pyarrow.dataset", "Dataset"), arrow.dataset_source, arrow.schema_types),
+    _Form(_loaded("pyarrow.dataset", "Dataset"), datasets.dataset_source, arrow.schema_types),
     _Form(_loaded("duckdb", "DuckDBPyRelation"), database.relation_source, database.relation_types),
     _Form(sql.is_query, sql.query_source, sql.query_types),
     _Form(_is(tuple), database.query_source, database.query_types),

@@ -1,12 +1,10 @@
-"""Arrow's own tables: Table, RecordBatch, readers, datasets, and any object with `__arrow_c_stream__`."""
+"""Arrow's own tables: Table, RecordBatch, readers, and any object with `__arrow_c_stream__`."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import accumulate
 from typing import Any, final
 
 import pyarrow as pa
@@ -133,58 +131,6 @@ def capsule_types(data: Any) -> dict[str, str]:
         lambda: pa.RecordBatchReader.from_stream(data), FAILURES, unreadable_stream(where)
     ) as reader:
         return type_names(reader.schema)
-
-
-def dataset_source(data: Any, request: Request) -> Source:
-    """A pyarrow dataset, scanned with buffered reads and little read-ahead so that memory stays small."""
-    import pyarrow.dataset as ds
-
-    request.check(data.schema.names, "the Arrow dataset")
-    parquet = isinstance(getattr(data, "format", None), ds.ParquetFileFormat)
-    options = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=1 << 18)
-
-    def start() -> Iterator[pa.RecordBatch]:
-        scanner = data.scanner(
-            columns=list(request.columns),
-            batch_size=request.batch_rows,
-            batch_readahead=2,
-            fragment_readahead=1,
-            fragment_scan_options=options if parquet else None,
-        )
-        reader = scanner.to_reader()
-        return at_least_one_batch(reader.schema, iter(reader))
-
-    return StreamSource(
-        request=request,
-        label="an Arrow dataset",
-        start=start,
-        explain=unreadable_stream("the Arrow dataset"),
-        shared=lambda: _fragments(data, request) if parquet else None,
-    )
-
-
-def _fragments(data: Any, request: Request) -> SendablePieces:
-    """The row groups of the files of a Parquet dataset."""
-
-    def split() -> list[Any]:
-        return [group for fragment in data.get_fragments() for group in fragment.split_by_row_group()]
-
-    groups = attempt(split, FAILURES, unreadable_stream("the Arrow dataset"))
-    sizes = [sum(group.num_rows for group in found.row_groups) for found in groups]
-    starts = tuple(accumulate(sizes, initial=0))[:-1]
-    return SendablePieces(
-        read=partial(_read_fragment, request, data.schema), starts=starts, pieces=tuple(groups)
-    )
-
-
-def _read_fragment(request: Request, schema: pa.Schema, fragment: Any) -> Batches:
-    def start() -> Batches:
-        yield from fragment.to_batches(
-            schema=schema, columns=list(request.columns), batch_size=request.batch_rows, use_threads=False
-        )
-
-    for batch in guarded(start(), FAILURES, unreadable_stream("the Arrow dataset")):
-        yield plain_columns(batch.select(list(request.columns)), request.kinds, request.readings)
 
 
 def unreadable_stream(where: str) -> Callable[[BaseException], SourceError]:

@@ -326,14 +326,15 @@ def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) ->
 def type_names(schema: pa.Schema) -> dict[str, str]:
     """Names and Arrow types; of a dictionary only that it is one: its index type would tell of its levels."""
     refuse_repeated(schema.names, "the table")
-    return {field.name: _type_name(field.type) for field in schema}
+    return {field.name: type_name(field.type) for field in schema}
 
 
-def _type_name(kind: pa.DataType) -> str:
+def type_name(kind: pa.DataType) -> str:
+    """The name of an Arrow type without its wrappings; of a dictionary only that it is one."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _type_name(kind.storage_type)
+        return type_name(kind.storage_type)
     if pa.types.is_run_end_encoded(kind):
-        return _type_name(kind.value_type)
+        return type_name(kind.value_type)
     return "dictionary" if pa.types.is_dictionary(kind) else str(kind)
 
 

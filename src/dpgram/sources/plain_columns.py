@@ -125,9 +125,9 @@ def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.
         return column
     if pa.types.is_dictionary(column.type) and pa.types.is_boolean(column.type.value_type):
         return column  # no rule is about truth values, and `read_texts` has made some of these
-    if pa.types.is_dictionary(column.type) and (reading or _is_text(column.type.value_type)):
+    if pa.types.is_dictionary(column.type) and (reading or is_text(column.type.value_type)):
         return _plain(column.dictionary_decode(), kind, reading)
-    if _is_text(column.type):
+    if is_text(column.type):
         return read_texts(_valid_utf8(column), kind, reading)
     return without_codes(column, kind, reading) if reading else column
 
@@ -137,10 +137,10 @@ def plain_texts(column: pa.Array) -> pa.Array:
     plain = _plain(column, None, AS_WRITTEN)
     while pa.types.is_dictionary(plain.type):
         plain = _plain(plain.dictionary_decode(), None, AS_WRITTEN)
-    return _valid_utf8(plain) if _is_text(plain.type) else plain
+    return _valid_utf8(plain) if is_text(plain.type) else plain
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
