@@ -210,15 +210,20 @@ def _datetime64_id(cell: np.datetime64) -> str | None:
 
 
 def _iso_text(ticks: int) -> str:
-    """ISO text of so many attoseconds since 1970, in any year; a midnight is written as its day."""
-    days, rest = divmod(ticks, _DAY)
+    """ISO text of so many attoseconds since 1970."""
+    return moment_id(ticks, 18)
+
+
+def moment_id(ticks: int, places: int) -> str:
+    """ISO text of a moment in any year, in units of 10^-places seconds since 1970; a midnight is its day."""
+    seconds, fraction = divmod(ticks, 10**places)
+    days, seconds = divmod(seconds, 86_400)
     year, month, day = _date(days)
     text = f"{year:04d}-{month:02d}-{day:02d}"
-    if not rest:
+    if not seconds and not fraction:
         return text
-    seconds, fraction = divmod(rest, 10**18)
     text += f" {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{fraction:018d}".rstrip("0") if fraction else text
+    return f"{text}.{fraction:0{places}d}".rstrip("0") if fraction else text
 
 
 def _days(year: int, month: int, day: int) -> int:
