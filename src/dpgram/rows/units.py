@@ -24,6 +24,7 @@ from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
 from dpgram.rows.kernel import GOLDEN, kernel
 from dpgram.sources.ids import (
+    ATTOSECONDS,
     NUMBER_IN_TEXT,
     IdType,
     bytes_id,
@@ -206,8 +207,12 @@ def _in_any_year(texts: pa.LargeStringArray, ticks: pa.Array, unit: str) -> pa.L
     if pc.all(pc.match_substring_regex(texts, FOUR_DIGITS.pattern)).as_py():
         return texts
     told = zip(texts.to_pylist(), ticks.to_pylist(), strict=True)
+    attoseconds = ATTOSECONDS[unit]
     return pa.array(
-        [text if text is None or FOUR_DIGITS.match(text) else moment_id(tick, unit) for text, tick in told],
+        [
+            text if text is None or FOUR_DIGITS.match(text) else moment_id(tick * attoseconds, 18)
+            for text, tick in told
+        ],
         pa.large_string(),
     )
 

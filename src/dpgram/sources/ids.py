@@ -45,7 +45,7 @@ _ESCAPES: Final[Mapping[int, str]] = {0: f"{ESCAPE}00"} | {
 _EPOCH_DAYS: Final = 719_468
 """From March 1 of the year 0 to 1970-01-01."""
 _DAY: Final = 86_400 * 10**18
-_ATTOSECONDS: Final[Mapping[str, int]] = {
+ATTOSECONDS: Final[Mapping[str, int]] = {
     "W": 7 * _DAY,
     "D": _DAY,
     "h": 3_600 * 10**18,
@@ -216,12 +216,7 @@ def attoseconds(cell: np.datetime64) -> int | None:
     if unit in ("Y", "M"):
         months = ticks * 12 if unit == "Y" else ticks
         return _days(1970 + months // 12, months % 12 + 1, 1) * _DAY
-    return ticks * _ATTOSECONDS[unit]
-
-
-def moment_id(ticks: int, unit: str) -> str:
-    """The id of a moment so many units after 1970 (or before)."""
-    return _iso_text(ticks * _ATTOSECONDS[unit])
+    return ticks * ATTOSECONDS[unit]
 
 
 def _datetime64_id(cell: np.datetime64) -> str | None:
@@ -230,15 +225,20 @@ def _datetime64_id(cell: np.datetime64) -> str | None:
 
 
 def _iso_text(ticks: int) -> str:
-    """ISO text of so many attoseconds since 1970, in any year; a midnight is written as its day."""
-    days, rest = divmod(ticks, _DAY)
+    """ISO text of so many attoseconds since 1970."""
+    return moment_id(ticks, 18)
+
+
+def moment_id(ticks: int, places: int) -> str:
+    """ISO text of a moment in any year, in units of 10^-places seconds since 1970; a midnight is its day."""
+    seconds, fraction = divmod(ticks, 10**places)
+    days, seconds = divmod(seconds, 86_400)
     year, month, day = _date(days)
     text = f"{year:04d}-{month:02d}-{day:02d}"
-    if not rest:
+    if not seconds and not fraction:
         return text
-    seconds, fraction = divmod(rest, 10**18)
     text += f" {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{fraction:018d}".rstrip("0") if fraction else text
+    return f"{text}.{fraction:0{places}d}".rstrip("0") if fraction else text
 
 
 def _days(year: int, month: int, day: int) -> int:

@@ -1,6 +1,7 @@
 """Files of Stata, SPSS and SAS, read by pyreadstat in pieces; labels and levels from their own codebook.
 
-Values are read as they are stored: codes and not their labels. What the file itself declares missing is.
+Values are read as they are stored: codes and not their labels, times of day and durations as numbers; only
+dates and moments go by their format. What the file itself declares missing is.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import pyarrow as pa
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.schema.reading import AS_USUAL, FileLayout
 from dpgram.sources._arrow import StreamSource
-from dpgram.sources.base import Request, Source, attempt, guarded
+from dpgram.sources.base import DeclaredKind, Request, Source, attempt, guarded
 from dpgram.sources.files import unreadable
+from dpgram.sources.ids import id_array
 from dpgram.sources.plain_columns import from_objects
+from dpgram.sources.stored_dates import Calendar, calendar_of
 
 READERS: Final[Mapping[str, str]] = {
     ".dta": "read_dta",
@@ -73,7 +76,7 @@ def codebook_of(path: Path, layout: FileLayout = AS_USUAL) -> tuple[Variable, ..
     return tuple(
         Variable(
             name=name,
-            type=_type(meta, name),
+            type=_type(path, meta, name),
             label=(meta.column_names_to_labels.get(name) or "").strip() or None,
             values=tuple(
                 (_code(code), str(label)) for code, label in meta.variable_value_labels.get(name, {}).items()
@@ -87,15 +90,19 @@ def _code(code: object) -> str:
     return str(int(code)) if isinstance(code, float) and code.is_integer() else str(code)
 
 
-def _type(meta: Any, name: str) -> str:
-    if meta.readstat_variable_types[name] == "string":
+def _type(path: Path, meta: Any, name: str) -> str:
+    if _is_text(meta, name):
         return "string"
-    form = str(meta.original_variable_types.get(name) or "").upper()
-    moments = ("%TC", "DATETIME", "YMDHMS", "E8601DT")
-    if form.startswith(moments):
-        return "timestamp[us]"
-    days = ("%TD", "DATE", "ADATE", "EDATE", "SDATE", "JDATE", "MMDDYY", "DDMMYY", "YYMMDD", "E8601DA")
-    return "date32[day]" if form.startswith(days) else "double"
+    calendar = _calendar(path, meta, name, "date")
+    return "double" if calendar is None else calendar.type
+
+
+def _is_text(meta: Any, name: str) -> bool:
+    return bool(meta.readstat_variable_types[name] == "string")
+
+
+def _calendar(path: Path, meta: Any, name: str, kind: DeclaredKind | None) -> Calendar | None:
+    return calendar_of(path.suffix.lower(), str(meta.original_variable_types.get(name) or ""), kind)
 
 
 def _meta(path: Path, layout: FileLayout) -> Any:
@@ -113,6 +120,7 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
         str(path),
         output_format="dict",
         usecols=list(request.columns),
+        disable_datetime_conversion=True,
         **_encoding(request.layout),
     )
     rows = max(
@@ -124,7 +132,7 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
         length = len(columns[request.columns[0]])
         for start in range(0, max(length, 1) if first == 0 else length, request.batch_rows):
             cells = [
-                _cells(columns[name][start : start + request.batch_rows], meta, name, request)
+                _cells(columns[name][start : start + request.batch_rows], path, meta, name, request)
                 for name in request.columns
             ]
             yield pa.RecordBatch.from_arrays(cells, names=list(request.columns))
@@ -133,14 +141,19 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
         first += length
 
 
-def _cells(values: list[Any], meta: Any, name: str, request: Request) -> pa.Array:
-    if _type(meta, name) == "double" and all(map(_NUMBER_OR_GAP.__contains__, map(type, values))):
-        return pa.array(values, pa.float64())
-    cells = [None if value == "" else value for value in values]  # these programs' missing text
-    return from_objects(cells, request.kinds.get(name), request.reading(name))
-
-
-_NUMBER_OR_GAP: Final = frozenset((float, int, type(None)))
+def _cells(values: list[Any], path: Path, meta: Any, name: str, request: Request) -> pa.Array:
+    """How a column is read depends on its type and format, never on its values."""
+    kind = request.kinds.get(name)
+    if _is_text(meta, name):
+        values = [None if value == "" else value for value in values]  # these programs' missing text
+    else:
+        calendar = _calendar(path, meta, name, kind)
+        if calendar is None:
+            return pa.array(values, pa.float64())
+        if kind == "id":
+            return id_array(map(calendar.id, values))
+        values = [calendar.cell(value) for value in values]
+    return from_objects(values, kind, request.reading(name))
 
 
 def _reader(path: Path) -> Callable[..., Any]:

@@ -104,8 +104,18 @@ def _rows(path: Path, layout: FileLayout) -> Iterator[list[Any]]:
             got=", ".join(map(repr, found[:10])),
             remedy="Correct `sheet` at the top of the schema.",
         )
-    rows: Iterator[list[Any]] = book.get_sheet_by_name(layout.sheet or found[0]).iter_rows()
-    return rows
+    return _each(book.get_sheet_by_name(layout.sheet or found[0]).iter_rows())
+
+
+def _each(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """The rows; without cells where the library cannot give one, as with a duration of 10^9 days."""
+    while True:
+        try:
+            yield next(rows)
+        except StopIteration:
+            return
+        except (OverflowError, ValueError):  # of one cell: the sheet is in memory, and the next row follows
+            yield []
 
 
 def _explain(path: Path) -> Any:
