@@ -26,6 +26,8 @@ import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyreadstat
 
@@ -85,6 +87,14 @@ OBJECTS: Final[tuple[Person, ...]] = (
     (moment("2020-01-31T12:00+00:00"), moment("2020-01-31T13:00+01:00")),
     (0.1, "0.1"), (np.nextafter(0.1, 1),),
 )  # fmt: skip
+TWO_TYPES: Final[tuple[Person, ...]] = (
+    (7.0,), (-7.0,), (2.0**24,), (2.0**24 + 1,), (2.0**53,), (2.0**53 - 1,), (0.5,), (0.1,), (1e30,),
+)  # fmt: skip
+"""Numbers of which some fit into floats of 32 bits."""
+DAYS: Final[tuple[Person, ...]] = tuple(
+    (number,) for number in (20_500.0, 20_500.25, 20_500.75, 20_501.0, 0.0, -1e6, 1e7, 1e8, 1e300, 9e299)
+)
+"""Numbers that a file declares to be days, with fractions of a day and beyond every calendar."""
 STORED: Final[tuple[Person, ...]] = (
     (7, 7.0, "7", "7.0"), (b"7",), ("07",), (b"M\xfcller",), (b"M\xf6ller",), ("Müller",),
     (2**53, 2.0**53), (2**53 + 1,),
@@ -129,6 +139,19 @@ def _stray(columns: Columns) -> pa.Table:
 def _parquet(table: pa.Table, folder: Path) -> Path:
     pq.write_table(table, folder / "t.parquet", row_group_size=97)
     return folder / "t.parquet"
+
+
+def _two_types(columns: Columns, folder: Path) -> list[Path]:
+    """Ids as floats of 32 bits in one file, where they fit, and of 64 in another."""
+    table = _arrow(columns, pa.array(columns["id"], pa.float64()))
+    fits = pa.array([float(np.float32(who)) == who for who in columns["id"]], pa.bool_())
+    narrow = table.filter(fits)
+    place = table.column_names.index("id")
+    narrow = narrow.set_column(place, "id", narrow["id"].cast(pa.float32()))
+    paths = [folder / "narrow.parquet", folder / "wide.parquet"]
+    for path, part in zip(paths, (narrow, table.filter(pc.invert(fits))), strict=True):
+        pq.write_table(part, path)
+    return paths
 
 
 def _csv(columns: Columns, folder: Path) -> list[Path]:
@@ -257,9 +280,21 @@ def _stata_numbers(columns: Columns, folder: Path) -> Path:
     return path
 
 
+def _stata_days(columns: Columns, folder: Path) -> Path:
+    path = folder / "d.dta"
+    pyreadstat.write_dta(_frame(columns, "float64"), str(path), variable_format={"id": "%td"})
+    return path
+
+
 def _spss(columns: Columns, folder: Path) -> Path:
     path = folder / "t.sav"
     pyreadstat.write_sav(_frame(columns, "str"), str(path))
+    return path
+
+
+def _spss_days(columns: Columns, folder: Path) -> Path:
+    path = folder / "d.sav"
+    pyreadstat.write_sav(_frame(columns, "float64"), str(path), variable_format={"id": "DATE11"})
     return path
 
 
@@ -296,11 +331,17 @@ SOURCES: Final[Mapping[str, Source]] = {
     "Parquet text of any bytes": Source(STRAY, lambda columns, folder: _parquet(_stray(columns), folder)),
     "Parquet bytes": Source(BYTES, _parquet_of_bytes),
     "Parquet folders": Source(STRAY[:6], _hive),
+    "Parquet files of two types": Source(TWO_TYPES, _two_types),
+    "Parquet dataset of two types": Source(
+        TWO_TYPES, lambda columns, folder: ds.dataset(_two_types(columns, folder))
+    ),
     "Arrow files": Source(TEXT, lambda columns, folder: _arrow_file(_arrow(columns, columns["id"]), folder)),
     "JSON lines": Source(JSON, _json_lines),
     "Stata text": Source(TEXT, _stata),
     "Stata numbers": Source(FLOATS, _stata_numbers),
+    "Stata days": Source(DAYS, _stata_days),
     "SPSS text": Source(TEXT, _spss),
+    "SPSS days": Source(DAYS, _spss_days),
     "workbooks": Source(SHEET, _workbook),
     "CSV in UTF-8": Source(TEXT, _csv),
     "CSV in Latin-1 and others": Source(STRAY, _csv),

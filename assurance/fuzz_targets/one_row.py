@@ -25,7 +25,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pyreadstat
 
 from assurance.fuzz_targets import scratch
 from dpgram.document.fields import SurveyWeight, UnitRule
@@ -51,6 +53,8 @@ SCHEMA: Final = Schema(
 )
 OPEN: Final = Schema(numeric("x"), categorical("t"), boolean("f"), numeric("d", "1990-01-01", "2030-01-01"))
 COLUMNS: Final = ("x", "t", "f", "d", "id", "g", "w")
+LARGEST_IN_STATA: Final = 8.9e307
+"""Greater numbers stand for missing ones."""
 ROWS: Final = 4
 """Ordinary rows; the one in question is the last."""
 ORDINARY: Final[dict[str, Any]] = {
@@ -357,8 +361,8 @@ def _dictionary(table: pa.Table) -> Any:
     return pa.table(columns)
 
 
-def _parquet(table: pa.Table) -> Any:
-    path = scratch() / "one_row.parquet"
+def _parquet(table: pa.Table, file: str = "one_row.parquet") -> Any:
+    path = scratch() / file
     for place, name in enumerate(table.column_names):
         kind = table[name].type
         if pa.types.is_timestamp(kind) and kind.unit == "s":  # which the format does not have
@@ -366,6 +370,44 @@ def _parquet(table: pa.Table) -> Any:
             table = table.set_column(place, name, ticks)
     pq.write_table(table, path, row_group_size=2)
     return path
+
+
+def _dataset(name: str, dice: random.Random, content: bytes) -> Made:
+    """The ordinary rows are in one file, the row in question in another, whose column has another type."""
+    others, typed = dice.choice(TYPES), dice.choice(TYPES)
+    odd = content if content and pa.types.is_string(typed.kind) else dice.choice(typed.odd)
+    base = _tables(name, others.ordinary, others.ordinary)[2]
+
+    def convert(last: dict[str, list[Any]]) -> Any:
+        paths = [_parquet(_arrow_of(others.kind, name)(base), "others.parquet")]
+        if last:
+            paths.append(_parquet(_arrow_of(typed.kind, name)(last), "last.parquet"))
+        return ds.dataset(paths)
+
+    row = {column: [cell] for column, cell in ORDINARY.items()}
+    return _each(convert, [row | {name: [odd]}, row | {name: [typed.ordinary]}, {}])
+
+
+def _statistical(
+    write: Callable[..., None], file: str, formats: Sequence[str]
+) -> Callable[[str, random.Random, bytes], Made]:
+    """Numbers that a format declares to be days, moments or times: any double may stand in a cell."""
+
+    def make(name: str, dice: random.Random, content: bytes) -> Made:
+        shown = dice.choice(formats)
+        number = struct.unpack("d", content[:8].ljust(8, b"\0"))[0]
+        held = max(-LARGEST_IN_STATA, min(LARGEST_IN_STATA, number))
+        odd = held if content else dice.choice((9_999_999.0, -1e6, 1e15, -1e300, 20_500.5, 0.0, np.nan))
+
+        def convert(table: dict[str, list[Any]]) -> Any:
+            frame = pd.DataFrame({**table, name: np.array(table[name], np.float64)})
+            path = scratch() / file
+            write(frame, str(path), variable_format={name: shown})
+            return path
+
+        return _each(convert, _tables(name, odd, 15_000.0))
+
+    return make
 
 
 def _numpy(name: str, dice: random.Random, content: bytes) -> Made:
@@ -474,6 +516,13 @@ FORMS: Final[Mapping[str, Callable[[str, random.Random, bytes], Made]]] = {
     "arrow": _in_arrow(_same),
     "arrow dictionaries": _in_arrow(_dictionary),
     "parquet": _in_arrow(_parquet),
+    "dataset of two files": _dataset,
+    "stata": _statistical(pyreadstat.write_dta, "one_row.dta", ("%td", "%tc", "%tC", "%9.0g")),
+    "spss": _statistical(
+        pyreadstat.write_sav,
+        "one_row.sav",
+        ("DATE11", "EDATE10", "DATETIME20", "TIME8", "DTIME12", "F8.2"),
+    ),
     "polars": _in_arrow(_polars_types, [typed for typed in TYPES if not pa.types.is_decimal256(typed.kind)]),
     "numpy": _numpy,
     "pandas": _pandas_types,
