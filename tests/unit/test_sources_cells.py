@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
 from tests.unit.cells import UNREADABLE, cells_of
 
+from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, legendre, numeric, product
 from dpgram.sources import DeclaredKind, declared_kinds, open_source
@@ -324,3 +326,36 @@ def test_a_schema_declares_the_kinds() -> None:
     )
     assert declared_kinds(schema) == {"age": "number", "since": "date", "smoker": "text", "member": "boolean"}
     assert set(declared_kinds(schema)) == set(schema.source_columns)
+
+
+class TestJsonBesideAnId:
+    """What a column's numbers are does not depend on whether another column is an id."""
+
+    def file(self, folder: Path, cells: list[str]) -> Path:
+        path = folder / "rows.jsonl"
+        lines = [f'{{"id": {place}, "x": {cell}}}\n' for place, cell in enumerate(cells)]
+        path.write_text("".join(lines), encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize("kind", ["number", "text", "boolean", "date"])
+    def test_every_number_is_the_same(self, kind: DeclaredKind, tmp_path: Path) -> None:
+        cells = ["1.0", "1", "1.50", "1e3", "0.1", "-0.0", "1e400", "1e-400", "123456789.123456789123"]
+        path = self.file(tmp_path, cells)
+        (batch,) = open_source(path, ["x", "id"], kinds={"x": kind, "id": "id"}).batches()
+        assert cells_of(batch.column(0)) == read(path, kind)
+
+    @pytest.mark.filterwarnings("ignore:epsilon = 200")
+    def test_the_same_rows_count(self, tmp_path: Path) -> None:
+        path = self.file(tmp_path, ["1.0", "2.0", "1", "1e400"])
+        schema = Schema(categorical("x", ["1", "2"]))
+        for unit in (None, "id"):
+            release = publish(
+                path, schema, epsilon=200.0, delta=1e-6, entropy=SeededEntropy(1), progress=False, unit=unit
+            )
+            assert round(release.count()) == 3
+
+    def test_a_number_beyond_the_floats_takes_no_other_cell_with_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.jsonl"
+        path.write_text('{"x": 1.5, "y": 1e400}\n', encoding="utf-8")
+        assert read(path, "number") == [1.5]
+        assert read(path, "number", "y") == [UNREADABLE]
