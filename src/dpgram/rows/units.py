@@ -23,7 +23,7 @@ from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
 from dpgram.rows.kernel import GOLDEN, kernel
 from dpgram.sources.ids import NUMBER_IN_TEXT, IdType, bytes_id, decimal_id, float_id, text_id
-from dpgram.sources.plain_columns import plain_columns
+from dpgram.sources.plain_columns import plain_columns, run_places
 
 Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -46,6 +46,8 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
 def _read(cells: pa.Array, column: str) -> pa.LargeStringArray:
     if getattr(cells.type, "extension_name", "") == "arrow.uuid":
         return _uuids(cells.storage)
+    if pa.types.is_run_end_encoded(cells.type):
+        return _read(cells.values, column).take(run_places(cells))
     (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
     if pa.types.is_dictionary(cells.type):
         indices = cells.indices.cast(pa.int64())

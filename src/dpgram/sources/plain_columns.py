@@ -101,8 +101,7 @@ def plain_columns(
     Columns that were read already come out as they are.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_dictionary(column.type):
-            _refuse_dangling(name, column)
+        _refuse_dangling(name, column)
     changed = {
         index: mended
         for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True))
@@ -114,11 +113,24 @@ def plain_columns(
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
+def run_places(column: pa.RunEndEncodedArray) -> pa.Array:
+    """Which of the values of a run-end encoded column each row has."""
+    rows = np.arange(column.offset, column.offset + len(column))
+    return pa.array(np.searchsorted(column.run_ends.to_numpy(), rows, side="right"))
+
+
+def _refuse_dangling(name: str, column: pa.Array) -> None:
     """Readers pass on the indices of a damaged file as they find them."""
-    ends = pc.min_max(column.indices)
+    if pa.types.is_dictionary(column.type):
+        indices, values = column.indices, column.dictionary
+    elif pa.types.is_run_end_encoded(column.type):
+        indices, values = run_places(column), column.values
+        _refuse_dangling(name, values)
+    else:
+        return
+    ends = pc.min_max(indices)
     least, most = ends["min"].as_py(), ends["max"].as_py()
-    if least is not None and (least < 0 or most >= len(column.dictionary)):
+    if least is not None and (least < 0 or most >= len(values)):
         raise SourceError(
             f"column {name!r} is damaged: it points outside its own list of values",
             remedy="Write the file again from where it came",
@@ -133,11 +145,17 @@ def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, kind, reading)
     if pa.types.is_run_end_encoded(column.type):
-        return _plain(pc.run_end_decode(column), kind, reading)
+        # Not by Arrow's own decoder, which knows neither views nor dictionaries.
+        return _plain(column.values, kind, reading).take(run_places(column))
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), TYPE_OF_KIND[kind or "text"])
     if pa.types.is_string_view(column.type):
         return _plain(column.cast(pa.large_string()), kind, reading)
+    if pa.types.is_binary_view(column.type):
+        return _plain(column.cast(pa.large_binary()), kind, reading)
+    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+        values = column.dictionary.cast(pa.large_string())
+        column = pa.DictionaryArray.from_arrays(column.indices, values)
     if kind is None or (kind == "text" and not reading):
         return column
     if pa.types.is_dictionary(column.type) and pa.types.is_boolean(column.type.value_type):
