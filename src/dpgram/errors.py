@@ -113,6 +113,19 @@ def real(value: object) -> float | None:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
+def shown(value: object) -> str:
+    """What a person gave, for a message: as Python writes it, or its type where it cannot be written.
+
+    >>> from dpgram.errors import shown
+    >>> shown("a"), shown(10**5000)
+    ("'a'", 'a value of type int')
+    """
+    try:
+        return repr(value)[:100]
+    except Exception:  # noqa: BLE001  (integers of some thousand digits, and whatever objects do)
+        return f"a value of type {type(value).__name__}"
+
+
 class SchemaError(DpgramError):
     """The declared columns contradict themselves, or a schema file cannot be understood."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import numpy as np
@@ -24,7 +25,9 @@ from dpgram.engines.local import gram
 from dpgram.errors import DpgramWarning, SourceError
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.rows.learnt_levels import level_texts
+from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, categorical, numeric
+from dpgram.schema.reading import AS_WRITTEN, Reading
 from dpgram.sources import DeclaredKind, open_source
 from dpgram.testing import gram_by
 
@@ -93,6 +96,84 @@ def test_no_object_stops_the_reading(holder: str, odd: str, kind: DeclaredKind) 
     (batch,) = open_source(data, ["c"], kinds={"c": kind}).batches()
     assert batch.num_rows == 3
     assert batch.column(0)[0].as_py() == batch.column(0)[2].as_py() is not None
+
+
+def fails(*_: object) -> Any:
+    raise RuntimeError("the cell's own words")
+
+
+def half_a_pair(*_: object) -> str:
+    return "\ud800"
+
+
+def subclass(kind: type, *methods: str, does: Callable[..., Any] = fails) -> Any:
+    """A class of cells whose own `methods` fail, or do something else."""
+    return type(f"Odd{kind.__name__}", (kind,), dict.fromkeys(methods, does))
+
+
+COMPARED = ("__eq__", "__ne__", "__hash__", "__bool__")
+OddZone = subclass(dt.tzinfo, "utcoffset")
+FAILING: dict[str, Callable[[], object]] = {
+    "zone": lambda: dt.datetime(2000, 1, 1, tzinfo=OddZone()),
+    "moment": lambda: subclass(dt.datetime, "date", "utcoffset", *COMPARED)(2000, 1, 1),
+    "day": lambda: subclass(dt.date, "isoformat", "year", *COMPARED)(2000, 1, 1),
+    "text": lambda: subclass(str, "encode", "strip", "__str__", *COMPARED)("a"),
+    "bytes": lambda: subclass(bytes, "decode", "hex", "__bytes__", *COMPARED)(b"a"),
+    "integer": lambda: subclass(int, "__int__", "__index__", "__float__", "__str__", "__abs__", *COMPARED)(1),
+    "float": lambda: subclass(float, "__float__", "__int__", "is_integer", "__repr__", *COMPARED)(1.5),
+    "decimal": lambda: subclass(Decimal, "__float__", "is_nan", "as_tuple", "__str__", *COMPARED)("1.5"),
+    "uuid": lambda: subclass(UUID, "__str__", "__int__", *COMPARED)(int=1),
+    "object": lambda: subclass(object, "__float__", "__str__", "__class__", *COMPARED)(),
+    "nothing of what it says": lambda: type("Odd", (), {"__class__": property(lambda _: str)})(),
+    "its class": lambda: type("Odd", (), {"__class__": property(fails)})(),
+    "words of an integer": lambda: subclass(int, "__str__", "__repr__", does=half_a_pair)(1),
+    "words of a decimal": lambda: subclass(Decimal, "__str__", does=half_a_pair)("1.5"),
+    "words of a day": lambda: subclass(dt.date, "isoformat", "__str__", does=half_a_pair)(2000, 1, 1),
+    "words of a text": lambda: subclass(str, "encode", "__str__", does=half_a_pair)("a"),
+    "words of a UUID": lambda: subclass(UUID, "__str__", does=half_a_pair)(int=1),
+}
+READINGS = {
+    "number": Reading(missing=("-9",), decimal=","),
+    "text": Reading(missing=("-9",), trim=True, case="lower"),
+    "boolean": Reading(missing=("-9",), true=("1",), false=("2",)),
+    "date": Reading(missing=("1900-01-01",), format="%d/%m/%Y"),
+    "id": AS_WRITTEN,
+}
+
+
+@pytest.mark.parametrize("ruled", [False, True])
+@pytest.mark.parametrize("kind", READINGS)
+@pytest.mark.parametrize("failing", FAILING)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_no_method_of_an_object_stops_the_reading(
+    holder: str, failing: str, kind: DeclaredKind, ruled: bool
+) -> None:
+    ordinary = {"number": 1, "text": "a", "boolean": True, "date": dt.date(2000, 1, 1), "id": "a"}[kind]
+    data = HOLDERS[holder]([ordinary, FAILING[failing](), ordinary])
+    readings = {"c": READINGS[kind]} if ruled else {}
+    (batch,) = open_source(data, ["c"], kinds={"c": kind}, readings=readings).batches()
+    assert batch.num_rows == 3
+    assert batch.column(0)[0].as_py() == batch.column(0)[2].as_py() is not None
+
+
+@pytest.mark.parametrize("failing", ["zone", "text", "integer", "float"])
+def test_an_id_that_cannot_be_read_is_none(failing: str) -> None:
+    cells = pd.Series(["a", FAILING[failing](), "b"], dtype=object).to_numpy()
+    (batch,) = open_source({"c": cells}, ["c"], kinds={"c": "id"}).batches()
+    assert unit_ids(batch.column(0), "c").to_pylist() == ["a", None, "b"]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
+def test_what_is_no_fault_of_a_cell_is_passed_on(stop: type[BaseException]) -> None:
+    def stops(*_: object) -> float:
+        raise stop
+
+    with pytest.raises(stop):
+        list(
+            open_source(
+                {"c": [subclass(float, "__float__", does=stops)(1.0)]}, ["c"], kinds={"c": "number"}
+            ).batches()
+        )
 
 
 def test_surrogates_in_texts_of_pandas() -> None:

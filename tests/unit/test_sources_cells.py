@@ -7,6 +7,7 @@ import fractions
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.flat import publish
 from tests.unit.cells import UNREADABLE, cells_of
 
+from dpgram.errors import SourceError
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema
 from dpgram.schema.columns import boolean, categorical, legendre, numeric, product
 from dpgram.sources import DeclaredKind, declared_kinds, open_source
+from dpgram.sources.plain_columns import plain_columns
 
 moment = datetime.fromisoformat
 
@@ -324,3 +330,81 @@ def test_a_schema_declares_the_kinds() -> None:
     )
     assert declared_kinds(schema) == {"age": "number", "since": "date", "smoker": "text", "member": "boolean"}
     assert set(declared_kinds(schema)) == set(schema.source_columns)
+
+
+RUNS = {
+    "texts": pa.array(["7", "x", None]),
+    "text views": pa.array(["7", "x", None], pa.string_view()),
+    "dictionary": pa.array(["7", "x", None]).dictionary_encode(),
+    "dictionary of views": pa.DictionaryArray.from_arrays(
+        [0, 1, None], pa.array(["7", "x"], pa.string_view())
+    ),
+}
+
+
+class TestRuns:
+    """Run-end encoded columns, sliced too, are read as their values are."""
+
+    def table(self, values: pa.Array) -> pa.Table:
+        return pa.table({"x": pa.RunEndEncodedArray.from_arrays([2, 5, 6], values).slice(1)})
+
+    @pytest.mark.parametrize("form", RUNS)
+    def test_of_any_text(self, form: str) -> None:
+        table = self.table(RUNS[form])
+        assert read(table, "number") == [7.0, *[UNREADABLE] * 3, None]
+        assert read(table, "text") == ["7", "x", "x", "x", None]
+        (ids,) = open_source(table, ["x"], kinds={"x": "id"}).batches()
+        assert unit_ids(ids.column(0), "x").to_pylist() == ["7", "x", "x", "x", None]
+
+    def test_ids_keep_the_meaning_of_their_type(self) -> None:
+        one, other = UUID(int=1), UUID(int=2)
+        for values in (
+            pa.array([one.bytes, other.bytes, None], pa.uuid()),
+            pa.array([one.bytes, other.bytes, None], pa.binary_view()),
+        ):
+            plain = unit_ids(values, "x").to_pylist()
+            assert unit_ids(self.table(values)["x"].chunk(0), "x").to_pylist() == [
+                plain[0],
+                *plain[1:2] * 3,
+                None,
+            ]
+
+    def test_ends_that_point_outside_of_the_values_are_refused(self) -> None:
+        ends = np.array([2, 5, 6], np.int32)
+        batch = pa.record_batch({"x": pa.RunEndEncodedArray.from_arrays(pa.array(ends), RUNS["texts"])})
+        ends[:] = 2, 3, 4  # Arrow, which would refuse them, shares this memory
+        with pytest.raises(SourceError, match="damaged"):
+            plain_columns(batch, {"x": "text"})
+
+
+class TestJsonBesideAnId:
+    """What a column's numbers are does not depend on whether another column is an id."""
+
+    def file(self, folder: Path, cells: list[str]) -> Path:
+        path = folder / "rows.jsonl"
+        lines = [f'{{"id": {place}, "x": {cell}}}\n' for place, cell in enumerate(cells)]
+        path.write_text("".join(lines), encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize("kind", ["number", "text", "boolean", "date"])
+    def test_every_number_is_the_same(self, kind: DeclaredKind, tmp_path: Path) -> None:
+        cells = ["1.0", "1", "1.50", "1e3", "0.1", "-0.0", "1e400", "1e-400", "123456789.123456789123"]
+        path = self.file(tmp_path, cells)
+        (batch,) = open_source(path, ["x", "id"], kinds={"x": kind, "id": "id"}).batches()
+        assert cells_of(batch.column(0)) == read(path, kind)
+
+    @pytest.mark.filterwarnings("ignore:epsilon = 200")
+    def test_the_same_rows_count(self, tmp_path: Path) -> None:
+        path = self.file(tmp_path, ["1.0", "2.0", "1", "1e400"])
+        schema = Schema(categorical("x", ["1", "2"]))
+        for unit in (None, "id"):
+            release = publish(
+                path, schema, epsilon=200.0, delta=1e-6, entropy=SeededEntropy(1), progress=False, unit=unit
+            )
+            assert round(release.count()) == 3
+
+    def test_a_number_beyond_the_floats_takes_no_other_cell_with_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.jsonl"
+        path.write_text('{"x": 1.5, "y": 1e400}\n', encoding="utf-8")
+        assert read(path, "number") == [1.5]
+        assert read(path, "number", "y") == [UNREADABLE]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import dpgram as dg
-from dpgram.errors import GuaranteeError, OptionsError, SchemaError
+from dpgram.errors import DpgramError, GuaranteeError, OptionsError, SchemaError
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.publishing import publish_with, requested
 
@@ -48,6 +50,16 @@ def test_a_number_of_rows_is_not_rows() -> None:
             ask(*data, SCHEMA, rows=5_000, **ASKED)
 
 
+@pytest.mark.parametrize("odd", [10**5000, -(10**5000), np.ones(2), 1j, object(), [1]], ids=type)
+@pytest.mark.parametrize(
+    "part", ["unit", "unit_rows", "weight", "by", "missing", "strict", "radius", "expected"]
+)
+def test_a_rule_of_any_type_is_refused_by_an_error_of_ours(part: str, odd: Any) -> None:
+    rules = {"unit": "id"} if part == "unit_rows" else {}
+    with pytest.raises(DpgramError):
+        requested(SCHEMA, rows=dg.Rows(**{**rules, part: odd}), adaptive=False, **ASKED)
+
+
 class TestAdaptive:
     OPEN = dg.Schema(dg.numeric("x"), dg.categorical("g"))
 
@@ -82,13 +94,15 @@ class TestAdaptive:
             requested(self.OPEN, adaptive=dg.Adaptive(**shares), **ASKED)
 
     @pytest.mark.parametrize("part", ["bounds", "levels", "histograms", "first", "clip"])
-    @pytest.mark.parametrize("share", [-0.1, 1.0, 1e-12, True, "0.2", float("nan")])
+    @pytest.mark.parametrize("share", [-0.1, 1.0, 1e-12, True, "0.2", float("nan"), None, 10**5000], ids=type)
     def test_a_share_is_a_part_of_one(self, share: object, part: str) -> None:
         with pytest.raises(GuaranteeError, match="share of the budget"):
             requested(SCHEMA, adaptive=dg.Adaptive(**{part: share}), **ASKED)
 
-    @pytest.mark.parametrize("part", [-0.1, 0.0, 1.1, float("nan")])
-    def test_what_may_be_lost_is_a_part_of_all_rows(self, part: float) -> None:
+    @pytest.mark.parametrize(
+        "part", [-0.1, 0.0, 1.1, float("nan"), None, "0.1", True, [0.1], 10**5000, np.ones(2)], ids=type
+    )
+    def test_what_may_be_lost_is_a_part_of_all_rows(self, part: Any) -> None:
         with pytest.raises(GuaranteeError, match="loss_at_most"):
             requested(SCHEMA, adaptive=dg.Adaptive(loss_at_most=part), **ASKED)
 

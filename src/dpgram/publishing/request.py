@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, final
 import msgspec
 
 from dpgram.document.fields import AdjacencyName
-from dpgram.errors import GuaranteeError, LedgerError, SchemaError
+from dpgram.errors import GuaranteeError, LedgerError, SchemaError, shown
 from dpgram.mechanisms import Auto, Mechanism, MechanismLike, PublicFacts, as_mechanism
 from dpgram.models import Model
 from dpgram.models.declared import checked_models
@@ -83,7 +83,7 @@ class Request:
         rules, split = self.rules, self.split
         several = rules.unit_rows > 1
         used = {
-            "strict": rules.strict,
+            "strict": rules.strict is True,
             "learnt bounds": split.bounds > 0.0,
             "learnt levels": split.levels > 0.0,
             "adaptive=True": split.histograms > 0.0,
@@ -134,7 +134,7 @@ class Request:
             "delta": self.guarantee.delta,
             "adjacency": self.adjacency.name,
             "missing": rules.missing,
-            "strict": rules.strict,
+            "strict": rules.strict is True,
             "unit": rules.unit,
             "rule": None if rules.unit_rule is None else msgspec.to_builtins(rules.unit_rule),
             "by": None if rules.by is None else rules.by.to_dict(),
@@ -262,7 +262,7 @@ def _count(what: str, value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise GuaranteeError(f"{what} must be a whole number above zero", got=repr(value))
+        raise GuaranteeError(f"{what} must be a whole number above zero", got=shown(value))
     if int(value) > MAX_ROWS:
         raise GuaranteeError(f"{what} is more than any table can have", limit=f"{MAX_ROWS} rows")
     return int(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.errors import GuaranteeError, SchemaError, real, shown
 from dpgram.schema import Schema
 
 COUNT_SHARE: Final = 0.05
@@ -131,7 +131,7 @@ def budget_split(
     if not isinstance(adaptive, bool | Adaptive):
         raise GuaranteeError(
             "adaptive says what is measured before the matrix",
-            got=repr(adaptive)[:100],
+            got=shown(adaptive),
             limit="True, False or Adaptive(bounds=…, levels=…, histograms=…, first=…, clip=…)",
         )
     shares = adaptive if isinstance(adaptive, Adaptive) else Adaptive() if adaptive else _NOTHING
@@ -160,9 +160,10 @@ def budget_split(
             got="Adaptive(histograms=0)",
             remedy="Give histograms a share, such as 0.15, or use adaptive=False",
         )
-    if not 0.0 < shares.loss_at_most <= 1.0:
+    loss_at_most = real(shares.loss_at_most)
+    if loss_at_most is None or not 0.0 < loss_at_most <= 1.0:
         raise GuaranteeError(
-            "loss_at_most is a part of all rows", got=repr(shares.loss_at_most), limit="0 < loss_at_most ≤ 1"
+            "loss_at_most is a part of all rows", got=shown(shares.loss_at_most), limit="0 < loss_at_most ≤ 1"
         )
     asked = BudgetSplit(
         bounds=bounds if schema.unbounded else 0.0,
@@ -170,7 +171,7 @@ def budget_split(
         histograms=histograms,
         first=first,
         clip=clip,
-        loss_at_most=float(shares.loss_at_most),
+        loss_at_most=loss_at_most,
     )
     if one_matrix:
         asked = asked.learnt_alone
@@ -193,7 +194,7 @@ def _share(what: str, value: float) -> float:
     if not number or not (value == 0.0 or LEAST_SHARE <= value < 1.0):
         raise GuaranteeError(
             f"Adaptive({what}=…) is a share of the budget",
-            got=repr(value),
+            got=shown(value),
             limit=f"0, or between {LEAST_SHARE:g} and 1",
             remedy="Try 0.2",
         )

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.document.coordinates import Coordinates
-from dpgram.errors import SchemaError, real
+from dpgram.errors import SchemaError, real, shown
 from dpgram.schema import Schema
 
 if TYPE_CHECKING:  # compilers and readers are loaded only where rows are encoded
@@ -117,14 +117,14 @@ class Encoder:
     """R: every encoded row has norm at most R, which is 2^15 lattice units."""
 
     def __post_init__(self) -> None:
-        if self.missing not in get_args(Missing):
+        if not isinstance(self.missing, str) or self.missing not in get_args(Missing):
             raise SchemaError(
                 "the policy for missing values is unknown",
-                got=repr(self.missing),
+                got=shown(self.missing),
                 limit=" or ".join(map(repr, get_args(Missing))),
             )
         if not isinstance(self.strict, bool):
-            raise SchemaError("strict must be True or False", got=repr(self.strict))
+            raise SchemaError("strict must be True or False", got=shown(self.strict))
         if self.schema.unbounded:
             raise SchemaError(
                 f"column {self.schema.unbounded[0]!r} has no bounds",
@@ -181,7 +181,7 @@ def _radius(largest: float, clip: object) -> float:
         return largest
     radius = real(clip)
     if radius is None:
-        raise SchemaError("the clip radius must be a number", got=repr(clip)[:100])
+        raise SchemaError("the clip radius must be a number", got=shown(clip))
     if not (math.isfinite(radius) and radius >= LEAST_RADIUS):
         raise SchemaError(
             "the clip radius is out of range", got=radius, limit=f"at least {LEAST_RADIUS}, and finite"

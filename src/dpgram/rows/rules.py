@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Final, final
 
 from dpgram.document.fields import SurveyWeight, UnitRule
-from dpgram.errors import GuaranteeError, SchemaError
+from dpgram.errors import GuaranteeError, SchemaError, shown
 from dpgram.lattice import LARGEST_UNIT_LIMIT, UNIT_ROWS_AT_MOST
 from dpgram.rows.encoder import Missing
 from dpgram.schema import Schema
@@ -151,20 +151,20 @@ def _rule(unit: str | None, unit_rows: object) -> UnitRule | None:
         if unit_rows is not None:
             raise GuaranteeError(
                 "unit_rows needs a unit",
-                got=f"unit_rows = {unit_rows!r}, unit = None",
+                got=f"unit_rows = {shown(unit_rows)}, unit = None",
                 remedy="Give unit='id', the column that identifies a person, or leave unit_rows out",
             )
         return None
     if not isinstance(unit, str) or not 1 <= len(unit) <= 1000:
-        raise GuaranteeError("unit must be the name of a column", got=repr(unit)[:100])
+        raise GuaranteeError("unit must be the name of a column", got=shown(unit))
     if unit_rows is None:
         return UnitRule(counts="units", rows_at_most=UNIT_ROWS_AT_MOST)
     whole = isinstance(unit_rows, Integral) and not isinstance(unit_rows, bool)
-    most = int(str(unit_rows)) if whole else 0
+    most = int(unit_rows) if whole else 0  # type: ignore[call-overload]
     if not 1 <= most <= LARGEST_UNIT_LIMIT:
         raise GuaranteeError(
             "unit_rows must be the most rows that may count for one unit",
-            got=repr(unit_rows),
+            got=shown(unit_rows),
             limit=f"1 ≤ unit_rows ≤ {LARGEST_UNIT_LIMIT:,}",
         )
     return UnitRule(counts="rows", rows_at_most=most)

@@ -33,7 +33,7 @@ from dpgram.sources.ids import (
     moment_id,
     text_id,
 )
-from dpgram.sources.plain_columns import plain_columns
+from dpgram.sources.plain_columns import plain_columns, run_places
 
 Hashes = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ def unit_ids(cells: pa.Array, column: str) -> pa.LargeStringArray:
 
 def _read(cells: pa.Array, column: str) -> pa.LargeStringArray:
     if pa.types.is_run_end_encoded(cells.type):
-        return _read(pc.run_end_decode(cells), column)
+        return _read(cells.values, column).take(run_places(cells))
     if pa.types.is_dictionary(cells.type):
         (cells,) = plain_columns(pa.record_batch([cells], names=[column]), {}).columns
         return _read(cells.dictionary, column).take(cells.indices.cast(pa.int64()))

@@ -113,9 +113,9 @@ def id_text(cell: Any) -> str | None:
     if isinstance(cell, float | np.floating):
         return _float_id(cell)
     if isinstance(cell, Decimal):
-        return decimal_id(cell)
+        return decimal_id(Decimal(cell))
     if isinstance(cell, UUID):
-        return str(cell)
+        return UUID.__str__(cell)
     if isinstance(cell, datetime):
         return _datetime_id(cell)
     if isinstance(cell, date):

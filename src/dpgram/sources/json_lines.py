@@ -6,7 +6,7 @@ decides how another is read, or whether the file can be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dpgram.schema.reading import AS_USUAL, FileLayout
 from dpgram.sources._arrow import StreamSource
-from dpgram.sources.base import Request, Source, attempt, guarded
+from dpgram.sources.base import DeclaredKind, Request, Source, attempt, guarded
 from dpgram.sources.files import unreadable
 from dpgram.sources.plain_columns import from_objects
 from dpgram.sources.text_bytes import BYTE_ORDER_MARK, UNPACKING_FAILURES, open_bytes
@@ -59,24 +59,37 @@ def _read(path: Path, request: Request) -> Iterator[pa.RecordBatch]:
         held = list(islice(rows, request.batch_rows))
         while True:
             cells = [
-                from_objects([row.get(name) for row in held], request.kinds.get(name), request.reading(name))
-                for name in request.columns
+                from_objects(_cells(held, name, kind), kind, request.reading(name))
+                for name, kind in ((name, request.kinds.get(name)) for name in request.columns)
             ]
             yield pa.RecordBatch.from_arrays(cells, names=list(request.columns))
             if not (held := list(islice(rows, request.batch_rows))):
                 return
 
 
+def _cells(rows: Sequence[dict[str, Any]], name: str, kind: DeclaredKind | None) -> list[Any]:
+    """One column; numbers are floats but in ids, so that no column is read otherwise where another is one."""
+    cells = [row.get(name) for row in rows]
+    return cells if kind == "id" else [float(cell) if type(cell) is Decimal else cell for cell in cells]
+
+
 def _objects(file: IO[bytes], *, exact: bool) -> Iterator[dict[str, Any]]:
-    """An object for each line that is not blank; an empty one where a line is anything else."""
-    decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal if exact else None).decode
+    """An object for each line that is not blank; an empty one where a line is anything else.
+
+    Numbers with a point or an exponent are decimals if `exact`, and in lines with one beyond the floats.
+    """
+    by_digits = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+    decode = by_digits if exact else msgspec.json.Decoder(dict[str, Any]).decode
     first = True
     for line in file:
         text = line.removeprefix(BYTE_ORDER_MARK) if first else line
         first = False
-        if not text.strip():
-            continue
-        try:
-            yield decode(text)
-        except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
-            yield {}
+        if text.strip():
+            yield _object(text, decode) or ({} if exact else _object(text, by_digits))
+
+
+def _object(text: bytes, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return decode(text)
+    except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
+        return {}

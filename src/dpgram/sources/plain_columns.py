@@ -7,11 +7,11 @@ missing policy of the encoder; it never raises, and no message shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from dpgram.schema.reading import AS_WRITTEN, Reading
 from dpgram.sources.base import AS_DECLARED, DeclaredKind
 from dpgram.sources.ids import attoseconds, id_array, id_text
 from dpgram.sources.text_cells import codes_in, mark_unreadable, parse, read_texts, without_codes
+
+_T = TypeVar("_T")
 
 TYPE_OF_KIND: Mapping[DeclaredKind, pa.DataType] = {
     "number": pa.float64(),
@@ -38,40 +40,55 @@ LAST_MICROSECOND = ((date.max - EPOCH.date()).days + 1) * 86_400_000_000 - 1
 
 
 def from_objects(
-    cells: Iterable[object], kind: DeclaredKind | None, reading: Reading = AS_WRITTEN
+    cells: Collection[object], kind: DeclaredKind | None, reading: Reading = AS_WRITTEN
 ) -> pa.Array:
     """An Arrow array of Python objects read as `kind` (as text where none is declared).
 
     Of the reading rules only those for text in other columns are applied: `plain_columns` does the rest.
     """
     if kind == "id":
-        return id_array(map(id_text, cells))
+        return id_array(_each(id_text, cells))
     if kind is None or kind == "text":
-        return pa.array([_text(cell) for cell in cells], pa.string())
-    held = [_decoded(cell) for cell in cells]
+        return pa.array(_each(_text, cells), pa.string())
+    held = _each(_decoded, cells)
     if reading.true:  # numbers that stand for true and false are words as well
-        held = [cell if isinstance(cell, bool | np.bool_) else _text(cell) for cell in held]
-    read = _READERS[kind]
-    values = pa.array([read(cell) for cell in held], TYPE_OF_KIND[kind])
+        held = _each(_truth_or_text, held)
+    values = pa.array(_each(_READERS[kind], held), TYPE_OF_KIND[kind])
     # Text goes through the parser that text columns use, so that every source reads a word alike.
-    texts = pa.array([cell if isinstance(cell, str) else None for cell in held], pa.string())
+    texts = pa.array([cell if type(cell) is str else None for cell in held], pa.string())
     found = values if texts.null_count == len(texts) else pc.coalesce(values, parse(texts, kind, reading))
     if not found.null_count:
         return mark_unreadable(found, None, kind)
-    something = pa.array([not _is_nothing(cell) for cell in held], pa.bool_())
+    something = pa.array(_each(_is_something, held), pa.bool_()).fill_null(fill_value=False)
     if reading.missing and texts.null_count < len(texts):
         something = pc.and_not(something, codes_in(texts, kind, reading))
     return mark_unreadable(found, pc.and_(pc.is_null(found), something), kind)
 
 
-def _is_nothing(cell: Any) -> bool:
-    """None, blanks alone, and what is not even equal to itself: not a number, not a time, pandas' NA."""
-    if cell is None or isinstance(cell, str):
-        return not (cell or "").strip()
+def _each(read: Callable[[Any], _T | None], cells: Collection[object]) -> list[_T | None]:
+    """`read` of every cell, None where it raises: a cell's own methods may do anything."""
     try:
-        return not cell == cell  # noqa: SIM201  (what such comparisons give is not always a truth value)
+        return [read(cell) for cell in cells]
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001  (no cell may make reading fail)
-        return True
+        return [_or_none(read, cell) for cell in cells]
+
+
+def _or_none(read: Callable[[Any], _T | None], cell: object) -> _T | None:
+    try:
+        return read(cell)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  (no cell may make reading fail)
+        return None
+
+
+def _is_something(cell: Any) -> bool:
+    """Not None, nor blanks alone, nor what is not equal to itself: not a number, not a time, pandas' NA."""
+    if cell is None or isinstance(cell, str):
+        return bool((cell or "").strip())
+    return bool(cell == cell)
 
 
 def plain_columns(
@@ -84,8 +101,7 @@ def plain_columns(
     Columns that were read already come out as they are.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_dictionary(column.type):
-            _refuse_dangling(name, column)
+        _refuse_dangling(name, column)
     changed = {
         index: mended
         for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True))
@@ -97,11 +113,24 @@ def plain_columns(
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _refuse_dangling(name: str, column: pa.DictionaryArray) -> None:
+def run_places(column: pa.RunEndEncodedArray) -> pa.Array:
+    """Which of the values of a run-end encoded column each row has."""
+    rows = np.arange(column.offset, column.offset + len(column))
+    return pa.array(np.searchsorted(column.run_ends.to_numpy(), rows, side="right"))
+
+
+def _refuse_dangling(name: str, column: pa.Array) -> None:
     """Readers pass on the indices of a damaged file as they find them."""
-    ends = pc.min_max(column.indices)
+    if pa.types.is_dictionary(column.type):
+        indices, values = column.indices, column.dictionary
+    elif pa.types.is_run_end_encoded(column.type):
+        indices, values = run_places(column), column.values
+        _refuse_dangling(name, values)
+    else:
+        return
+    ends = pc.min_max(indices)
     least, most = ends["min"].as_py(), ends["max"].as_py()
-    if least is not None and (least < 0 or most >= len(column.dictionary)):
+    if least is not None and (least < 0 or most >= len(values)):
         raise SourceError(
             f"column {name!r} is damaged: it points outside its own list of values",
             remedy="Write the file again from where it came",
@@ -116,11 +145,17 @@ def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, kind, reading)
     if pa.types.is_run_end_encoded(column.type):
-        return _plain(pc.run_end_decode(column), kind, reading)
+        # Not by Arrow's own decoder, which knows neither views nor dictionaries.
+        return _plain(column.values, kind, reading).take(run_places(column))
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), TYPE_OF_KIND[kind or "text"])
     if pa.types.is_string_view(column.type):
         return _plain(column.cast(pa.large_string()), kind, reading)
+    if pa.types.is_binary_view(column.type):
+        return _plain(column.cast(pa.large_binary()), kind, reading)
+    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+        values = column.dictionary.cast(pa.large_string())
+        column = pa.DictionaryArray.from_arrays(column.indices, values)
     if kind is None or (kind == "text" and not reading):
         return column
     if pa.types.is_dictionary(column.type) and pa.types.is_boolean(column.type.value_type):
@@ -155,9 +190,10 @@ def _valid_utf8(texts: pa.Array) -> pa.Array:
 
 def _decoded(cell: object) -> object:
     """Text for bytes and text; half a surrogate pair, which Arrow cannot hold, becomes a question mark."""
+    # Not by methods of the cell: those of a subclass may give what Arrow refuses.
     if isinstance(cell, bytes):
-        return cell.decode("utf-8", "replace")
-    return cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell
+        return bytes.decode(cell, "utf-8", "replace")
+    return str.encode(cell, "utf-8", "replace").decode() if isinstance(cell, str) else cell
 
 
 def _number(cell: object) -> float | None:
@@ -189,7 +225,8 @@ def _as_datetime(cell: object) -> datetime | None:
             return None
         try:
             moment = cell if cell.tzinfo is None else cell.astimezone(UTC)
-            return datetime.combine(moment.date(), moment.time())  # plain, where pandas has its own class
+            # Plain, where pandas has its own class.
+            return datetime.combine(moment.date(), moment.time(), tzinfo=None)
         except (OverflowError, NotImplementedError):  # beyond the calendar, where pandas goes on
             return None
     return datetime.combine(cell, time()) if isinstance(cell, date) else None
@@ -211,14 +248,20 @@ def _text(cell: Any) -> str | None:
     if isinstance(cell, np.timedelta64):
         return None
     if isinstance(cell, Integral):
-        return str(cell) if abs(int(cell)) < LARGEST_INTEGER else None
+        number = int(cell)
+        return str(number) if abs(number) < LARGEST_INTEGER else None
     if isinstance(cell, Decimal):
-        return None if cell.is_nan() else str(cell)
+        exact = Decimal(cell)
+        return None if exact.is_nan() else str(exact)
     if isinstance(cell, float | np.floating):
         value = float(cell)
         if value != value:  # not a number: missing, as pandas means it
             return None
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     if isinstance(cell, date) and not isinstance(cell, datetime):
-        return cell.isoformat()
+        return date.isoformat(cell)
     return None
+
+
+def _truth_or_text(cell: object) -> bool | np.bool_ | str | None:
+    return cell if isinstance(cell, bool | np.bool_) else _text(cell)

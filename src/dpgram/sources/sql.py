@@ -11,7 +11,8 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -30,6 +31,8 @@ SQLITE_BEGINS: Final = b"SQLite format 3\0"
 """How every database file of SQLite begins: names such as clinic.db are DuckDB's as well."""
 CURSOR: Final = "dpgram_rows"
 """The name of the cursor on the server, and of the query in the statements around it."""
+ROWS_COMPARED: Final = 100
+"""At each end of a table of SQLite, to see whether two connections are to one database."""
 FAILURES: Final = (Exception,)
 """Every DB-API module has exceptions of its own, without a common root."""
 
@@ -116,7 +119,7 @@ def _around(columns: str, query: str, rest: str = "") -> str:
 
 
 def _rows(connection: Any, query: str, request: Request) -> Iterator[pa.RecordBatch]:
-    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in request.columns)
+    quoted = ", ".join(map(_quoted, request.columns))
     with closing(_cursor(connection)) as cursor:
         if hasattr(cursor, "itersize"):  # psycopg: rows asked of the server at a time
             cursor.itersize = request.batch_rows
@@ -188,13 +191,68 @@ def _threadsafe(data: Pair) -> Callable[[], Any]:
         )
     # As an address, in which #, ? and % must be written otherwise: else they would name another file.
     address = f"{Path(place).absolute().as_uri()}?mode=ro"
-    return lambda: closing(_of_any_bytes(sqlite3.connect(address, uri=True, check_same_thread=False)))
+
+    def another() -> closing[sqlite3.Connection]:
+        return closing(_of_any_bytes(sqlite3.connect(address, uri=True, check_same_thread=False)))
+
+    if not attempt(lambda: _same_content(database, another), FAILURES, _explain):
+        raise SourceError(
+            "the SQLite connection does not read the file whose path it gives, or somebody is changing that",
+            got="other tables or rows in that file",
+            limit="a file that was not moved or replaced since, and no vfs that keeps rows elsewhere",
+            remedy="Connect anew, or give the path of the database in place of the connection",
+        )
+    return another
+
+
+def _same_content(database: sqlite3.Connection, another: Callable[[], closing[sqlite3.Connection]]) -> bool:
+    """Whether both have the same tables, sizes, first and last rows: no connection can be asked its file."""
+    with another() as other, closing(_content(database)) as mine, closing(_content(other)) as others:
+        return all(one == same for one, same in zip_longest(mine, others))
+
+
+def _content(database: sqlite3.Connection) -> Generator[object, None, None]:
+    """What tells a database from others, without reading all of it: a row or a fact at a time."""
+    with _own_cursor(database) as cursor:
+        for fact in ("schema_version", "user_version", "application_id", "page_count", "freelist_count"):
+            yield cursor.execute(f"PRAGMA {fact}").fetchall()
+        tables = cursor.execute("SELECT name, type, rootpage, sql FROM sqlite_master").fetchall()
+        yield tables
+        for name, kind, page, _ in tables:
+            if kind == "table" and page:  # no view, and nothing that only a module can read
+                yield from _ends(cursor, name)
+
+
+@contextmanager
+def _own_cursor(database: sqlite3.Connection) -> Generator[sqlite3.Cursor, None, None]:
+    """A cursor that gives plain rows and texts, whatever the owner of the connection has set for others."""
+    owners = database.text_factory
+    try:
+        with closing(_of_any_bytes(database).cursor()) as cursor:
+            cursor.row_factory = None
+            yield cursor
+    finally:
+        database.text_factory = owners
+
+
+def _ends(cursor: sqlite3.Cursor, table: str) -> Iterator[object]:
+    """The first and the last rows of a table; without rowids the first ones."""
+    names = [name for (name,) in cursor.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    # As expressions, which the owner's converters of types leave as they are.
+    cells = ", ".join(f"+{_quoted(name)} AS c{place}" for place, name in enumerate(names))
+    rows = f"SELECT {cells} FROM main.{_quoted(table)}"  # noqa: S608  names of the database itself
+    yield from cursor.execute(f"{rows} LIMIT {ROWS_COMPARED}")
+    with suppress(sqlite3.OperationalError):
+        yield from cursor.execute(f"{rows} ORDER BY _rowid_ DESC LIMIT {ROWS_COMPARED}")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _of_sqlite(database: sqlite3.Connection) -> tuple[str, int]:
     """The file of the main database (none in memory), and the number of temporary tables and views."""
-    with closing(database.cursor()) as cursor:
-        cursor.row_factory = None
+    with _own_cursor(database) as cursor:
         places = {name: place for _, name, place in cursor.execute("PRAGMA database_list")}
         ((temporary,),) = cursor.execute("SELECT count(*) FROM sqlite_temp_master")
     return places["main"], temporary
