@@ -318,6 +318,10 @@ SOURCES: Final[Mapping[str, Source]] = {
     "numpy floats": Source(FLOATS, _numpy("f8")),
     "numpy moments": Source(MOMENTS, _numpy("M8[ns]")),
     "pandas objects": Source(OBJECTS, lambda columns, _: _frame(columns)),
+    "pandas series": Source(OBJECTS, lambda columns, _: _mapping(columns, _frame(columns)["id"])),
+    "polars series": Source(
+        OBJECTS, lambda columns, _: _mapping(columns, pl.Series(columns["id"], dtype=pl.Object))
+    ),
     "pandas text": Source(TEXT, lambda columns, _: _frame(columns, "str")),
     "pandas categories": Source(TEXT, lambda columns, _: _frame(columns, "category")),
     "polars text": Source(TEXT, lambda columns, _: pl.DataFrame(columns)),

@@ -287,6 +287,12 @@ def _pandas(table: dict[str, list[Any]]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(_column_of(cells), dtype=object) for name, cells in table.items()})
 
 
+def _series(table: dict[str, list[Any]]) -> dict[str, Any]:
+    """Columns of pandas and of Polars by turns."""
+    frames = (_pandas(table), _polars(table))
+    return {name: frames[place % 2][name] for place, name in enumerate(table)}
+
+
 def _polars(table: dict[str, list[Any]]) -> pl.DataFrame:
     return pl.DataFrame([pl.Series(name, list(cells), dtype=pl.Object) for name, cells in table.items()])
 
@@ -512,6 +518,7 @@ FORMS: Final[Mapping[str, Callable[[str, random.Random, bytes], Made]]] = {
     "arrays of objects": _objects(_arrays),
     "pandas objects": _objects(_pandas),
     "polars objects": _objects(_polars),
+    "series": _objects(_series),
     "csv": _csv,
     "arrow": _in_arrow(_same),
     "arrow dictionaries": _in_arrow(_dictionary),

@@ -199,12 +199,16 @@ ANY_TEXT: dict[str, Callable[[Sequence[str], Path], Any]] = {
     "plain array": lambda cells, _: np.array(cells, object).reshape(-1, 1),
     "pandas objects": lambda cells, _: pd.DataFrame({"id": pd.Series(cells, dtype=object)}),
     "polars objects": lambda cells, _: pl.DataFrame({"id": pl.Series(cells, dtype=pl.Object)}),
+    "a series of pandas": lambda cells, _: {"id": pd.Series(cells, dtype=object)},
+    "a series of polars": lambda cells, _: {"id": pl.Series(cells, dtype=pl.Object)},
 }  # fmt: skip
 VALID_TEXT: dict[str, Callable[[Sequence[str], Path], Any]] = {
     "pandas str": lambda cells, _: pd.DataFrame({"id": pd.Series(cells, dtype="str")}),
     "pandas string": lambda cells, _: pd.DataFrame({"id": pd.Series(cells, dtype="string")}),
     "pandas categories": lambda cells, _: pd.DataFrame({"id": pd.Categorical(cells)}),
     "polars": lambda cells, _: pl.DataFrame({"id": list(cells)}),
+    "a typed series of pandas": lambda cells, _: {"id": pd.Series(cells, dtype="str")},
+    "a typed series of polars": lambda cells, _: {"id": pl.Series(list(cells))},
     "polars lazy": lambda cells, _: pl.LazyFrame({"id": list(cells)}),
     "polars categories": lambda cells, _: pl.DataFrame({"id": pl.Series(cells, dtype=pl.Categorical)}),
     "arrow": lambda cells, _: pa.table({"id": pa.array(cells)}),
@@ -293,7 +297,15 @@ def test_text_in_any_encoding(form: str, cells: list[bytes]) -> None:
 def test_objects_of_any_type(cells: list[Any]) -> None:
     column = np.empty(len(cells), object)
     column[:] = cells
-    frames = [{"id": list(cells)}, {"id": column}, pd.DataFrame({"id": pd.Series(column, dtype=object)})]
+    series = pd.Series(column, dtype=object)
+    of_polars = pl.Series(list(cells), dtype=pl.Object)
+    frames = [
+        {"id": list(cells)},
+        {"id": column},
+        pd.DataFrame({"id": series}),
+        {"id": series},
+        {"id": of_polars},
+    ]
     for data in frames:
         assert_one_to_one(cells, read(data, batch_rows=3))
 

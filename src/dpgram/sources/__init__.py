@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,7 @@ from dpgram.sources import (
     workbooks,
 )
 from dpgram.sources._mistakes import refuse_mistaken
-from dpgram.sources.base import DeclaredKind, Partition, Request, SendablePieces, Source
+from dpgram.sources.base import DeclaredKind, Partition, Request, SendablePieces, Source, loaded
 
 __all__ = [
     "DeclaredKind",
@@ -141,16 +140,6 @@ def _is(*kinds: type) -> Callable[[object], bool]:
     return lambda data: isinstance(data, kinds)
 
 
-def _loaded(module: str, name: str) -> Callable[[object], bool]:
-    """Whether data is of a class of a module that somebody has imported; we import none to find out."""
-
-    def matches(data: object) -> bool:
-        kind = getattr(sys.modules.get(module), name, None)
-        return isinstance(kind, type) and isinstance(data, kind)
-
-    return matches
-
-
 def _open_files(data: str | Path | list[Any], request: Request) -> Source:
     if remote.is_remote(data):
         return parquet.parquet_source(remote.find_remote(cast("Any", data)), request, "remote Parquet files")
@@ -190,11 +179,11 @@ _FORMS: tuple[_Form, ...] = (
     _Form(_is(pa.Table, pa.RecordBatch), arrow.table_source, arrow.schema_types),
     _Form(_is(pa.RecordBatchReader), arrow.reader_source, arrow.schema_types),
     _Form(_is(str, Path, list), _open_files, column_types),
-    _Form(_loaded("pandas", "DataFrame"), memory.pandas_source, memory.pandas_types),
-    _Form(_loaded("polars", "DataFrame"), memory.polars_source, memory.polars_types),
-    _Form(_loaded("polars", "LazyFrame"), polars_query.polars_query_source, polars_query.polars_query_types),
-    _Form(_loaded("pyarrow.dataset", "Dataset"), datasets.dataset_source, arrow.schema_types),
-    _Form(_loaded("duckdb", "DuckDBPyRelation"), database.relation_source, database.relation_types),
+    _Form(loaded("pandas", "DataFrame"), memory.pandas_source, memory.pandas_types),
+    _Form(loaded("polars", "DataFrame"), memory.polars_source, memory.polars_types),
+    _Form(loaded("polars", "LazyFrame"), polars_query.polars_query_source, polars_query.polars_query_types),
+    _Form(loaded("pyarrow.dataset", "Dataset"), datasets.dataset_source, arrow.schema_types),
+    _Form(loaded("duckdb", "DuckDBPyRelation"), database.relation_source, database.relation_types),
     _Form(sql.is_query, sql.query_source, sql.query_types),
     _Form(_is(tuple), database.query_source, database.query_types),
     _Form(lambda data: hasattr(data, "__arrow_c_stream__"), arrow.capsule_source, arrow.capsule_types),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import queue
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -336,6 +337,16 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_run_end_encoded(kind):
         return type_name(kind.value_type)
     return "dictionary" if pa.types.is_dictionary(kind) else str(kind)
+
+
+def loaded(module: str, name: str) -> Callable[[object], bool]:
+    """Whether data is of a class of a module that somebody has imported; we import none to find out."""
+
+    def matches(data: object) -> bool:
+        kind = getattr(sys.modules.get(module), name, None)
+        return isinstance(kind, type) and isinstance(data, kind)
+
+    return matches
 
 
 def refuse_repeated(names: Sequence[str], where: str) -> None:

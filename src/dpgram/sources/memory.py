@@ -20,12 +20,17 @@ from dpgram.sources.base import (
     Request,
     Source,
     attempt,
+    loaded,
     refuse_repeated,
     type_names,
 )
 from dpgram.sources.plain_columns import from_objects, plain_columns
 
 SLICE_BATCHES = 16  # batches in a partition: small enough that workers end together, large enough to be cheap
+
+# Their columns are not read as the Arrow streams that they can be: pandas guesses the types of objects from
+# the values for that, and Polars gives the addresses of objects.
+_is_pandas, _is_polars = loaded("pandas", "Series"), loaded("polars", "Series")
 
 Cut = Callable[[int, int], pa.RecordBatch]
 """The rows from `start` up to `stop` of the asked columns."""
@@ -129,16 +134,19 @@ def mapping_source(data: Mapping[str, Any], request: Request) -> Source:
 
 def mapping_types(data: Mapping[str, Any]) -> dict[str, str]:
     """Names and types; lists and tuples are "unknown", as their type is in their values."""
-    types: dict[str, str] = {}
-    for name, column in data.items():
-        held = _held(name, column)
-        if isinstance(held, np.ndarray):
-            types[name] = _dtype_name(held.dtype)
-        elif isinstance(held, list | tuple):
-            types[name] = "unknown"
-        else:
-            types |= type_names(pa.schema([(name, held.type)]))
-    return types
+    return {name: _type(name, _held(name, column)) for name, column in data.items()}
+
+
+def _type(name: str, held: Any) -> str:
+    if isinstance(held, np.ndarray):
+        return _dtype_name(held.dtype)
+    if isinstance(held, list | tuple):
+        return "unknown"
+    if _is_pandas(held):
+        return _pandas_type(held.iloc[:0])
+    return (
+        _polars_type(held.head(0)) if _is_polars(held) else type_names(pa.schema([(name, held.type)]))[name]
+    )
 
 
 def _columns_source(columns: Mapping[str, Any], request: Request, label: str) -> Source:
@@ -154,15 +162,21 @@ def _columns_source(columns: Mapping[str, Any], request: Request, label: str) ->
         )
 
     def cut(start: int, stop: int) -> pa.RecordBatch:
-        return _batch({name: column[start:stop] for name, column in held.items()}, request)
+        return _batch({name: _cut(column, start, stop) for name, column in held.items()}, request)
 
     return MemorySource(request=request, label=label, length=lengths.pop(), cut=cut)
 
 
+def _cut(column: Any, start: int, stop: int) -> Any:
+    return column.iloc[start:stop] if _is_pandas(column) else column[start:stop]
+
+
 def _held(name: str, column: Any) -> Any:
     """The column itself if it can be sliced as it is; nothing is converted yet."""
-    if isinstance(column, pa.Array | pa.ChunkedArray | list | tuple):
+    if isinstance(column, pa.Array | pa.ChunkedArray | list | tuple) or _is_polars(column):
         return column
+    if _is_pandas(column):
+        return _numbers(column)
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise SourceError(f"the column {name!r} must have one dimension", got=f"{column.ndim}")
@@ -171,7 +185,7 @@ def _held(name: str, column: Any) -> Any:
     if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
         return attempt(
             lambda: pa.chunked_array(column),
-            (pa.ArrowException, ValueError, TypeError),
+            (pa.ArrowException, ValueError, TypeError, OverflowError),
             lambda _: _unfit(name, type(column).__name__),
         )
     if hasattr(column, "__array__"):
@@ -210,6 +224,10 @@ def _array(name: str, column: Any, request: Request) -> pa.Array:
         return joined(column)
     if isinstance(column, list | tuple):
         return from_objects(column, kind, reading)
+    if _is_pandas(column):
+        return _from_pandas(name, column, kind, reading)
+    if _is_polars(column):
+        return _from_polars(name, column, kind, reading)
     if kind == "id" and column.dtype.kind == "f" and column.dtype.itemsize > 8:
         raise SourceError(
             f"column {name!r} cannot tell units apart: ids that differ in the last digits would become one",
@@ -268,18 +286,7 @@ def pandas_source(data: Any, request: Request) -> Source:
     """A pandas frame; columns of objects are read by their declared kind."""
     names = [name for name in data.columns if isinstance(name, str)]
     request.check(names, "the pandas frame")
-    columns = {name: _numbers(data[name]) for name in request.columns}
-
-    def cut(start: int, stop: int) -> pa.RecordBatch:
-        arrays = [
-            _array(name, column[start:stop], request)
-            if isinstance(column, np.ndarray)
-            else _from_pandas(name, column.iloc[start:stop], request.kinds.get(name), request.reading(name))
-            for name, column in columns.items()
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
-
-    return MemorySource(request=request, label="a pandas frame", length=len(data), cut=cut)
+    return _columns_source({name: data[name] for name in request.columns}, request, "a pandas frame")
 
 
 def _numbers(column: Any) -> Any:
