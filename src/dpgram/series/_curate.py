@@ -190,8 +190,7 @@ def publish(
     entropy: Entropy | None = None,
 ) -> Stream:
     """Publish one period: the stream with it. One that is there is left as it is."""
-    if not isinstance(period, str) or not 1 <= len(period) <= 64 or not period.isprintable():
-        raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
+    _refuse_name(period)
     noise = SystemEntropy() if entropy is None else entropy
     with ExitStack() as stack:
         try:
@@ -257,6 +256,17 @@ def publish(
             secret.keep_file(number, missing + line, numbers)
             _append(path, line, stream.size)
             return stream.with_period(found, digest, len(line), numbers)
+
+
+def _refuse_name(period: object) -> None:
+    """What cannot be seen in a table must not tell two periods apart."""
+    fits = isinstance(period, str) and 1 <= len(period) <= 64 and period.isprintable()
+    if not fits or period != str(period).strip():
+        raise OptionsError(
+            "a period needs a name",
+            got=repr(period)[:80],
+            limit="1 to 64 letters, without blanks at its ends",
+        )
 
 
 def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:

@@ -618,7 +618,7 @@ class TestMistakes:
         with pytest.raises(OptionsError, match="first period"):
             series.publish(None, "m1")
 
-    @pytest.mark.parametrize("period", ["", "a" * 65, "a\nb", 7])
+    @pytest.mark.parametrize("period", ["", "a" * 65, "a\nb", 7, "m1 ", " m9", " "])
     def test_names_of_periods(self, period: Any, months: Series) -> None:
         with pytest.raises(OptionsError, match="a period needs a name"):
             months.publish(people(0, 5), period)
