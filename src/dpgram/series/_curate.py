@@ -288,7 +288,7 @@ def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
     _refuse_changed(stream, secret)
     if stream.labels and not same:
         raise edited(path)
-    return stream, raw[secret.held(last) :]
+    return stream, b"" if same else raw
 
 
 def edited(path: Path) -> DpgramError:
@@ -322,6 +322,7 @@ def period_key(stream: Stream, number: int) -> dict[str, object]:
 def _refuse_changed(stream: Stream, secret: Secret) -> None:
     """Both files must tell of the same terms and periods, and the noise so far must be what was promised."""
     refuse_other_head(stream, secret.head_digest)
+    secret.refuse_sizes(sums=stream.cells, numbers=stream.length)
     for number, label in enumerate(stream.labels, start=1):
         if secret.begun(number) not in (label, None):
             raise DpgramError(

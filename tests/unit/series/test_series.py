@@ -297,7 +297,7 @@ class TestFile:
         with pytest.raises(DpgramError, match=r"record 1 of .* does not match its digest"):
             series.publish(people(100, 50), "m3")
         assert path.read_bytes() == before
-        path.write_bytes(whole[: whole.index(b"\n") + 1] + whole[whole.index(b'{"digest":') :])
+        path.write_bytes(whole[: whole.index(b"\n") + 1] + whole[whole.index(b'{"kind":"line"') :])
         with pytest.raises(DpgramError, match="lacks period 1"):
             kept(series)
 
