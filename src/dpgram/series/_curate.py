@@ -190,8 +190,7 @@ def publish(
     entropy: Entropy | None = None,
 ) -> Stream:
     """Publish one period: the stream with it. One that is there is left as it is."""
-    if not isinstance(period, str) or not 1 <= len(period) <= 64 or not period.isprintable():
-        raise OptionsError("a period needs a name", got=repr(period)[:80], limit="1 to 64 letters")
+    _refuse_name(period)
     noise = SystemEntropy() if entropy is None else entropy
     with ExitStack() as stack:
         try:
@@ -259,6 +258,17 @@ def publish(
             return stream.with_period(found, digest, len(line), numbers)
 
 
+def _refuse_name(period: object) -> None:
+    """What cannot be seen in a table must not tell two periods apart."""
+    fits = isinstance(period, str) and 1 <= len(period) <= 64 and period.isprintable()
+    if not fits or period != str(period).strip():
+        raise OptionsError(
+            "a period needs a name",
+            got=repr(period)[:80],
+            limit="1 to 64 letters, without blanks at its ends",
+        )
+
+
 def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
     """The public file, if it is the one that the curator's file has seen, and what that has no copy of.
 
@@ -278,7 +288,7 @@ def _continued(path: Path, secret: Secret) -> tuple[Stream, bytes]:
     _refuse_changed(stream, secret)
     if stream.labels and not same:
         raise edited(path)
-    return stream, raw[secret.held(last) :]
+    return stream, b"" if same else raw
 
 
 def edited(path: Path) -> DpgramError:
@@ -312,6 +322,7 @@ def period_key(stream: Stream, number: int) -> dict[str, object]:
 def _refuse_changed(stream: Stream, secret: Secret) -> None:
     """Both files must tell of the same terms and periods, and the noise so far must be what was promised."""
     refuse_other_head(stream, secret.head_digest)
+    secret.refuse_sizes(sums=stream.cells, numbers=stream.length)
     for number, label in enumerate(stream.labels, start=1):
         if secret.begun(number) not in (label, None):
             raise DpgramError(

@@ -66,7 +66,7 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         if old.key is not None:
             refuse_other_head(stream, old.head_digest)
             last = old.files.get(len(stream.labels))
-            if last is not None and not last.ends(public):
+            if last is not None and not public.endswith(bytes(last.line)):
                 raise edited(path)
         drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
         if not stream.labels and not drawn and old.key is None and stream.head.receipt is not None:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Annotated, Final, Literal, final
+
+import msgspec
+from msgspec import Meta, Struct
 
 from dpgram.errors import DpgramError
 from dpgram.files import (
@@ -33,14 +36,14 @@ from dpgram.series._check import Check
 from dpgram.series._numbers import Numbers
 from dpgram.series._records import (
     Content,
-    Index,
     KeptFile,
     KeptPeriod,
+    Seal,
     file_record,
-    index_record,
-    indexed,
     period_record,
     records,
+    seal_record,
+    sealed,
 )
 
 try:
@@ -57,6 +60,30 @@ _FIRST: Final = b'{"charge":'
 
 
 @final
+class _Head(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first line of the file."""
+
+    format: Literal["dpgram-series-secret/1"]
+    warning: str
+    series: str
+    head: str
+    """The digest of the first line of the public file: the terms of every draw."""
+    key: Annotated[str, Meta(pattern=rf"\A[0-9a-f]{{{2 * KEY_BYTES}}}\Z")]
+    charge: Annotated[str, Meta(pattern=r"\A[^\0]*\Z")]
+    """The file by which the charge would be found again."""
+
+
+def _head_of(text: memoryview | None) -> _Head | None:
+    """What a first line says; None where it is none."""
+    if text is None:
+        return None
+    try:
+        return msgspec.convert(json_object(text), _Head)
+    except (msgspec.ValidationError, ValueError, TypeError):
+        return None
+
+
+@final
 class Secret:
     """The curator's file of a series, open and locked: nobody else publishes a period meanwhile."""
 
@@ -64,25 +91,21 @@ class Secret:
         self.path, self._handle = path, handle
         content = _mapped(handle)
         end = content.find(b"\n") + 1
-        text = text_of(memoryview(content)[: max(end - 1, 0)])
-        head = json_object(text) if text else {}
-        if head.get("format") != FORMAT or head.get("series") != series:
+        head = _head_of(text_of(memoryview(content)[: max(end - 1, 0)]))
+        if head is None or head.series != series:
             raise DpgramError(
                 f"{path.name} does not belong to this series",
                 remedy="Put the right file back, or restore it from kept tables: Series.restore",
             )
-        self.key = bytes.fromhex(str(head["key"]))
-        self.head_digest = str(head.get("head", ""))
-        """Of the first line of the public file: the terms of every draw."""
-        self._charge = str(head.get("charge", ""))
+        self.key, self.head_digest = bytes.fromhex(head.key), head.head
+        self._charge = head.charge
         self._kept: dict[int, KeptPeriod] = {}
         self._files: dict[int, KeptFile] = {}
         self._check = Check()
         """Of everything in the file."""
-        found = indexed(content, self._check)
+        found = sealed(content, end, self._check)
         self._end = len(content) if found is not None else self._read(content, end)
-        for each in found or ():
-            _sort_in(each, self._kept, self._files)
+        _sort_in(found or (), self._kept, self._files)
         os.lseek(handle, self._end, os.SEEK_SET)
 
     def _read(self, content: Content, end: int) -> int:
@@ -92,10 +115,10 @@ class Secret:
                 break
             if read.found is None:
                 raise DpgramError(
-                    f"record {number} of {self.path.name} does not match its digest",
+                    f"record {number} of {self.path.name} does not match its digest or its form",
                     remedy="Put a good copy back, or restore it from kept tables: Series.restore",
                 )
-            _sort_in(read.found, self._kept, self._files)
+            _sort_in([read.found], self._kept, self._files)
             end = read.end
         os.ftruncate(self._handle, end)
         self._check = Check()
@@ -104,8 +127,16 @@ class Secret:
 
     def settle(self) -> None:
         """The charge has its series: from now on nobody may take it up again for another one."""
-        if self._charge:
+        if not self._charge:
+            return
+        try:
             Path(self._charge).unlink(missing_ok=True)
+        except OSError as problem:
+            raise DpgramError(
+                "the file by which the charge of this series could be taken up again cannot be removed",
+                got=problem.strerror or type(problem).__name__,
+                remedy=f"Remove {self._charge}, or restore {self.path.name}: Series.restore",
+            ) from problem
 
     def begun(self, number: int) -> str | None:
         """The label under which this period was begun."""
@@ -131,22 +162,22 @@ class Secret:
         """Whether this is the public file up to and with this period, byte by byte."""
         if number not in self._files:
             raise self._lacks(number)
-        if not self._files[number].line:
-            return self._files[number].ends(public)
         end = 0
-        for line in self._lines(number):
-            if not public.startswith(bytes(line), end):
-                return False
-            end += len(line)
+        for _, file in sorted(self._files.items()):
+            if file.number <= number:
+                if not public.startswith(bytes(file.line), end):
+                    return False
+                end += len(file.line)
         return end == len(public)
 
-    def held(self, number: int) -> int:
-        """How many bytes of the public file up to and with this period are kept."""
-        return sum(map(len, self._lines(number)))
-
-    def _lines(self, number: int) -> list[bytes | memoryview]:
-        """What is kept of the public file up to and with this period."""
-        return [file.line for each, file in sorted(self._files.items()) if each <= number]
+    def refuse_sizes(self, *, sums: int, numbers: int | None) -> None:
+        """Of every period as many sums and numbers are kept as the public file has of the first, or none."""
+        for kept in self._kept.values():
+            if len(kept.sums) not in (0, sums):
+                raise self._lacks(kept.number)
+        for file in self._files.values():
+            if numbers is not None and file.numbers is not None and len(file.numbers) != numbers:
+                raise self._lacks(file.number)
 
     def numbers(self, count: int) -> list[Numbers | None]:
         """What is added up of the first periods, as far as it was kept: copies, since the file may change."""
@@ -156,17 +187,14 @@ class Secret:
     def keep_file(self, number: int, line: bytes, numbers: Numbers | None = None) -> None:
         """What the public file with this period has more than is held, and the numbers in its last line.
 
-        Durable when this returns, which is before the line is written. From now on all is found by an index.
+        Durable when this returns, which is before the line is written. From now on one check is of all.
         """
-        for each in [kept for kept in self._kept.values() if kept.place is None]:
-            self.keep(each)  # as an earlier version wrote it
         file = KeptFile(number=number, line=line, numbers=numbers)
         record = file_record(file, self._end)
-        self._files[number] = file.ending(self._end + len(record) - 1)
         check = self._check.copy()
         check.update(record)
-        index = index_record(self._kept.values(), self._files.values(), check.hexdigest())
-        self._append(record + index)
+        self._append(record + seal_record(check))
+        self._files[number] = file
 
     def past(self, number: int) -> list[KeptPeriod]:
         """All periods before this one."""
@@ -190,7 +218,7 @@ class Secret:
     def keep(self, period: KeptPeriod) -> None:
         """Durable when this returns."""
         self._append(period_record(period, self._end))
-        self._kept[period.number] = period.ending(self._end - 1)
+        self._kept[period.number] = period
 
     def _append(self, record: bytes) -> None:
         append(self._handle, record)
@@ -204,12 +232,14 @@ def _mapped(handle: int) -> Content:
 
 
 def _sort_in(
-    found: KeptPeriod | KeptFile | Index, kept: dict[int, KeptPeriod], files: dict[int, KeptFile]
+    found: Iterable[KeptPeriod | KeptFile | Seal], kept: dict[int, KeptPeriod], files: dict[int, KeptFile]
 ) -> None:
-    if isinstance(found, KeptFile):
-        files[found.number] = found
-    elif isinstance(found, KeptPeriod):
-        kept[found.number] = found
+    """The last record of a kind for a period counts."""
+    for each in found:
+        if isinstance(each, KeptFile):
+            files[each.number] = each
+        elif isinstance(each, KeptPeriod):
+            kept[each.number] = each
 
 
 def secret_path(path: Path) -> Path:
@@ -250,7 +280,7 @@ def refuse_leftover(path: Path) -> None:
         os.close(handle)
     texts, end = whole_texts(content)
     torn = b"\n" not in content and content[: len(_FIRST)] == _FIRST[: len(content)]
-    whole = len(texts) == 1 and json_object(texts[0]).get("format") == FORMAT and end == len(content)
+    whole = len(texts) == 1 and _head_of(texts[0]) is not None and end == len(content)
     if not torn and not whole:
         raise DpgramError(
             f"{path.name} may hold the exact sums of a series whose public file is not there",
@@ -275,31 +305,25 @@ def remains(handle: int, series: str) -> Remains:
     """Without its head nothing is of use: hashes need their key."""
     content = _mapped(handle)
     head = _head_within(content)
-    if head.get("series") != series:
+    if head is None or head.series != series:
         return Remains()
     kept: dict[int, KeptPeriod] = {}
     files: dict[int, KeptFile] = {}
-    for read in records(content, 0):
-        if read.found is not None:
-            _sort_in(read.found, kept, files)
+    _sort_in((read.found for read in records(content, 0) if read.found is not None), kept, files)
     return Remains(
-        key=bytes.fromhex(str(head["key"])),
-        head_digest=str(head.get("head", "")),
-        charge=str(head.get("charge", "")),
-        kept=kept,
-        files=files,
+        key=bytes.fromhex(head.key), head_digest=head.head, charge=head.charge, kept=kept, files=files
     )
 
 
-def _head_within(content: Content) -> Mapping[str, Any]:
-    """The head, wherever it is by now; nothing where it cannot be read."""
+def _head_within(content: Content) -> _Head | None:
+    """The head, wherever it is by now; None where it cannot be read."""
     start = content.find(_FIRST)
     while start >= 0:
-        text = text_of(memoryview(content)[start : content.find(b"\n", start)])
-        if text is not None and (head := json_object(text)).get("format") == FORMAT:
+        head = _head_of(text_of(memoryview(content)[start : content.find(b"\n", start)]))
+        if head is not None:
             return head
         start = content.find(_FIRST, start + 1)
-    return {}
+    return None
 
 
 def require_locks() -> None:

@@ -281,16 +281,27 @@ class Stream:
 
     def check(self) -> None:
         """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
-        width, periods = self.schema.width, self.periods
+        cells, periods = self.cells, self.periods
         fits = all(
             each.number == place
-            and len(each.cells) == width * (width + 1) // 2
+            and len(each.cells) == cells
             and (each.opening is not None) == (place == 1)
             and _without_counts(each) == _without_counts(periods[0])
             for place, each in enumerate(periods, start=1)
         )
         if not fits or len(set(self.labels)) < len(self.labels) or len(self.labels) > self.head.periods:
             raise ReleaseError("the periods of this series contradict each other", remedy=_DAMAGED)
+
+    @property
+    def cells(self) -> int:
+        """How many a line of the stream has."""
+        width = self.schema.width
+        return width * (width + 1) // 2
+
+    @property
+    def length(self) -> int | None:
+        """How many numbers of a period are added up; None before the first."""
+        return len(numbers_of(self._line(0))) if self._lines else None
 
     @property
     def periods(self) -> tuple[Period, ...]:

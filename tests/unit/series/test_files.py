@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -14,18 +15,20 @@ from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
+from dpgram.files import line_of as written_line
 from dpgram.privacy import SeededEntropy
 from dpgram.publishing import _journal
 from dpgram.publishing.measurements.gram import FirstGram
 from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.rows.encoder import PolicyCounts
 from dpgram.series import Series, _curate, _secret
+from dpgram.series._check import Check
+from dpgram.series._records import KeptFile, file_record, period_record, seal_record
 from dpgram.series._secret import open_secret, secret_path
 from dpgram.series.stream import START, Head, Period, Stream, line_ends, line_of, numbers_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 FACTS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "periods": 8}
 
 
@@ -330,12 +333,12 @@ class TestKnownLines:
         assert Stream.of(raw[:middle] + b"\r" + raw[middle:]).labels == ("m1", "m2", "m3", "m4")
 
 
-class TestIndex:
-    """Where the curator's file ends with an index, its records are not read one by one."""
+class TestSeal:
+    """Where the curator's file ends with a seal, its records are not held against their own digests."""
 
     @pytest.fixture
     def read(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        """A number for every file that was read record by record."""
+        """A number for every file whose records were held against their digests."""
         every: list[int] = []
         honest = _secret.records
 
@@ -381,12 +384,12 @@ class TestIndex:
         assert drawn == []
 
     def test_one_that_tells_of_other_bytes_is_not_believed(self, two: Series, read: list[int]) -> None:
-        """The last index behind records of another length: they are whole, and are read one by one."""
+        """The last seal behind one record more: all are whole, and are read one by one."""
         path = secret_path(two.path)
         raw = path.read_bytes()
         start = raw.rindex(b"\n", 0, -1) + 1
-        again = raw.index(b'{"exact"')
-        path.write_bytes(raw[:start] + raw[again : raw.index(b'{"digest"')] + raw[start:])
+        again = raw.index(b'{"kind":"period"')
+        path.write_bytes(raw[:start] + raw[again : raw.index(b'{"kind":"line"')] + raw[start:])
         with open_secret(path, Stream.read(two.path).head.series) as secret:
             assert [each.label for each in secret.past(3)] == ["m1", "m2"]
         assert len(read) == 1
@@ -408,7 +411,7 @@ class TestIndex:
     def test_what_was_drawn_and_not_published(
         self, two: Series, read: list[int], drawn: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The index tells of a line more than the public file has."""
+        """There is a line more than the public file has."""
         interrupted(two, people(150, 100), "m3", monkeypatch)
         assert published(two, people(150, 100), "m3").periods[-1].cells == drawn[0]
         assert len(drawn) == 1
@@ -439,58 +442,137 @@ class TestIndex:
         assert again.periods == wanted.periods
 
 
-class TestEarlierForm:
-    """A series as it was written before there was an index: sums in its JSON, hashes of the public file."""
+def sealed_again(raw: bytes) -> bytes:
+    """The file up to its last line, and a seal of that."""
+    check = Check()
+    check.update(raw[: raw.rindex(b"\n", 0, -1) + 1])
+    return raw[: raw.rindex(b"\n", 0, -1) + 1] + seal_record(check)
+
+
+def said_otherwise(raw: bytes, start: int, change: dict[str, Any]) -> bytes:
+    """The file with another line of JSON in place of that which begins there, with its digest."""
+    stop = raw.index(b"\n", start)
+    line = {
+        key: value for key, value in (json.loads(raw[start : stop - 65]) | change).items() if value != ...
+    }
+    return (
+        raw[:start]
+        + written_line(json.dumps(line, sort_keys=True, separators=(",", ":")).encode())
+        + raw[stop + 1 :]
+    )
+
+
+class TestForged:
+    """A curator's file whose digests are right and which is wrong: one message, and nothing is drawn."""
+
+    TABLES: ClassVar[dict[str, Any]] = {"m1": people(0, 100), "m2": people(100, 100)}
 
     @pytest.fixture
-    def old(self, tmp_path: Path) -> Series:
-        for source in (GOLDEN / "first_series").iterdir():
-            target = tmp_path / source.name
-            target.touch(0o600)
-            target.write_bytes(source.read_bytes())
-        return Series.open(tmp_path / "visits.series")
+    def two(self, tmp_path: Path) -> Series:
+        return seeded(tmp_path / "a.series", list(self.TABLES.values()))
 
-    def test_it_goes_on(self, old: Series, monkeypatch: pytest.MonkeyPatch) -> None:
-        head, path = Stream.read(old.path).head, secret_path(old.path)
-        with open_secret(path, head.series) as secret:
-            before = secret.past(4)
+    def refused(self, series: Series, raw: bytes, drawn: list[Any], match: str) -> None:
+        path = secret_path(series.path)
+        path.write_bytes(raw)
+        with pytest.raises(DpgramError, match=match):
+            published(series, people(150, 100), "m3")
+        assert path.read_bytes() == raw
+        assert drawn == []
+        series.restore(self.TABLES, engine=ENGINE)
         counted: list[PolicyCounts] = []
-        published(old, people(300, 150), "m4", report=counted.append)
+        published(series, people(150, 100), "m3", report=counted.append)
         assert counted[0].rows_left_out == 50
-        monkeypatch.setattr(_secret, "records", stopped)  # from now on there is an index
-        with open_secret(path, head.series) as secret:
-            after = secret.past(5)
-            assert secret.has_seen(old.path.read_bytes(), 4)
-        for one, other in zip(before, after, strict=False):
-            assert (one.label, one.cells, one.stages) == (other.label, other.cells, other.stages)
-            assert one.people.tobytes() == other.people.tobytes()
-        assert published(old, people(450, 150), "m5").release(1, 5) == Stream.read(old.path).release(1, 5)
 
-    def test_an_edited_public_file_is_refused(self, old: Series, drawn: list[Any]) -> None:
-        old.path.write_bytes(edited(Stream.read(old.path), lambda each: change_cell(each, "m2")))
-        with pytest.raises(DpgramError, match=r"is not the file that .* has seen"):
-            published(old, people(900, 100), "m4")
-        with pytest.raises(DpgramError, match=r"is not the file that .* has seen"):
-            old.restore({f"m{t + 1}": people(100 * t, 150) for t in range(3)}, engine=ENGINE)
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"key": "zz" * 32},
+            {"key": ...},
+            {"key": ""},
+            {"key": "00"},
+            {"key": "00" * 33},
+            {"key": 5},
+            {"charge": 5},
+            {"charge": "a\0b"},
+            {"head": 5},
+            {"series": "other"},
+            {"more": ""},
+        ],
+    )
+    def test_its_head(self, change: dict[str, Any], two: Series, drawn: list[Any]) -> None:
+        drawn.clear()
+        raw = secret_path(two.path).read_bytes()
+        forged = sealed_again(said_otherwise(raw, 0, change))
+        self.refused(two, forged, drawn, r"does not belong to this series.*Series\.restore")
+
+    @pytest.mark.parametrize("text", [b"{nope", b"[" * 100_000, b"[]", b'{"charge":"","charge":""}', b"\xff"])
+    def test_a_head_of_another_form(self, text: bytes, two: Series, drawn: list[Any]) -> None:
+        drawn.clear()
+        raw = secret_path(two.path).read_bytes()
+        forged = sealed_again(written_line(text) + raw[raw.index(b"\n") + 1 :])
+        self.refused(two, forged, drawn, r"does not belong to this series.*Series\.restore")
+        other = two.path.with_name("b.series")
+        secret_path(other).write_bytes(written_line(text))
+        with pytest.raises(DpgramError, match="may hold the exact sums"):
+            Series.create(other, SCHEMA, **FACTS)
+
+    @pytest.mark.parametrize(
+        ("kind", "change"),
+        [
+            ("period", {"people": 0}),
+            ("period", {"people": 99}),
+            ("period", {"people": -1}),
+            ("period", {"people": 10**12}),
+            ("period", {"people": 2**62}),
+            ("period", {"sums": 3}),
+            ("period", {"sums": 10**9}),
+            ("period", {"stages": -7}),
+            ("period", {"period": -1}),
+            ("line", {"numbers": -1}),
+            ("line", {"line": 0}),
+            ("line", {"line": 10**9}),
+            ("line", {"cells": "AAA="}),
+        ],
+    )
+    def test_its_records(self, kind: str, change: dict[str, Any], two: Series, drawn: list[Any]) -> None:
+        drawn.clear()
+        raw = secret_path(two.path).read_bytes()
+        start = raw.index(f'{{"kind":"{kind}"'.encode())
+        forged = sealed_again(said_otherwise(raw, start, change))
+        self.refused(two, forged, drawn, r"record \d of .* does not match .*Series\.restore")
+
+    @pytest.mark.parametrize("text", [b"{nope", b"nope"])
+    def test_a_record_of_another_form(self, text: bytes, two: Series, drawn: list[Any]) -> None:
+        drawn.clear()
+        raw = secret_path(two.path).read_bytes() + written_line(text)
+        self.refused(two, raw, drawn, r"record \d+ of .* does not match .*Series\.restore")
+
+    def test_whole_records_of_other_sizes(self, two: Series, drawn: list[Any]) -> None:
+        """As if they were of a series with other columns."""
+        drawn.clear()
+        path = secret_path(two.path)
+        raw = path.read_bytes()
+        with open_secret(path, Stream.read(two.path).head.series) as secret:
+            first = secret.past(3)[0]
+            line, numbers = bytes(secret._files[2].line), secret.numbers(2)[1]
+        assert numbers is not None
+        short = period_record(
+            replace(first, sums=first.sums[:-1].copy(), people=first.people.copy()), len(raw)
+        )
+        fewer = file_record(KeptFile(number=2, line=line, numbers=numbers[:-1]), len(raw))
+        for record, number in ((short, 1), (fewer, 2)):
+            path.write_bytes(raw + record)
+            with pytest.raises(DpgramError, match=rf"lacks period {number}: .*Series\.restore"):
+                published(two, people(150, 100), "m3")
         assert drawn == []
 
-    def test_an_old_copy_of_the_public_file_is_refused(self, old: Series, drawn: list[Any]) -> None:
-        """Of before or after the first period that has an index."""
-        copies = [old.path.read_bytes()]
-        copies.append(b"".join(copies[0].splitlines(keepends=True)[:3]))
-        published(old, people(300, 150), "m4")
-        for copy in copies:
-            old.path.write_bytes(copy)
-            with pytest.raises(DpgramError, match=r"was drawn before, .* an old copy"):
-                published(old, people(450, 150), "m5")
-        assert len(drawn) == 1
-
-    @pytest.mark.parametrize("what", [b'"m2"', b'"stages"'])
-    def test_damage_is_refused(self, what: bytes, old: Series) -> None:
-        path = secret_path(old.path)
-        path.write_bytes(path.read_bytes().replace(what, what.upper()))
-        with pytest.raises(DpgramError, match="does not match its digest"):
-            published(old, people(300, 150), "m4")
+    def test_a_charge_that_is_a_folder(self, tmp_path: Path, drawn: list[Any]) -> None:
+        series = seeded(tmp_path / "a.series", [])
+        path = secret_path(series.path)
+        path.write_bytes(said_otherwise(path.read_bytes(), 0, {"charge": str(tmp_path)}))
+        with pytest.raises(DpgramError, match=r"cannot be removed.*Series\.restore"):
+            published(series, people(0, 50), "m1")
+        assert drawn == []
 
 
 class TestTerms:

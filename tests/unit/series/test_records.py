@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from dpgram.files import line_of
 from dpgram.rows.participation import NOBODY, keyed_hashes
 from dpgram.series._check import Check
 from dpgram.series._records import (
     NO_SUMS,
     KeptFile,
     KeptPeriod,
+    Seal,
     combined,
     combined_cells,
     file_record,
-    index_record,
-    indexed,
     lower_sums,
     period_record,
     records,
+    seal_record,
+    sealed,
 )
 
 HEAD = b"{}\n"
@@ -49,7 +53,7 @@ def told(raw: bytes) -> list[object]:
         one = read.found
         if isinstance(one, KeptPeriod):
             found.append((one.number, one.label, one.cells, one.people.tobytes()))
-        elif one is not None:
+        elif isinstance(one, KeptFile):
             found.append(told_file(one))
         else:
             found.append("torn" if read.torn else None)
@@ -57,13 +61,13 @@ def told(raw: bytes) -> list[object]:
 
 
 def told_file(file: KeptFile) -> tuple[object, ...]:
-    return file.number, file.digest, None if file.numbers is None else tuple(file.numbers.tolist())
+    return file.number, bytes(file.line), None if file.numbers is None else tuple(file.numbers.tolist())
 
 
 EVERY = (
     period(1, 40),
-    KeptFile(number=1, digest="ab" * 32, numbers=np.array([3, -(2**53), 0, 2**53])),
-    KeptFile(number=2, digest="cd" * 32),
+    KeptFile(number=1, line=b"{one}\n", numbers=np.array([3, -(2**53), 0, 2**53])),
+    KeptFile(number=2, line=b"{two}\n"),
     period(2, 0),
     period(3, 7),
 )
@@ -72,7 +76,7 @@ WHOLE = written(*EVERY)
 
 def test_they_are_read_as_they_were_written() -> None:
     one, *files, two, three = told(WHOLE)
-    assert files == [(1, "ab" * 32, (3, -(2**53), 0, 2**53)), (2, "cd" * 32, None)]
+    assert files == [(1, b"{one}\n", (3, -(2**53), 0, 2**53)), (2, b"{two}\n", None)]
     for found, kept in zip((one, two, three), (EVERY[0], EVERY[3], EVERY[4]), strict=True):
         assert isinstance(kept, KeptPeriod)
         assert found == (kept.number, kept.label, kept.cells, kept.people.tobytes())
@@ -151,9 +155,9 @@ LINES = (
 def test_lines_are_kept_as_they_are() -> None:
     raw = written(EVERY[0], *LINES)
     files = [read.found for read in records(raw, len(HEAD)) if isinstance(read.found, KeptFile)]
-    assert [(each.number, bytes(each.line), each.digest) for each in files] == [
-        (1, b'{"head"}\n{"first"}\n', ""),
-        (2, b'{"second"}\n', ""),
+    assert [(each.number, bytes(each.line)) for each in files] == [
+        (1, b'{"head"}\n{"first"}\n'),
+        (2, b'{"second"}\n'),
     ]
     assert files[0].numbers is not None
     assert files[0].numbers.tolist() == [7, -8]
@@ -164,65 +168,90 @@ def test_lines_are_kept_as_they_are() -> None:
         assert None in told(bytes(damaged)) or "torn" in told(bytes(damaged))
 
 
-def with_index(*every: KeptPeriod | KeptFile) -> bytes:
-    """These records, all of which count, and an index of them."""
-    periods, files, raw = list[KeptPeriod](), list[KeptFile](), HEAD
-    for each in every:
-        if isinstance(each, KeptFile):
-            raw += file_record(each, len(raw))
-            files.append(each.ending(len(raw) - 1))
-        else:
-            raw += period_record(each, len(raw))
-            periods.append(each.ending(len(raw) - 1))
+def with_seal(raw: bytes) -> bytes:
+    """These bytes and a seal of them."""
     check = Check()
     check.update(raw)
-    return raw + index_record(periods, files, check.hexdigest())
+    return raw + seal_record(check)
 
 
-class TestIndex:
+class TestSeal:
     EVERY = (EVERY[0], LINES[0], period(2, 0), LINES[1], period(3, 900), EVERY[2])
+    WHOLE = with_seal(written(*EVERY))
 
     def found(self, raw: bytes) -> list[object] | None:
-        every = indexed(raw, Check())
+        every = sealed(raw, len(HEAD), Check())
         if every is None:
             return None
         return [
-            (each.number, each.label, each.stages, each.cells, each.people.tobytes())
+            (each.number, each.label, each.cells, each.people.tobytes())
             if isinstance(each, KeptPeriod)
-            else (*told_file(each), bytes(each.line))
+            else told_file(each)
             for each in every
         ]
 
-    def test_it_finds_what_is_found_one_by_one(self) -> None:
-        raw = with_index(*self.EVERY)
-        whole = [read.found for read in records(raw, len(HEAD))]
-        assert all(each is not None for each in whole)
-        periods = [each for each in whole if isinstance(each, KeptPeriod)]
-        files = [each for each in whole if isinstance(each, KeptFile)]
-        assert self.found(raw) == [
-            *((each.number, each.label, each.stages, each.cells, each.people.tobytes()) for each in periods),
-            *((*told_file(each), bytes(each.line)) for each in files),
-        ]
-        assert [each.place for each in whole if isinstance(each, KeptPeriod)] == [
-            each.place for each in indexed(raw, Check()) or () if isinstance(each, KeptPeriod)
-        ]
+    def test_what_is_before_it_is_found_as_without_it(self) -> None:
+        assert self.found(self.WHOLE) == told(written(*self.EVERY))
+        *_, last = records(self.WHOLE, len(HEAD))
+        assert isinstance(last.found, Seal)
+        again = with_seal(self.WHOLE + period_record(period(4, 3), len(self.WHOLE)))
+        assert self.found(again) == told(written(*self.EVERY, period(4, 3)))
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"people": 0},
+            {"people": 39},
+            {"people": 41},
+            {"people": -1},
+            {"people": 10**30},
+            {"sums": 5},
+            {"sums": 10**12},
+            {"sums": -6},
+            {"period": 0},
+            {"stages": -7},
+            {"label": ""},
+            {"more": 1},
+            {"kind": "other"},
+        ],
+    )
+    def test_a_line_of_other_numbers_is_not_believed(self, change: dict[str, object]) -> None:
+        """By somebody who computes all digests again, and the check."""
+        for place in (0, 1):
+            before = written(*EVERY[:place])
+            record = period_record(EVERY[0], len(before))  # type: ignore[arg-type]
+            text, content = record.split(b"\n", 1)
+            line = json.loads(text[:-65]) | change
+            forged = before + line_of(json.dumps(line).encode()) + content
+            forged += file_record(LINES[0], len(forged))
+            assert self.found(with_seal(forged)) is None
+            found = [read for read in records(with_seal(forged), len(HEAD)) if read.found is None]
+            assert found
+            assert not found[0].torn
+
+    @pytest.mark.parametrize("text", [b"nope", b"{nope", b"[]", b"[" * 100_000, b"\xff", b'"\xff"', b""])
+    def test_a_line_of_another_form_is_damage(self, text: bytes) -> None:
+        forged = written(*EVERY) + line_of(text)
+        assert self.found(with_seal(forged)) is None
+        assert self.found(forged) is None
+        assert told(forged) == [*told(written(*EVERY)), None]
 
     def test_the_check_goes_on_behind_it(self) -> None:
-        raw, check, whole = with_index(*self.EVERY), Check(), Check()
-        assert indexed(raw, check) is not None
+        raw, check, whole = self.WHOLE, Check(), Check()
+        assert sealed(raw, len(HEAD), check) is not None
         check.update(b"more")
         whole.update(raw + b"more")
         assert check.hexdigest() == whole.hexdigest()
 
     def test_one_changed_byte_anywhere_is_found(self) -> None:
-        raw = with_index(*self.EVERY)
+        raw = self.WHOLE
         for place in range(0, len(raw), 7):
             damaged = bytearray(raw)
             damaged[place] ^= 1 << place % 8
             assert self.found(bytes(damaged)) is None
 
     def test_a_torn_one_is_none(self) -> None:
-        raw = with_index(*self.EVERY)
+        raw = self.WHOLE
         start = raw.rindex(b"\n", 0, -1) + 1
         for end in range(start + 1, len(raw)):
             assert self.found(raw[:end]) is None
@@ -231,7 +260,7 @@ class TestIndex:
             assert [each.end for each in before][-1] == start
 
     def test_one_that_is_not_the_last_is_none(self) -> None:
-        raw = with_index(*self.EVERY)
+        raw = self.WHOLE
         assert self.found(raw + period_record(period(4, 3), len(raw))) is None
         assert self.found(b"") is None
         assert self.found(HEAD) is None

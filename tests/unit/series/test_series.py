@@ -297,7 +297,7 @@ class TestFile:
         with pytest.raises(DpgramError, match=r"record 1 of .* does not match its digest"):
             series.publish(people(100, 50), "m3")
         assert path.read_bytes() == before
-        path.write_bytes(whole[: whole.index(b"\n") + 1] + whole[whole.index(b'{"digest":') :])
+        path.write_bytes(whole[: whole.index(b"\n") + 1] + whole[whole.index(b'{"kind":"line"') :])
         with pytest.raises(DpgramError, match="lacks period 1"):
             kept(series)
 
@@ -618,7 +618,7 @@ class TestMistakes:
         with pytest.raises(OptionsError, match="first period"):
             series.publish(None, "m1")
 
-    @pytest.mark.parametrize("period", ["", "a" * 65, "a\nb", 7])
+    @pytest.mark.parametrize("period", ["", "a" * 65, "a\nb", 7, "m1 ", " m9", " "])
     def test_names_of_periods(self, period: Any, months: Series) -> None:
         with pytest.raises(OptionsError, match="a period needs a name"):
             months.publish(people(0, 5), period)
