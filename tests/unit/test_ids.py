@@ -474,6 +474,21 @@ def test_days_beyond_arrows_are_missing() -> None:
     assert read({"id": days}) == [None, None, "1970-01-06"]
 
 
+def test_steps_that_arrow_does_not_have_are_refused() -> None:
+    """Moments in steps of ten seconds were read in steps of one."""
+    moments = np.array([1, 2], "datetime64[10s]")
+    for data in ({"id": moments}, np.array(list(zip(moments, strict=True)), [("id", moments.dtype)])):
+        with pytest.raises(SourceError, match="steps"):
+            read(data)
+
+
+def test_a_carriage_return_before_a_separator_is_no_letter(tmp_path: Path) -> None:
+    """As docs/how-to/persons.md says of CSV files; in quotes it is one."""
+    path = tmp_path / "people.csv"
+    path.write_bytes(b'id,x\n7\r,1\n7,2\n"7\r",3\n')
+    assert read(path) == ["7", "7", "7\r"]
+
+
 class TestFilesInAnotherEncoding:
     """The second way to read a CSV file gives what the first one gives."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.feather
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from tests.flat import publish
@@ -242,3 +243,41 @@ class TestPublish:
         with pytest.raises(SourceError, match="guesses types"):
             dg.publish(data, NUMBER, epsilon=1, delta=1e-6, rows=self.ROWS, ledger=ledger)
         assert ledger.spent == 0
+
+
+class TestOldMoments:
+    """INT96 has no bounds that a unit of time has, and ORC files hold what Arrow's nanoseconds do not."""
+
+    FAR = tuple(NAIVE.replace(year=year) for year in (2001, 9999, 1))
+    DATES = dg.Schema(dg.numeric("v", "2000-01-01", "2030-01-01"))
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        table = pa.table({"v": pa.array(self.FAR, pa.timestamp("us")), "n": [1, 2, 3]})
+        pq.write_table(table, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True)
+        return tmp_path / "old.parquet"
+
+    def test_dates_keep_their_year(self, path: Path) -> None:
+        """9999 was read as 1816."""
+        source = open_source(path, ["v"], kinds={"v": "date"})
+        assert [cell for batch in source.batches() for cell in batch.column(0).to_pylist()] == [*self.FAR]
+
+    def test_ids_are_refused_by_type(self, path: Path) -> None:
+        for data in (path, [path], ds.dataset(path)):
+            with pytest.raises(SourceError, match=r"'v' of .* got INT96"):
+                open_source(data, ["v", "n"], kinds={"v": "id", "n": "number"})
+        open_source(path, ["n"], kinds={"n": "id"})
+
+    def test_datasets_would_wrap_around(self, path: Path) -> None:
+        with pytest.raises(SourceError, match="got INT96"):
+            gram(ds.dataset(path), self.DATES)
+        assert gram(ds.dataset(path), dg.Schema(dg.numeric("n", 0, 3))).counts.rows_used == 3
+
+    @pytest.mark.parametrize("year", [2001, 9999])
+    def test_moments_in_orc_are_refused_whatever_they_are(self, year: int, tmp_path: Path) -> None:
+        table = pa.table({"v": pa.array([NAIVE.replace(year=year)], pa.timestamp("s")), "n": [1.0]})
+        orc.write_table(table, tmp_path / "a.orc")
+        data = ds.dataset(tmp_path / "a.orc", format="orc")
+        with pytest.raises(SourceError, match="'v' of the Arrow dataset holds moments"):
+            gram(data, self.DATES)
+        assert gram(data, dg.Schema(dg.numeric("n", 0, 3))).counts.rows_used == 1

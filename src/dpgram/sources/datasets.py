@@ -27,6 +27,7 @@ from dpgram.sources.base import (
     refuse_repeated,
     type_name,
 )
+from dpgram.sources.parquet import refuse_int96
 from dpgram.sources.plain_columns import is_text, plain_columns
 
 WHERE = "the Arrow dataset"
@@ -46,6 +47,7 @@ def dataset_source(data: Any, request: Request) -> Source:
         fragments = list(ds.UnionDataset(data.schema, [data]).get_fragments())
         for fragment in fragments:
             _refuse_guessed_types(fragment, data.schema, request)
+            attempt(partial(_refuse_moments, fragment, request), FAILURES, unreadable_stream(WHERE))
         if _is_filtered(data):
             attempt(partial(_refuse_casts, fragments, data.schema), FAILURES, unreadable_stream(WHERE))
         else:
@@ -156,6 +158,24 @@ def _refuse_guessed_types(fragment: Any, schema: pa.Schema, request: Request) ->
         )
     for name in _keys(fragment).intersection(request.columns):
         _refuse_parsed_key(name, schema.field(name).type, request.kinds.get(name))
+
+
+def _refuse_moments(fragment: Any, request: Request) -> None:
+    """Moments of old types, which a dataset reads in nanoseconds: they wrap around, or stop the reading."""
+    remedy = "Give the files themselves, or write them again as Parquet with moments as TIMESTAMP"
+    found = type(getattr(fragment, "format", None)).__name__
+    if found == "ParquetFileFormat":
+        refuse_int96(fragment.metadata, request.columns, WHERE, remedy)
+    if found != "OrcFileFormat":
+        return
+    for field in fragment.physical_schema:
+        if field.name in request.columns and pa.types.is_timestamp(field.type):
+            raise SourceError(
+                f"column {field.name!r} of {WHERE} holds moments that Arrow may not be able to read",
+                got="an ORC file",
+                limit="moments in Parquet or Feather files; in ORC files numbers, text, days",
+                remedy=remedy,
+            )
 
 
 def _refuse_parsed_key(name: str, found: pa.DataType, kind: DeclaredKind | None) -> None:

@@ -209,6 +209,13 @@ def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
             got=f"{dtype}",
             remedy="Convert it before.",
         )
+    if dtype.kind == "M" and np.datetime_data(dtype)[1] != 1:
+        raise SourceError(
+            f"{where} counts moments in steps that Arrow does not have",
+            got=f"{dtype}",
+            limit="steps of one unit",
+            remedy="Convert it before, for example by .astype('datetime64[us]').",
+        )
 
 
 def _batch(columns: Mapping[str, Any], request: Request) -> pa.RecordBatch:

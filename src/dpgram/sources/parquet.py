@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -100,9 +100,29 @@ def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
 
 
 def _file(path: Path | RemoteFile, buffer_size: int = 0) -> pq.ParquetFile:
-    if not isinstance(path, RemoteFile):
-        return pq.ParquetFile(path, buffer_size=buffer_size, pre_buffer=False)
-    return pq.ParquetFile(path.path, filesystem=path.filesystem, buffer_size=buffer_size, pre_buffer=False)
+    place, system = (path.path, path.filesystem) if isinstance(path, RemoteFile) else (path, None)
+    # Nanoseconds, which Arrow would make of INT96, wrap around in the year 2262.
+    return pq.ParquetFile(
+        place,
+        filesystem=system,
+        buffer_size=buffer_size,
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",
+    )
+
+
+def refuse_int96(metadata: pq.FileMetaData, names: Iterable[str], where: str, remedy: str) -> None:
+    """By type: no unit of time holds every INT96, so that distinct moments could become one."""
+    columns = (metadata.schema.column(place) for place in range(metadata.num_columns))
+    old = {column.path for column in columns if column.physical_type == "INT96"}
+    for name in names:
+        if name in old:
+            raise SourceError(
+                f"column {name!r} of {where} holds moments in a type that no other one can hold in full",
+                got="INT96",
+                limit="TIMESTAMP",
+                remedy=remedy,
+            )
 
 
 def _explain(path: Path | RemoteFile) -> Callable[[BaseException], SourceError]:
@@ -113,9 +133,10 @@ def parquet_source(paths: Sequence[Path | RemoteFile], request: Request, label: 
     """The files as one table, after a look at every footer: no row is read before all of them are sound."""
     runs: list[_Run] = []
     first_row = 0
+    ids = [name for name in request.columns if request.kinds.get(name) == "id"]
     for path in paths:
         keys = {name: value for name, value in hive_keys(path).items() if name in request.columns}
-        names, sizes = attempt(partial(_footer, path), FAILURES, _explain(path))
+        names, sizes = attempt(partial(_footer, path, ids), FAILURES, _explain(path))
         keys = {name: value for name, value in keys.items() if name not in names}
         request.check([*names, *keys], f"the file {path.name!r}")
         # A file without rows is looked at as well: a type that is refused is refused there too.
@@ -136,10 +157,11 @@ def parquet_types(path: Path | RemoteFile) -> dict[str, str]:
     return types | {name: "unknown" for name in hive_keys(path) if name not in types}
 
 
-def _footer(path: Path | RemoteFile) -> tuple[list[str], list[int]]:
+def _footer(path: Path | RemoteFile, ids: Sequence[str]) -> tuple[list[str], list[int]]:
     """The names of the columns and the rows of each row group."""
     with _file(path) as file:
         metadata = file.metadata
+        refuse_int96(metadata, ids, f"the file {path.name!r}", "Write ids as TIMESTAMP, numbers or text")
         return file.schema_arrow.names, [
             metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
         ]
