@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from dpgram.document.fields import AdjacencyName, MissingPolicy, StatedGuarantee
@@ -32,7 +31,6 @@ from dpgram.estimators._table import (
     Table,
     floats,
     readable,
-    without_quoting_cells,
 )
 from dpgram.mechanisms import MechanismLike
 from dpgram.models import Model
@@ -251,15 +249,14 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator, ABC):
     @final
     def _target_numbers(self, array: Vector, y: Any) -> Vector:
         """y as one number for each row of X."""
-        column = readable(column_or_1d(readable(y), warn=True))
-        numbers = without_quoting_cells("y", lambda: np.asarray(column, dtype=np.float64))
+        numbers: Vector = np.asarray(column_or_1d(readable("y", y), warn=True))
         check_consistent_length(array, numbers)
         return numbers
 
     def predict(self, X: Any) -> Vector:
         """X·coef_ + intercept_. Post-processing: it costs nothing, whoever asks."""
         check_is_fitted(self)
-        array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        array = floats(self, X, strict=True, reset=False)
         return np.asarray(array @ self.coef_ + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

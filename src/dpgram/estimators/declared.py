@@ -29,6 +29,7 @@ from dpgram.estimators._table import (
     cells,
     columns_by_name,
     features_schema,
+    floats,
     label_cells,
     target_name,
     with_target,
@@ -188,7 +189,7 @@ class PrivatePoisson(RegressionEstimator):
         """Expected counts. Post-processing: it costs nothing, whoever asks."""
         check_is_fitted(self)
         if self.schema is None:
-            array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+            array = floats(self, X, strict=True, reset=False)
             return expected("poisson", array @ self.coef_ + self.intercept_)
         validate_data(self, X, skip_check_array=True, reset=False)
         return expected("poisson", self._fitted.index(columns_by_name(X, self._features)))
@@ -296,7 +297,7 @@ class PrivateLogistic(ClassifierMixin, PublishingEstimator):
         """The log-odds of the second class. Post-processing: it costs nothing, whoever asks."""
         check_is_fitted(self)
         if self.schema is None:
-            array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+            array = floats(self, X, strict=True, reset=False)
             return np.asarray(array @ self.coef_[0] + self.intercept_[0])
         validate_data(self, X, skip_check_array=True, reset=False)
         return self._fitted.index(columns_by_name(X, self._features))

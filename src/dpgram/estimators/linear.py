@@ -133,24 +133,33 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
         return self._regression.predict(columns_by_name(X, self._features))
 
 
+def penalised(
+    release: Release | Moments, target: str, method: Method, alpha: float | None, *, intercept: bool
+) -> tuple[Regression, str | None]:
+    """The regression; where noise hides the number of rows, which a penalty needs, "auto", and the reason."""
+    try:
+        return regress(release, target, method=method, alpha=alpha, intercept=intercept), None
+    except AnalysisError as refusal:
+        reason = str(refusal)
+    return regress(release, target, intercept=intercept), reason
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReleaseRegressor(RegressionEstimator, ABC):
     """`publish`, then `regress`: the release stays in `release_` and answers other questions for free."""
 
     release_: Release = field(init=False)
     regression_: Regression = field(init=False)
+    refusal_: str | None = field(init=False)
+    """Why noise leaves no fit of the kind that was asked for; None where it does not."""
 
     @final
     def _fit(self, X: Any, y: Any, *, method: Method, alpha: float | None) -> Self:
         table = self._table(X, y)
         self._count_fit()
         self.release_ = self._published(table)
-        self.regression_ = regress(
-            Moments.of(self.release_),
-            str(table.target),
-            method=method,
-            alpha=alpha,
-            intercept=self.fit_intercept,
+        self.regression_, self.refusal_ = penalised(
+            Moments.of(self.release_), str(table.target), method, alpha, intercept=self.fit_intercept
         )
         return self._take(self.regression_, table)
 
@@ -186,8 +195,9 @@ class PrivateLasso(ReleaseRegressor):
     """(ε, δ)-private lasso: `publish` and `release.regress(method="lasso")` in one call.
 
     `alpha` is scikit-learn's penalty with every column scaled to [-1, 1]; None sets it at the size of the
-    noise, so that a coefficient noise alone could have made is zero. The other parameters are those of
-    `PrivateLinearRegression`.
+    noise, so that a coefficient noise alone could have made is zero. Where noise hides the number of rows,
+    which the penalty needs, the fit is that of `PrivateLinearRegression`, and `refusal_` says why. The other
+    parameters are those of `PrivateLinearRegression`.
     """
 
     alpha: float | None = None

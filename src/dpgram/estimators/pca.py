@@ -8,11 +8,13 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpgram.analysis.descriptive import deviations
+from dpgram.errors import AnalysisError
 from dpgram.estimators._parameters import whole
-from dpgram.estimators.unsupervised import UnsupervisedEstimator
+from dpgram.estimators._table import floats, readable
+from dpgram.estimators.unsupervised import UnsupervisedEstimator, means_or_midpoints
 from dpgram.release import Release
 from dpgram.schema import Schema
 
@@ -28,7 +30,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised
     Components are those of the columns scaled to their public ranges (`scale_` is half a range), or with
     `standardise=True` to variance one. `stable_` says which components stand clear of the noise and
     `angles_` by how many degrees noise turned each, about. `bounds` are (low, high) from public knowledge,
-    each end one number or one number for each feature; or give a `schema` of numeric columns.
+    each end one number or one number for each feature; or give a `schema` of numeric columns. Where noise
+    hides them all, the components are the columns in order, scaled to their ranges, with variance zero and
+    none stable, and `refusal_` says why.
     """
 
     n_components: int | None = None
@@ -51,13 +55,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised
             whole("n_components", self.n_components, least=1, most=len(schema.columns))
 
     def _take(self, release: Release, features: tuple[str, ...]) -> None:
-        found = release.pca(self.n_components, standardise=self.standardise)
         columns = [column for column in release.schema.encoded if column.name in features]
-        means = release.mean()
-        self.mean_ = np.array([means[name] for name in features])
+        self.mean_, self.refusal_ = means_or_midpoints(release, features)
         self.scale_ = np.array([column.half_width / column.weight for column in columns])
-        if self.standardise:
-            self.scale_ = deviations(release)
+        try:
+            found = release.pca(self.n_components, standardise=self.standardise)
+            if self.standardise:
+                self.scale_ = deviations(release)
+        except AnalysisError as refusal:
+            self._take_nothing(str(refusal), len(features))
+            return
         self.components_ = np.ascontiguousarray(found.loadings.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.explained
@@ -65,16 +72,24 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised
         self.angles_ = np.degrees(np.arcsin(np.minimum(found.sines, 1.0)))
         self.n_components_ = len(found.variances)
 
+    def _take_nothing(self, refusal: str, width: int) -> None:
+        """What is left where noise hides all components: the columns themselves, in order."""
+        self.refusal_ = refusal
+        self.n_components_ = count = width if self.n_components is None else self.n_components
+        self.components_ = np.eye(width)[:count]
+        self.explained_variance_, self.explained_variance_ratio_ = np.zeros(count), np.zeros(count)
+        self.stable_, self.angles_ = np.zeros(count, dtype=np.bool_), np.full(count, 90.0)
+
     def transform(self, X: Any) -> Matrix:
         """Scores of rows the caller may look at. **Exact functions of those rows: not private.**"""
         check_is_fitted(self)
-        array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        array = floats(self, X, strict=True, reset=False)
         return np.asarray(((array - self.mean_) / self.scale_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Matrix:
         """Scores back in original units."""
         check_is_fitted(self)
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ * self.scale_ + self.mean_)
+        return np.asarray(readable("X", X, strict=True) @ self.components_ * self.scale_ + self.mean_)
 
     @property
     def _n_features_out(self) -> int:

@@ -13,14 +13,14 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.noise_aware import noise_aware
 from dpgram.analysis.normal_equations import isotropic
 from dpgram.analysis.quality import SIGNAL_TO_NOISE
-from dpgram.analysis.regress import Method, check_alpha, regress
+from dpgram.analysis.regress import Method, check_alpha
 from dpgram.analysis.results import Regression
 from dpgram.analysis.unshrunken import unshrunken
 from dpgram.engines.passes import Pass
 from dpgram.errors import MechanismError
 from dpgram.estimators._fit_publication import delta_warning, published_fit
 from dpgram.estimators._table import Table
-from dpgram.estimators.linear import Matrix, RegressionEstimator
+from dpgram.estimators.linear import Matrix, RegressionEstimator, penalised
 from dpgram.estimators.noisy_sums import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
 from dpgram.privacy.adjacency import adjacency as adjacency_named
@@ -42,7 +42,8 @@ class PrivateRidge(RegressionEstimator):
     """(ε, δ)-private ridge regression of one target.
 
     `alpha=None` shrinks each direction by what the noise demands; a number is scikit-learn's penalty with
-    every column scaled to [-1, 1]. `mechanism` is "joint-gaussian", a release that serves this target alone,
+    every column scaled to [-1, 1]; where noise hides the number of rows, which it needs, the fit is that of
+    None, and `refusal_` says why. `mechanism` is "joint-gaussian", a release that serves this target alone,
     any mechanism of `publish`, or "auto": an adaptive release or, with `adaptive=False` or a `radius`,
     "matrix-laplace" where it is forecast to have less noise (small tables; then the guarantee is pure) or
     where delta is 0, else "joint-gaussian". With a ledger in μ² or ρ "auto" takes the Gaussian, which is
@@ -60,13 +61,15 @@ class PrivateRidge(RegressionEstimator):
     mechanism_: str = field(init=False)
     sums_: NoisySums | None = field(init=False)
     release_: Release | None = field(init=False)
+    refusal_: str | None = field(init=False)
+    """Why noise leaves no fit of the kind that was asked for; None where it does not."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release once and regress; sets `coef_`, `intercept_`, `conf_int_` and `guarantee_`."""
         check_alpha(self.alpha)
         table = self._table(X, y)
         self._count_fit()
-        self.sums_, self.release_ = None, None
+        self.sums_, self.release_, self.refusal_ = None, None, None
         if table.schema.unbounded or self._adapts:
             return self._take(self._from_any_target(table), table)
         row_bounds = TargetBounds.of(table.schema, str(table.target), self.radius)
@@ -132,7 +135,7 @@ class PrivateRidge(RegressionEstimator):
             complete_groups=self.missing == "drop",
         )
         if self.alpha is not None:
-            return regress(moments, target, method="ridge", alpha=self.alpha, intercept=self.fit_intercept)
+            return self._penalised(moments, target)
         return _noise_aware_regression(moments, target, self.sums_, intercept=self.fit_intercept)
 
     def _program(
@@ -162,7 +165,7 @@ class PrivateRidge(RegressionEstimator):
         radius = None if self.radius is None else math.hypot(row_bounds.x_encoded, length)
         self.release_ = self._published(weighted, mechanism=mechanism, radius=radius)
         self.mechanism_ = self.release_.mechanism.name
-        return self._regressed(self.release_, target)
+        return self._penalised(self.release_, target)
 
     def _from_any_target(self, table: Table) -> Regression:
         """An adaptive release. The bounds of its rows are not known beforehand, so it cannot be joint."""
@@ -174,11 +177,12 @@ class PrivateRidge(RegressionEstimator):
             )
         self.release_ = self._published(table)
         self.mechanism_ = self.release_.mechanism.name
-        return self._regressed(self.release_, str(table.target))
+        return self._penalised(self.release_, str(table.target))
 
-    def _regressed(self, release: Release, target: str) -> Regression:
+    def _penalised(self, release: Release | Moments, target: str) -> Regression:
         method: Method = "auto" if self.alpha is None else "ridge"
-        return regress(release, target, method=method, alpha=self.alpha, intercept=self.fit_intercept)
+        found, self.refusal_ = penalised(release, target, method, self.alpha, intercept=self.fit_intercept)
+        return found
 
     def _intervals(self, slopes: list[int]) -> tuple[Matrix | None, str | None]:
         """The joint release knows yᵀy less well than the rest: refuse where the error variance drowns.

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self, final
 
+import numpy as np
 from sklearn.utils.validation import validate_data
 
-from dpgram.errors import SchemaError
-from dpgram.estimators._table import Table, columns_by_name, features_schema
+from dpgram.errors import AnalysisError, SchemaError
+from dpgram.estimators._table import Table, Vector, columns_by_name, features_schema
 from dpgram.estimators.base import PublishingEstimator
 from dpgram.release import Release
 from dpgram.schema import Numeric, Schema
@@ -20,6 +21,8 @@ class UnsupervisedEstimator(PublishingEstimator, ABC):
     """`publish`, then post-processing; `release_` answers other questions for free."""
 
     release_: Release = field(init=False)
+    refusal_: str | None = field(init=False)
+    """Why noise leaves nothing to be computed from the release; None where it does not."""
 
     @abstractmethod
     def _take(self, release: Release, features: tuple[str, ...]) -> None:
@@ -59,6 +62,16 @@ class UnsupervisedEstimator(PublishingEstimator, ABC):
         array, names = self._array(X)
         schema = features_schema(names, self.bounds, None, constant=True)
         return Table(data=array, schema=schema, features=names, target=None)
+
+
+def means_or_midpoints(release: Release, features: tuple[str, ...]) -> tuple[Vector, str | None]:
+    """The means; the middles of the bounds, with the reason, where noise hides the number of rows."""
+    try:
+        means = release.mean()
+    except AnalysisError as refusal:
+        columns = [column for column in release.schema.encoded if column.name in features]
+        return np.array([column.centre for column in columns]), str(refusal)
+    return np.array([means[name] for name in features]), None
 
 
 def _refuse_other_than_numbers(name: str, schema: Schema) -> None:
