@@ -9,6 +9,7 @@ are refused. The threat model is in docs/explanation/federated.md.
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import struct
 import warnings
@@ -292,8 +293,9 @@ def _impossible(which: str) -> DpgramError:
 
 
 def _path(path: object) -> Path:
-    if isinstance(path, str | Path) and "\0" not in str(path):
-        return Path(path)
+    named = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if isinstance(named, str) and "\0" not in named:
+        return Path(named)
     raise DpgramError(
         "a partial is a file", got=shown(path), limit="its path as text", remedy="Name the file of each site"
     )
