@@ -1,4 +1,4 @@
-"""Partial sums of sites: any bytes are refused with one of our own errors, or load and can be merged.
+"""Partial sums of sites: any bytes are refused with one of our own errors, or a release is made of them.
 
 The first byte of an input says whether the digests are to be set right, so that what follows them is reached.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Self
 
+import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
@@ -23,10 +24,11 @@ from assurance.fuzz_targets.limits import limited
 from assurance.fuzz_targets.values import VALUES, places
 from dpgram.canonical_json import canonical_bytes
 from dpgram.engines.federated import Partial, Partials, partial_gram
-from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning
+from dpgram.mechanisms import InverseWishart
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing.publisher import publish_with
 from dpgram.rows import Rows
-from dpgram.rows.encoder import Encoder
 from dpgram.schema import Schema, categorical, numeric
 
 SEALED: Final = b"S"
@@ -98,10 +100,17 @@ def seeds() -> list[bytes]:
 
 
 def forgeries(plain: Taken) -> list[bytes]:
-    """293 bytes that asked for 9.3 GiB, and locks that asked for 4 GiB."""
-    ((head, _),) = plain.sums
+    """293 bytes that asked for 9.3 GiB, locks that asked for 4 GiB or for what scrypt has not, wrong sums."""
+    ((head, cells),) = plain.sums
     wide = Taken(plain.head, (({**head, "width": 35_000}, b""),))
-    return [wide.joined(), locked(plain, 1 << 20, 32, 1), locked(plain, 1 << 20, 1, 1 << 20)]
+    locks = [locked(plain, n, r, p) for n, r, p in ((1 << 20, 32, 1), (1 << 20, 1, 1 << 20), (1 << 17, 1, 1))]
+    sums = [((head, negated(cells)),), plain.sums * 2, (({**head, "width": 0}, b""),)]
+    return [wide.joined(), *locks, *(Taken(plain.head, one).joined() for one in sums)]
+
+
+def negated(cells: bytes) -> bytes:
+    """Minus the sums."""
+    return (-np.frombuffer(cells, "<i8")).astype("<i8").tobytes()
 
 
 def locked(plain: Taken, n: int, r: int, p: int) -> bytes:
@@ -136,12 +145,23 @@ def mutate(data: bytes, dice: random.Random) -> bytes:
                 one[dice.choice(("width", "rows", "counts", "x"))] = dice.choice((*SIZES, *VALUES))
         case 4 if sums:
             one = dice.choice(sums)
-            one[1] = dice.choice((one[1][:-8], one[1] + bytes(8), one[1][:3], dice.randbytes(8) + one[1][8:]))
+            one[1] = _with_other_cells(one[1], dice)
         case 5 if sums:
             sums.append(list(dice.choice(sums)))
         case _:
             return _with_other_bytes(data, dice)
     return SEALED + Taken(head, tuple((one[0], one[1]) for one in sums)).joined()
+
+
+def _with_other_cells(cells: bytes, dice: random.Random) -> bytes:
+    if len(cells) % 8 or not cells or dice.random() < 0.3:
+        return dice.choice((cells[:-8], cells + bytes(8), cells[:3], dice.randbytes(8) + cells[8:]))
+    if dice.random() < 0.2:
+        return negated(cells)
+    changed = np.frombuffer(cells, "<i8").copy()
+    place = dice.randrange(len(changed))
+    changed[place] = dice.choice((0, -changed[place], changed[place] - 1, changed[place] // 2, 1 << 30))
+    return changed.tobytes()
 
 
 def _with_other_bytes(data: bytes, dice: random.Random) -> bytes:
@@ -152,7 +172,10 @@ def _with_other_bytes(data: bytes, dice: random.Random) -> bytes:
 
 
 def examine(data: bytes) -> None:
-    """Read it as a file with a passphrase at hand, and merge it."""
+    """Read it as a file with a passphrase at hand, merge it and draw a release from it.
+
+    The mechanism is the one that a matrix which no rows have kept busy for a minute.
+    """
     raw = with_digest(data[1:-32]) if data[:1] == SEALED else data[1:]
     path = scratch() / "fuzzed.partial"
     path.touch(mode=0o600)
@@ -163,7 +186,15 @@ def examine(data: bytes) -> None:
             loaded = Partial.load(path, passphrase=PASSPHRASE)
             repr(loaded)
             (loaded.sums[0] | loaded.sums[0]).to_bytes()
-            Partials(files=[path], passphrase=PASSPHRASE).merged(gram_pass(Encoder(SCHEMA)))
+            publish_with(
+                Partials(files=[path], passphrase=PASSPHRASE),
+                SCHEMA,
+                epsilon=1.0,
+                delta=1e-6,
+                adaptive=False,
+                mechanism=InverseWishart(degrees=50),
+                entropy=SeededEntropy(0),
+            )
         except DpgramError as refusal:
             if "\n" in str(refusal):
                 raise AssertionError("a refusal of several lines") from refusal

@@ -176,7 +176,7 @@ def test_a_partial_that_cannot_be_written_whole_leaves_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(DpgramError, match="No space left"):
             made.save(tmp_path / "again.partial")
     assert not (tmp_path / "again.partial").exists()
     made.save(tmp_path / "again.partial")

@@ -187,11 +187,15 @@ class TestPartials:
 
     @pytest.mark.parametrize(
         "lock",
-        [(1 << 20, 32, 1), (1 << 15, 8, 5), (3, 1, 1), (1, 1, 1), (0, 1, 1), (-2, 1, 1), (2, 1, -1)],
-    )
+        [
+            (1 << 20, 32, 1), (1 << 15, 8, 5), (3, 1, 1), (1, 1, 1), (0, 1, 1), (-2, 1, 1), (2, 1, -1),
+            (1 << 17, 1, 1), (1 << 20, 1, 1), (1 << 16, 1, 1),
+        ],
+    )  # fmt: skip
     def test_locks_that_cannot_be_paid(
         self, lock: tuple[int, int, int], plain: partials.Taken, tmp_path: Path
     ) -> None:
+        """Too dear, or such as scrypt refuses: n must be below 2^(16 r)."""
         begun = time.process_time()
         with pytest.raises(DpgramError, match="lock of the partial"):
             loaded(partials.locked(plain, *lock), tmp_path)

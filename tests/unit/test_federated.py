@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,10 +23,12 @@ from dpgram.engines.federated import Partial, Partials
 from dpgram.engines.partials import PartialsEngine
 from dpgram.engines.passes import gram_pass
 from dpgram.errors import DpgramError, DpgramWarning, SourceError
+from dpgram.mechanisms import InverseWishart
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
-from dpgram.rows.encoder import Encoder
+from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.schema import Schema, numeric
+from dpgram.sums.exact_gram import MAX_ROWS, ExactGram
 from dpgram.testing import BY, SCHEMA, contract_table, cut
 
 TABLE = contract_table(900)
@@ -196,6 +199,172 @@ class TestRefusals:
                 Partials(files=[first, first]), SCHEMA, epsilon=1, delta=1e-6, ledger=ledger, adaptive=False
             )
         assert ledger.history() == ()
+
+
+PAIR = Schema(numeric("a", 0, 1), numeric("b", 0, 1))
+LATTICE = 2**30
+
+
+def pair() -> Partial:
+    """300 rows of two columns, the second twice the first."""
+    numbers = np.random.default_rng(0).uniform(size=300) / 2
+    return partial_gram({"a": numbers, "b": numbers * 2}, PAIR, site="honest")
+
+
+def wrong(gram: ExactGram, **counts: int) -> tuple[ExactGram, ...]:
+    return (replace(gram, counts=replace(gram.counts, **counts)),)
+
+
+def with_cells(gram: ExactGram, cells: Any) -> tuple[ExactGram, ...]:
+    return (replace(gram, cells=np.asarray(cells, np.int64)),)
+
+
+def lowered(gram: ExactGram, by: int) -> tuple[ExactGram, ...]:
+    """The last square lowered."""
+    cells = gram.cells.copy()
+    cells[2, 2] -= by
+    return with_cells(gram, cells)
+
+
+FORGED = {
+    "minus the sums": lambda g: with_cells(g, -g.cells),
+    "beside squares of zero": lambda g: with_cells(
+        g, [[0, 300 * LATTICE, 0], [300 * LATTICE, 0, 0], [0, 0, 0]]
+    ),
+    "squares longer than the rows": lambda g: with_cells(g, np.full((3, 3), 300 * LATTICE)),
+    "squares longer than the rows together": lambda g: with_cells(g, np.diag([300 * LATTICE] * 3)),
+    "squares beyond 64 bits together": lambda g: (
+        ExactGram(
+            np.diag([MAX_ROWS * LATTICE] * 3), MAX_ROWS, PolicyCounts(rows_read=MAX_ROWS, rows_used=MAX_ROWS)
+        ),
+    ),
+    "three columns against each other": lambda g: with_cells(
+        g, 100 * LATTICE * np.array([[10, -9, -9], [-9, 10, -9], [-9, -9, 10]]) // 10
+    ),
+    "more rows used than there are": lambda g: wrong(g, rows_used=1 << 62),
+    "fewer rows used": lambda g: wrong(g, rows_used=5),
+    "rows neither used nor dropped": lambda g: wrong(g, rows_read=301),
+    "more rows clipped than used": lambda g: wrong(g, rows_clipped=301),
+    "more rows without a unit than dropped": lambda g: wrong(g, rows_without_unit=1),
+    "more units than rows": lambda g: wrong(g, units_read=301),
+    "too wide": lambda g: with_cells(g, np.zeros((5, 5))),
+    "no columns": lambda g: with_cells(g, np.zeros((0, 0))),
+    "two sums": lambda g: (g, g),
+}
+
+
+class TestForged:
+    """Whoever can write an unlocked file can forge it: refused before the charge, in one line."""
+
+    @pytest.fixture
+    def ledger(self, tmp_path: Path) -> Ledger:
+        return Ledger.create(
+            tmp_path / "some.ledger", name="some", epsilon=5, delta=1e-4, delta_reserved=1e-5
+        )
+
+    @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a good one"])
+    @pytest.mark.parametrize("name", FORGED)
+    def test_before_the_charge(self, name: str, beside: bool, tmp_path: Path, ledger: Ledger) -> None:
+        honest = pair()
+        good = honest.save(tmp_path / "good.partial")
+        forged = replace(honest, id="0" * 32, site="forged", sums=FORGED[name](honest.sums[0]))
+        files = [forged.save(tmp_path / "forged.partial"), *([good] if beside else [])]
+        asked: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "ledger": ledger, "adaptive": False}
+        asked |= {"mechanism": InverseWishart(degrees=200)}
+        with pytest.raises(DpgramError, match=r"forged\.partial.*Nothing was spent") as refusal:
+            publish(Partials(files=files), PAIR, **asked)
+        assert "\n" not in str(refusal.value)
+        assert ledger.history() == ()
+        assert not list(tmp_path.glob("*unfinished*"))
+        publish(Partials(files=[good]), PAIR, **asked)
+        assert len(ledger.history()) == 1
+
+    def test_by_less_than_floats_tell(self, tmp_path: Path) -> None:
+        """One unit too little, of 2^56: exact arithmetic tells it from a sum of collinear rows."""
+        rows = np.array([[10_000, 8_000, 18_000]] * 200 + [[10_000, 1_000, 11_000]] * 100)
+        times, count = 10**6, 300 * 10**6
+        counts = PolicyCounts(rows_read=count, rows_used=count)
+        honest = ExactGram(rows.T @ rows * times, count, counts)
+        for sums, possible in [((honest,), True), (lowered(honest, 1), False)]:
+            path = tmp_path / f"{possible}.partial"
+            replace(pair(), sums=sums).save(path)
+            work = gram_pass(Encoder(PAIR))
+            if possible:
+                assert Partials(files=[path]).merged(work) == sums
+            else:
+                with pytest.raises(DpgramError, match="together are not those of any rows"):
+                    Partials(files=[path]).merged(work)
+
+    def test_groups_and_blocks_have_their_number_of_sums(self, tmp_path: Path) -> None:
+        made = partial_gram(SITES[0], SCHEMA, by=BY)
+        path = replace(made, sums=made.sums[:-1]).save(tmp_path / "short.partial")
+        with pytest.raises(DpgramError, match=f"{len(made.sums)} sums of width"):
+            publish(Partials(files=[path]), SCHEMA, epsilon=1, delta=1e-6, by=BY)
+
+    def test_the_words_hold_no_sum(self, tmp_path: Path) -> None:
+        made = pair()
+        path = replace(made, sums=lowered(made.sums[0], LATTICE)).save(tmp_path / "some.partial")
+        with pytest.raises(DpgramError) as refusal:
+            Partials(files=[path]).merged(gram_pass(Encoder(PAIR)))
+        assert not {str(cell) for cell in made.sums[0].cells.ravel()} & set(str(refusal.value).split())
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_no_sum_of_rows_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever the rows: few, equal, collinear, zeros, as many as there may be."""
+    width = data.draw(st.integers(2, 7))
+    most = int(2**15 / width**0.5)
+    cell = st.one_of(st.sampled_from([0, 0, 1, -1, most, -most]), st.integers(-most, most))
+    one = st.lists(cell, min_size=width, max_size=width)
+    rows = np.array(data.draw(st.lists(one, min_size=1, max_size=8)), np.int64)
+    kept = data.draw(st.lists(st.integers(0, width - 1), min_size=width, max_size=width))
+    times = data.draw(st.sampled_from([1, 3, 10**6, 10**9]))
+    lattice = rows[:, kept] if data.draw(st.booleans()) else rows
+    count = len(rows) * times
+    lattice = lattice[(lattice**2).sum(axis=1) <= LATTICE]
+    gram = ExactGram(lattice.T @ lattice * times, count, PolicyCounts(rows_read=count, rows_used=count))
+    schema = Schema(*(numeric(f"x{k}", 0, 1) for k in range(width - 1)))
+    made = replace(partial_gram({name: [0.5] for name in schema.source_columns}, schema), sums=(gram,))
+    path = tmp_path_factory.mktemp("honest") / "some.partial"
+    assert Partials(files=[made.save(path)]).merged(gram_pass(Encoder(schema))) == (gram,)
+
+
+class TestMistakes:
+    @pytest.mark.parametrize("files", [[None], 5, [5], ["a\0b"], "abc", b"abc", Path("abc"), [["a"]], None])
+    def test_files(self, files: Any) -> None:
+        with pytest.raises(DpgramError, match=r"; got .*; limit: .*path"):
+            merged(files)
+
+    @pytest.mark.parametrize("path", [None, 5, "a\0b", b"a"])
+    def test_a_path(self, path: Any) -> None:
+        for act in (pair().save, Partial.load):
+            with pytest.raises(DpgramError, match="a partial is a file; got "):
+                act(path)
+
+    @pytest.mark.parametrize("passphrase", ["secret\udc80", 5, b"secret"])
+    def test_passphrases(self, passphrase: Any, tmp_path: Path) -> None:
+        path = tmp_path / "some.partial"
+        with pytest.raises(DpgramError, match="a passphrase is text") as refusal:
+            pair().save(path, passphrase=passphrase)
+        assert "secret" not in str(refusal.value)
+        assert refusal.value.__context__ is None
+        assert not path.exists()
+        pair().save(path)
+        with pytest.raises(DpgramError, match="a passphrase is text"):
+            Partial.load(path, passphrase=passphrase)
+
+    @pytest.mark.parametrize("site", ["\udc80", 5, None])
+    def test_sites(self, site: Any) -> None:
+        """Before a row is read."""
+        with pytest.raises(DpgramError, match="the name of a site is text; got "):
+            partial_gram("no-such-file.parquet", SCHEMA, site=site)
+        with pytest.raises(DpgramError, match="the name of a site is text; got "):
+            replace(pair(), site=site)
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(DpgramError, match=r"cannot be written to .*; got No such file"):
+            pair().save(tmp_path / "absent" / "some.partial")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ are refused. The threat model is in docs/explanation/federated.md.
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import struct
 import warnings
@@ -24,7 +25,7 @@ from dpgram.engines.base import Engine
 from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass, Sums
 from dpgram.engines.threads import Progress
-from dpgram.errors import DpgramError, DpgramWarning, MissingExtra
+from dpgram.errors import DpgramError, DpgramWarning, MissingExtra, shown
 from dpgram.files import write_new
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.encoder import Encoder
@@ -32,6 +33,7 @@ from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.grams import GramStatistic
+from dpgram.sums.possible import cells_agree, clearly_indefinite, counts_agree, semidefinite
 
 _MAGIC: Final = b"dpgram partial gram, NOT PRIVATE, version "
 VERSION: Final = 1
@@ -84,6 +86,9 @@ class Partial:
     terms: Mapping[str, Any]
     sums: tuple[ExactGram, ...] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        _refuse_site(self.site)
+
     @classmethod
     def new(cls, work: Pass, sums: tuple[ExactGram, ...], *, site: str = "") -> Self:
         """The sums that a pass over a site's rows gave, with a fresh id."""
@@ -91,9 +96,9 @@ class Partial:
 
     def save(self, path: str | Path, *, passphrase: str | None = None) -> Path:
         """Write it for the owner's eyes only; locked where there is a passphrase. Replaces nothing."""
-        target = Path(path)
+        target, secret = _path(path), _secret(passphrase)
         payload = b"".join(_LENGTH.pack(len(raw)) + raw for raw in (gram.to_bytes() for gram in self.sums))
-        lock = None if passphrase is None else _new_lock()
+        lock = None if secret is None else _new_lock()
         head = canonical_bytes(
             {
                 "id": self.id,
@@ -103,8 +108,8 @@ class Partial:
                 "lock": lock,
             }
         )
-        if lock is not None and passphrase is not None:
-            payload = _cipher(passphrase, lock).encrypt(bytes.fromhex(lock["nonce"]), payload, head)
+        if lock is not None and secret is not None:
+            payload = _cipher(secret, lock).encrypt(bytes.fromhex(lock["nonce"]), payload, head)
         body = _MAGIC + f"{VERSION}\n".encode() + _LENGTH.pack(len(head)) + head + payload
         try:
             write_new(target, body + hashlib.sha256(body).digest())
@@ -112,12 +117,18 @@ class Partial:
             raise DpgramError(
                 f"the file {str(target)!r} exists already", remedy="Choose another name"
             ) from None
+        except OSError as problem:
+            raise DpgramError(
+                f"the partial cannot be written to {str(target)!r}",
+                got=problem.strerror or type(problem).__name__,
+                remedy="Choose a folder that exists, has room and may be written",
+            ) from problem
         return target
 
     @classmethod
     def load(cls, path: str | Path, *, passphrase: str | None = None) -> Self:
         """Read it back; refuses what is cut, altered, of another version or locked by another passphrase."""
-        target = Path(path)
+        target, secret = _path(path), _secret(passphrase)
         try:
             raw = target.read_bytes()
         except FileNotFoundError:
@@ -127,7 +138,7 @@ class Partial:
                 f"the partial {str(target)!r} cannot be read", got=problem.strerror or type(problem).__name__
             ) from problem
         try:
-            return cls._read(raw, target, passphrase)
+            return cls._read(raw, target, secret)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError, struct.error) as problem:
             # Nothing of the problem's own words: they could quote sums.
             raise DpgramError(
@@ -135,11 +146,11 @@ class Partial:
             ) from problem
 
     @classmethod
-    def _read(cls, raw: bytes, target: Path, passphrase: str | None) -> Self:
+    def _read(cls, raw: bytes, target: Path, secret: bytes | None) -> Self:
         head_bytes, payload = _parts(raw, target)
         head = _head(head_bytes, target)
         if head["lock"] is not None:
-            payload = _decrypted(payload, head_bytes, head["lock"], passphrase, target)
+            payload = _decrypted(payload, head_bytes, head["lock"], secret, target)
         elif target.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             warnings.warn(
                 f"other users can read {str(target)!r}, which holds exact sums: run chmod 600 on it",
@@ -160,6 +171,7 @@ def partial_gram(
     progress: Progress = None,
 ) -> Partial:
     """One site's exact sums, counted as `publish` with the same rows would. **Not private.**"""
+    _refuse_site(site)
     chosen = find_engine(engine, data, threads=threads)
     rules = row_rules(schema, rows)
     encoder = Encoder(rules.schema, clip=rows.radius, missing=rows.missing, strict=rows.strict)
@@ -184,6 +196,17 @@ class Partials:
     passphrase: str | None = field(default=None, repr=False)
     disjoint_units: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.files, Sequence) or isinstance(self.files, str | bytes):
+            raise DpgramError(
+                "the partials of several sites are given as a list of files",
+                got=shown(self.files),
+                limit="a list of paths",
+                remedy="Give files=[...] with the file of each site",
+            )
+        for path in self.files:
+            _path(path)
+
     def merged(self, work: Pass) -> Sums:
         """The sums of all sites, which must have counted as `work` would."""
         if not self.files:
@@ -193,16 +216,20 @@ class Partials:
         wanted = row_terms(work)
         for path, part in zip(self.files, parts, strict=True):
             _refuse_different(part, wanted, Path(path))
+            _refuse_impossible(part, work, Path(path))
         if work.by_unit and len(parts) > 1 and not self.disjoint_units:
             raise DpgramError(
                 "a person with rows at two sites would count twice, beyond what the guarantee covers",
                 limit="sums by unit are merged only where no unit has rows at two sites",
                 remedy="If that is certain, declare it: disjoint_units=True, --disjoint-units",
             )
-        return reduce(
+        total = reduce(
             lambda left, right: tuple(a | b for a, b in zip(left, right, strict=True)),
             (part.sums for part in parts),
         )
+        if not all(map(semidefinite, total)):
+            raise _impossible("the sums of these partials together")
+        return total
 
     def _refuse_repeated(self, parts: Sequence[Partial]) -> None:
         seen: dict[str, str | Path] = {}
@@ -230,6 +257,80 @@ def _refuse_different(part: Partial, wanted: Mapping[str, Any], path: Path) -> N
             limit="the same schema, radius, policies and unit at every site and at the centre",
             remedy="Make it again with the schema and options of this release",
         )
+
+
+def _refuse_impossible(part: Partial, work: Pass, path: Path) -> None:
+    """Sums of another shape than those of `work`, or such as no rows have: whoever can write can forge."""
+    widths, wanted = tuple(one.width for one in part.sums), tuple(one.width for one in _grams(work.zero()))
+    if widths != wanted:
+        raise DpgramError(
+            f"the sums of the partial {str(path)!r} do not fit its own schema",
+            got=_sizes(widths),
+            limit=_sizes(wanted),
+            remedy="Make it again",
+        )
+    read = [
+        (sum(one.counts.rows_read for one in sums), sum(one.counts.units_read for one in sums))
+        for sums in work.by_statistic(part.sums)
+    ]
+    agree = len({rows for rows, _ in read}) == 1 and all(units <= rows for rows, units in read)
+    if not agree or any(map(clearly_indefinite, part.sums)):
+        raise _impossible(f"the sums of the partial {str(path)!r}")
+
+
+def _sizes(widths: tuple[int, ...]) -> str:
+    told = ", ".join(map(str, widths[:10])) + (", …" if len(widths) > 10 else "")
+    return f"{len(widths)} sums of width {told}" if len(widths) > 1 else f"a sum of width {told}"
+
+
+def _impossible(which: str) -> DpgramError:
+    """Nothing of the sums themselves."""
+    return DpgramError(
+        f"{which} are not those of any rows",
+        limit="counts that agree with each other, and cells that rows of at most the radius can add up to",
+        remedy="Ask each site to make its partial again",
+    )
+
+
+def _path(path: object) -> Path:
+    named = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if isinstance(named, str) and "\0" not in named:
+        return Path(named)
+    raise DpgramError(
+        "a partial is a file", got=shown(path), limit="its path as text", remedy="Name the file of each site"
+    )
+
+
+def _refuse_site(site: object) -> None:
+    if not isinstance(site, str) or _encoded(site) is None:
+        raise DpgramError(
+            "the name of a site is text",
+            got=shown(site),
+            limit="text that can be written in UTF-8",
+            remedy="Give another site=",
+        )
+
+
+def _secret(passphrase: object) -> bytes | None:
+    """As bytes. An error says nothing of it."""
+    if passphrase is None:
+        return None
+    encoded = _encoded(passphrase) if isinstance(passphrase, str) else None
+    if encoded is None:
+        raise DpgramError(
+            "a passphrase is text",
+            limit="text that can be written in UTF-8",
+            remedy="Give another passphrase, or that of the file",
+        )
+    return encoded
+
+
+def _encoded(text: str) -> bytes | None:
+    """None for halves of surrogate pairs; no error is left that would quote the text."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None
 
 
 def _parts(raw: bytes, path: Path) -> tuple[bytes, bytes]:
@@ -278,6 +379,8 @@ def _sums(payload: bytes, path: Path) -> tuple[ExactGram, ...]:
         place += length
     if not found:
         raise DpgramError(f"the partial {str(path)!r} holds no sums")
+    if not all(counts_agree(one) and cells_agree(one) for one in found):
+        raise _impossible(f"the sums of the partial {str(path)!r}")
     return tuple(found)
 
 
@@ -293,13 +396,13 @@ def _new_lock() -> dict[str, Any]:
 
 
 def _decrypted(
-    payload: bytes, head: bytes, lock: Mapping[str, Any], passphrase: str | None, path: Path
+    payload: bytes, head: bytes, lock: Mapping[str, Any], secret: bytes | None, path: Path
 ) -> bytes:
-    if passphrase is None:
+    if secret is None:
         raise DpgramError(f"the partial {str(path)!r} is locked", remedy="Give its passphrase")
     if (lock["cipher"], lock["key"]) != ("aes-256-gcm", "scrypt") or not _affordable(lock):
         raise DpgramError(f"the lock of the partial {str(path)!r} is not of this version")
-    cipher = _cipher(passphrase, lock)
+    cipher = _cipher(secret, lock)
     from cryptography.exceptions import InvalidTag
 
     try:
@@ -315,17 +418,16 @@ def _affordable(lock: Mapping[str, Any]) -> bool:
     n, r, p = (lock[name] for name in _SCRYPT)
     if not all(type(number) is int and number >= 1 for number in (n, r, p)):
         return False
-    return bool(n * r * p <= _MOST_WORK and n > 1 and n & (n - 1) == 0)
+    # Scrypt itself (RFC 7914) asks for n below 2^(16 r).
+    return bool(n * r * p <= _MOST_WORK and n > 1 and n & (n - 1) == 0 and n.bit_length() <= 16 * r)
 
 
-def _cipher(passphrase: str, lock: Mapping[str, Any]) -> Any:
+def _cipher(secret: bytes, lock: Mapping[str, Any]) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
     except ImportError:
         raise MissingExtra("cryptography", "federated") from None
     salt = bytes.fromhex(lock["salt"])
-    key = Scrypt(salt=salt, length=_KEY_BYTES, n=lock["n"], r=lock["r"], p=lock["p"]).derive(
-        passphrase.encode()
-    )
+    key = Scrypt(salt=salt, length=_KEY_BYTES, n=lock["n"], r=lock["r"], p=lock["p"]).derive(secret)
     return AESGCM(key)
