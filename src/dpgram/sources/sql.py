@@ -3,14 +3,15 @@
 Only the choice of columns is pushed down: SELECT a, b FROM (query). No cast is, because one that a value can
 make fail would let a single row decide whether a release succeeds; cells are read by their declared kinds
 here, as those of every other source. ADBC streams Arrow; psycopg gets a cursor on the server, so that the
-result never lies in this process's memory as a whole; other drivers are fetched batch by batch.
+result never lies in this process's memory as a whole; other drivers are fetched batch by batch. What drivers
+of PostgreSQL are asked for is said in `postgresql`.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
+from dpgram.sources import postgresql
 from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, attempt, type_names
 from dpgram.sources.ids import text_of
 from dpgram.sources.plain_columns import from_objects
@@ -51,7 +53,7 @@ def is_query(data: object) -> TypeGuard[Pair]:
 
 def query_source(data: Pair, request: Request) -> Source:
     """The rows of a query; it runs anew for each pass."""
-    data = _with_file(data)
+    data = _opened(data)
     _check(data)
     request.check(attempt(lambda: _names(data), FAILURES, _explain), "the result of the query")
     connected = _threadsafe(data)
@@ -71,7 +73,7 @@ def query_source(data: Pair, request: Request) -> Source:
 
 def query_types(data: Pair) -> dict[str, str]:
     """Names of the columns, with Arrow types where the driver tells them; the query gives no row."""
-    data = _with_file(data)
+    data = _opened(data)
     _check(data)
 
     def read() -> dict[str, str]:
@@ -92,11 +94,12 @@ def _is_sqlite(path: Path) -> bool:
         return False
 
 
-def _with_file(data: Pair) -> Pair:
-    """The pair with an open connection in place of the path or address of an SQLite file."""
+def _opened(data: Pair) -> Pair:
+    """The pair with an open connection in place of the path or address of an SQLite file, or of a wrapper."""
     database, query = data
+    database = getattr(database, "driver_connection", database)  # what a pool of SQLAlchemy lends holds it
     if not isinstance(database, str | Path) or str(database).startswith(("postgresql://", "postgres://")):
-        return data
+        return database, query
     path = Path(str(database).removeprefix(SQLITE))
     if not path.is_file():
         raise SourceError("there is no database file at the given place", remedy="Check the path.")
@@ -107,9 +110,11 @@ def _with_file(data: Pair) -> Pair:
 
 
 def _names(data: Pair) -> list[str]:
-    with _connected(data) as connection, closing(connection.cursor()) as cursor:
-        cursor.execute(_around("*", data[1], " WHERE 1 = 0"))
-        return [column[0] for column in cursor.description]
+    with _connected(data) as connection:
+        _check_driver(connection)
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(_around("*", data[1], " WHERE 1 = 0"))
+            return [column[0] for column in cursor.description]
 
 
 def _around(columns: str, query: str, rest: str = "") -> str:
@@ -119,33 +124,73 @@ def _around(columns: str, query: str, rest: str = "") -> str:
 
 
 def _rows(connection: Any, query: str, request: Request) -> Iterator[pa.RecordBatch]:
-    quoted = ", ".join(map(_quoted, request.columns))
+    asked, reads = zip(*_asked(connection, query, request.columns), strict=True)
+    wraps = _adbc_vendor(connection) == postgresql.VENDOR  # asked before the connection is busy
     with closing(_cursor(connection)) as cursor:
         if hasattr(cursor, "itersize"):  # psycopg: rows asked of the server at a time
             cursor.itersize = request.batch_rows
-        cursor.execute(_around(quoted, query))
+        cursor.execute(_around(", ".join(asked), query))
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
             reader = cursor.fetch_record_batch()
-            yield from at_least_one_batch(reader.schema, iter(reader))
+            for batch in at_least_one_batch(reader.schema, iter(reader)):
+                yield postgresql.without_wrapped(batch, request.kinds) if wraps else batch
             return
         while rows := cursor.fetchmany(request.batch_rows):
+            columns = zip(*(postgresql.cells_of(row, request.columns) for row in rows), strict=True)
             cells = [
-                from_objects(column, request.kinds.get(name), request.reading(name))
-                for name, column in zip(request.columns, zip(*rows, strict=True), strict=True)
+                from_objects(
+                    column if read is None else list(map(read, column)),
+                    request.kinds.get(name),
+                    request.reading(name),
+                )
+                for name, column, read in zip(request.columns, columns, reads, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(cells, names=list(request.columns))
+
+
+def _asked(connection: Any, query: str, names: Sequence[str]) -> list[tuple[str, postgresql.Read | None]]:
+    """What to ask for each column, and what makes an object of the answer where the driver does not."""
+    quoted = [_quoted(name) for name in names]
+    if _driver(connection) not in postgresql.DRIVERS:
+        return [(column, None) for column in quoted]
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(_around(", ".join(quoted), query, " WHERE 1 = 0"))
+        kinds = [column[1] for column in cursor.description]
+    return list(map(postgresql.asked, quoted, kinds))
 
 
 def _cursor(connection: Any) -> Any:
     """A cursor whose result stays on the server, where the driver has such."""
     if _driver(connection) in ("psycopg", "psycopg2"):
-        # WITH HOLD is not needed: the cursor lives in the transaction that reads it.
-        return connection.cursor(name=CURSOR)
+        # Held where every statement is a transaction of its own, in which the cursor would end at once.
+        return connection.cursor(name=CURSOR, withhold=bool(connection.autocommit))
     return connection.cursor()
 
 
 def _driver(connection: object) -> str:
-    return type(connection).__module__.partition(".")[0]
+    """The package of the connection's type, or of a type that it is made from."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(connection).__mro__]
+    return next((package for package in packages if package in postgresql.DRIVERS), packages[0])
+
+
+def _adbc_vendor(connection: Any) -> str | None:
+    told = getattr(connection, "adbc_get_info", None)
+    return None if told is None else told().get("vendor_name")
+
+
+def _check_driver(connection: Any) -> None:
+    """Refuse connections that read a value by what other rows have, or cannot read every value."""
+    vendor = _adbc_vendor(connection)
+    if vendor == "SQLite":
+        raise SourceError(
+            "the ADBC driver of SQLite guesses the types of columns from their first rows",
+            limit="a driver that reads every cell by itself",
+            remedy="Give the path of the database, or a connection of Python's sqlite3, in place of it",
+        )
+    if vendor == postgresql.VENDOR:
+        postgresql.check_encodings(connection, arrow=True)
+    elif _driver(connection) in postgresql.DRIVERS:
+        postgresql.check_encodings(connection, arrow=False)
 
 
 @contextmanager
@@ -156,6 +201,7 @@ def _connected(data: Pair) -> Generator[Any, None, None]:
         yield database
         return
     with _postgresql().connect(database) as connection:
+        postgresql.carry_every_text(connection)
         yield connection
 
 
