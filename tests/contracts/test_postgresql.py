@@ -118,8 +118,10 @@ def test_one_id_from_every_door(postgresql: str) -> None:
             batches = open_source((connection, QUERY), ["id"], kinds={"id": "id"}).batches()
             return [text for batch in batches for text in unit_ids(batch.column(0), "id").to_pylist()]
 
-    for kind in ("date", "timestamp", "timestamptz"):
-        fill(postgresql, kind, ("2020-01-31", "1815-12-10", "0001-01-01", "9999-12-31"), copies=1)
+    days = ("2020-01-31", "1815-12-10", "0001-01-01", "9999-12-31")
+    floats = ("0.1", "7", "1e300", "inf")
+    for kind, cells in {"date": days, "timestamp": days, "timestamptz": days, "float8": floats}.items():
+        fill(postgresql, kind, cells, copies=1)
         assert ids("adbc") == ids("psycopg")
         assert None not in ids("adbc")
 
@@ -159,6 +161,23 @@ def test_no_cell_stops_a_run(kind: str, cells: Sequence[str], column: Column, po
         found = used(connection, column)
         assert found.counts.rows_read == 2 * len(cells)
         assert found.counts.rows_used >= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        ("float8", ("9007199254740991", "9007199254740990", "0.3", "0.30000000000000004", "inf", "-inf")),
+        ("float4", ("16777215", "16777214", "0.1", "0.10000001")),
+    ],
+)
+def test_floats_that_the_server_would_round(kind: str, cells: Sequence[str], postgresql: str) -> None:
+    """Before version 12 it did so unless asked not to; people with such ids became one."""
+    fill(postgresql, kind, cells)
+    for digits in (3, 0, -15):
+        with psycopg.connect(postgresql, options=f"-c extra_float_digits={digits}") as connection:
+            assert units(connection) == len(cells)
+    with opened("adbc", postgresql) as connection:
+        assert units(connection) == len(cells)
 
 
 def test_rows_that_are_mappings(postgresql: str) -> None:

@@ -5,10 +5,12 @@ the year 9999 or before Christ, 24 o'clock, a number of thousands of digits in J
 'infinity' the last day of 9999, and a text that the connection's encoding lacks is an error of the server. So
 days and moments are asked for as the integers in which the server keeps them, other types that Python may
 lack as the text which the server can write of every value, and encodings that lack letters are refused.
+Floats are asked for by their bits: as text they have only the digits that a setting of the server leaves.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -25,9 +27,9 @@ DRIVERS: Final = ("psycopg", "psycopg2", "pg8000")
 VENDOR: Final = "PostgreSQL"
 """What its ADBC driver calls it."""
 
-PLAIN: Final = frozenset({16, 17, 20, 21, 23, 25, 26, 700, 701, 1042, 1043, 1700, 2950})
-"""The types of which every value is one of Python's: truth values, bytes, integers, floats, texts, decimals
-and UUIDs, by the numbers that they have in every server (`SELECT oid, typname FROM pg_type`)."""
+PLAIN: Final = frozenset({16, 17, 20, 21, 23, 25, 26, 1042, 1043, 1700, 2950})
+"""The types of which every value is one of Python's: truth values, bytes, integers, texts, decimals, UUIDs,
+by the numbers that they have in every server (`SELECT oid, typname FROM pg_type`)."""
 
 WHOLE_IN_UTF8: Final = frozenset(
     {"UTF8", "LATIN1", "LATIN2", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10"}
@@ -101,7 +103,8 @@ def cells_of(row: Any, names: Iterable[str]) -> Iterable[Any]:
 def asked(column: str, kind: int) -> tuple[str, Read | None]:
     """What to ask for in place of a (quoted) column of this type, and what makes an object of the answer.
 
-    Distinct values give distinct objects, also as ids. Proof: proofs/units.md#units-ids.
+    Distinct values give distinct objects, also as ids, but for floats within other types (points, arrays),
+    whose text the server may round. Proof: proofs/units.md#units-ids.
     """
     if kind in PLAIN:
         return column, None
@@ -145,7 +148,13 @@ def _infinite(count: int, bits: int) -> str | None:
     return {2**bits - 1: "infinity", -(2**bits): "-infinity"}.get(count)
 
 
+def _float(sent: Any) -> float | None:
+    return None if sent is None else struct.unpack(">d" if len(sent) == 8 else ">f", sent)[0]
+
+
 _SENT: Final[Mapping[int, tuple[str, Read]]] = {
+    700: ("float4send", _float),
+    701: ("float8send", _float),
     1082: ("date_send", _day),
     1114: ("timestamp_send", _moment),
     1184: ("timestamptz_send", _zoned),
