@@ -105,7 +105,9 @@ def _sqlite(folder: Path) -> tuple[sqlite3.Connection, str]:
 
 def _duckdb(folder: Path) -> Any:
     duckdb = pytest.importorskip("duckdb")
-    return duckdb.sql(f"SELECT * FROM read_csv('{_csv(folder)}', all_varchar = true)")
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t AS SELECT * FROM read_csv('{_csv(folder)}', all_varchar = true)")
+    return connection.table("t")
 
 
 def _parquet(folder: Path) -> Path:

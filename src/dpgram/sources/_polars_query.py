@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from dpgram.errors import SourceError
 from dpgram.sources._arrow import StreamSource, unreadable_stream
 from dpgram.sources.base import Request, Source, attempt
 from dpgram.sources.memory import polars_batch, polars_types
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+GUESSED: Final = ("Csv SCAN", "NDJson SCAN")
+"""How lines of a plan begin that read files without types: Polars guesses these from the first rows."""
+
+
 def polars_query_source(data: pl.LazyFrame, request: Request) -> Source:
     """A Polars query. How far it reads ahead, and so how much memory it takes, is up to Polars."""
     failures = polars_failures()
     explain = unreadable_stream("the Polars query")
     names = attempt(lambda: data.collect_schema().names(), failures, explain)
     request.check(names, "the Polars query")
+    _refuse_guessed_types(attempt(lambda: data.explain(optimized=False), failures, explain))
     return StreamSource(
         request=request,
         label="a Polars query",
@@ -28,6 +34,18 @@ def polars_query_source(data: pl.LazyFrame, request: Request) -> Source:
         explain=explain,
         failures=failures,
     )
+
+
+def _refuse_guessed_types(plan: str) -> None:
+    """One row could decide how all others are read (whether 07 is 7), or whether they are read at all."""
+    for line in plan.splitlines():
+        if line.strip().startswith(GUESSED):
+            raise SourceError(
+                "the Polars query reads a file without types, which Polars guesses from the first rows",
+                got=line.strip().partition(" SCAN")[0],
+                limit="frames, and scans of Parquet or Arrow (IPC) files",
+                remedy="Give the path of the file to dpgram, or write it as Parquet with declared types.",
+            )
 
 
 def polars_query_types(data: pl.LazyFrame) -> dict[str, str]:

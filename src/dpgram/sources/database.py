@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Generator
+import json
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources import _arrow as arrow
@@ -14,11 +15,18 @@ from dpgram.sources.base import Batches, Request, Source, at_least_one_batch, at
 
 IN_MEMORY = ":memory:"
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
+TYPED_READERS: Final = frozenset(
+    {"ARROW_SCAN", "PYTHON_ARROW_SCAN", "PARQUET_SCAN", "READ_PARQUET"}
+    | {"DELTA_SCAN", "ICEBERG_SCAN", "DUCKLAKE_SCAN", "GENERATE_SERIES", "RANGE", "UNNEST"}
+)
+"""Functions of DuckDB that find types beside the rows, or read none. Those of CSV and JSON files and pandas
+objects it guesses from the values, and values of SQLite need not have the declared ones."""
 
 
 def relation_source(data: Any, request: Request) -> Source:
     """A DuckDB relation. Its connection is busy while it is read."""
     request.check(data.columns, "the DuckDB relation")
+    attempt(lambda: _refuse_guessed_types(data), _failures(), _explain)
     return _source(request, "a DuckDB relation", lambda: _read(data, request))
 
 
@@ -38,6 +46,7 @@ def query_source(data: tuple[Any, str], request: Request) -> Source:
 
     def names() -> list[str]:
         with _relation(data) as relation:
+            _refuse_guessed_types(relation)
             return list(relation.columns)
 
     def start() -> Batches:
@@ -71,6 +80,29 @@ def _read(relation: Any, request: Request) -> Batches:
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in request.columns)
     with relation.project(quoted).to_arrow_reader(request.batch_rows) as reader:
         yield from at_least_one_batch(reader.schema, iter(reader))
+
+
+def _refuse_guessed_types(relation: Any) -> None:
+    """One row could decide how all others are read: whether 01/02 is in January, whether 07 is 7."""
+    for function in _functions(json.loads(relation.explain(format="json"))):
+        if function not in TYPED_READERS:
+            raise SourceError(
+                "the query reads what has no types, so that DuckDB guesses them from the rows",
+                got=function,
+                limit="tables, views of tables, Parquet files and Arrow data",
+                remedy="Give the file or frame itself to dpgram, or make it a table with declared types.",
+            )
+
+
+def _functions(plan: list[dict[str, Any]]) -> Iterator[str]:
+    """The table functions in a plan, wherever they stand: in a view, a macro or a subquery."""
+    nodes = list(plan)
+    while nodes:
+        node = nodes.pop()
+        nodes += node.get("children", [])
+        found = node.get("extra_info", {}).get("Function")
+        if isinstance(found, str):
+            yield found.upper()
 
 
 def _refuse_lossy_ids(relation: Any, request: Request) -> None:
