@@ -199,6 +199,38 @@ class TestDecoding:
         for _ in range(40):
             assert coarse_bounds(5.0 * draw.standard_normal(OCTAVES), QUIET, 1) is None
 
+    @pytest.mark.parametrize("full", [(ZERO + 1080,), (ZERO, ZERO + 1080), (ZERO - 1080, ZERO + 1081)])
+    def test_noise_far_beyond_a_column_does_not_widen_it(self, full: tuple[int, ...]) -> None:
+        """One release in a hundred had bounds such as (-5e11, 64), from which no fit recovers."""
+        draw = np.random.default_rng(7)
+        alarms = 0
+        for _ in range(3000):
+            octaves = 5.0 * draw.standard_normal(OCTAVES)
+            octaves[list(full)] += 5000.0
+            beyond = np.abs(np.arange(OCTAVES) - ZERO) > 1081 + 10
+            alarms += bool((octaves[beyond] > 24.0).any())  # what one column's octaves are found from
+            found = coarse_bounds(octaves, QUIET, 1)
+            assert found is not None
+            assert max(map(abs, found.bounds)) <= 2.0**20
+        assert alarms >= 5
+
+    @pytest.mark.parametrize("place", [ZERO + 1120, ZERO - 1120, ZERO + 2000])
+    def test_what_is_there_is_found_however_far(self, place: int) -> None:
+        octaves = np.zeros(OCTAVES)
+        octaves[ZERO + 1080] = 5000.0
+        octaves[place] = 40.0  # eight deviations
+        found = coarse_bounds(octaves, QUIET, 1)
+        assert found is not None
+        assert {found.first, found.last} == {ZERO + 1080, place}
+
+    def test_zeros_do_not_say_how_large_the_others_are(self) -> None:
+        octaves = np.zeros(OCTAVES)
+        octaves[ZERO] = 100_000.0
+        octaves[ZERO + 1090] = 26.0  # five deviations: enough for a column by itself
+        found = coarse_bounds(octaves, QUIET, 1)
+        assert found is not None
+        assert (found.first, found.last) == (ZERO, ZERO + 1090)
+
     def test_a_gap_of_three_octaves_is_bridged_only_by_what_is_significant(self) -> None:
         octaves = np.zeros(OCTAVES)
         octaves[ZERO + 1100] = 500.0

@@ -393,6 +393,27 @@ class TestAnalyst:
         assert told["guarantee"]["epsilon"] == 1.0
         assert set(told["mean"]) == set(told["columns"]) - {"(constant)"}
 
+    def test_a_release_is_shown_whatever_its_noise_hides(self, run: Any, tmp_path: Path) -> None:
+        """Of two rows: their number may be above nothing by one measurement and below it by another."""
+        table, schema, found = (tmp_path / f"t.{kind}" for kind in ("csv", "toml", "json"))
+        table.write_text("who,part,age,bmi\n1,a,30,22\n1,b,31,23\n2,a,54,27\n3,b,41,30\n")
+        columns = [f'kind = "numeric"\nname = "{name}"\nlow = 10\nhigh = 90' for name in ("age", "bmi")]
+        columns += ['kind = "categorical"\nname = "part"\nlevels = ["a", "b"]']
+        schema.write_text("\n".join(f"[[columns]]\n{column}" for column in columns))
+        call = ("publish", table, "-s", schema, "--epsilon", 1, "--delta", 0, "--no-ledger")
+        seen = set()
+        for _ in range(60):  # of which one in three is such a case
+            run(*call, "--unit", "who", "--by", "part", "-o", found, "--overwrite")
+            for part in ("a", "b"):
+                text = run("show", tmp_path / f"t.{part}.json").out
+                told = run("show", tmp_path / f"t.{part}.json", "--json").json
+                assert ("noisy mean" in text) == bool(told["mean"])
+                assert ("It tells no means: the noise is larger" in text) != bool(told["mean"])
+                seen.add((told["count"] > 0, bool(told["mean"])))
+            if {(True, False), (True, True)} <= seen:
+                return
+        raise AssertionError(seen)
+
     def test_regress(self, run: Any, made: Path) -> None:
         text = run("regress", made / "people.json", "charges", "--on", "age, smoker").out
         assert "smoker=yes" in text

@@ -147,7 +147,7 @@ def _gram_with_rows(release: Document) -> Matrix:
     gram = _moments(release).encoded_gram
     if gram[0, 0] <= 0:
         raise AnalysisError(
-            "the noise is larger than the whole table: the noisy number of rows is not positive",
+            "the noise is larger than the whole table: the noisy matrix has no positive number of rows",
             remedy="Publish more rows, fewer columns, or with a larger epsilon",
         )
     return gram

@@ -46,7 +46,7 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
 
     verified = public_key is not None
     loaded = load(release, public_key=None if public_key is None else given_public_key(public_key))
-    means = loaded.mean() if loaded.schema.constant and loaded.count() > 0 else {}
+    means, hidden = _means(loaded)
     if as_json:
         told = loaded.guarantee
         print_json(
@@ -75,6 +75,19 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
     if means:
         say("")
         print_table([(name, f"{value:.5g}") for name, value in means.items()], ("column", "noisy mean"))
+    if hidden is not None:
+        say("")
+        say(f"It tells no means: {hidden}")
+
+
+def _means(release: Release) -> tuple[dict[str, float], AnalysisError | None]:
+    """The noisy means, or why there are none: a release is shown whatever its noise hides."""
+    if not release.schema.constant:
+        return {}, None
+    try:
+        return release.mean(), None
+    except AnalysisError as refusal:
+        return {}, refusal
 
 
 def regress(

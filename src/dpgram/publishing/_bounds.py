@@ -27,6 +27,10 @@ USUAL: Final = 40
 """Exponents in ±40 (10⁻¹² to 10¹²) are searched at a lower threshold than the other two thousand."""
 _FALSE_ALARM: Final = 0.01
 """Chance that any octave of any column stands out by noise alone."""
+_FAR: Final = 10
+"""Octaves beyond the fullest one from which one that stands out by noise alone would ruin the release."""
+_FAR_ALARM: Final = 1e-6
+"""The chance of such a one."""
 _BESIDE: Final = 2.5
 """Standard deviations from which what lies beside the octaves found belongs to them."""
 _LAST: Final = 1.0
@@ -36,6 +40,11 @@ _GAP: Final = 3
 _FULLEST: Final = 0.25
 """Part of the rows in the fullest octave of a column that should still be found."""
 
+_EXPONENTS: Final[Integers] = np.abs(np.arange(OCTAVES) - ZERO) + LEAST_EXPONENT - 1
+"""Of the powers of two at which octaves begin; that of zeros is below all others."""
+_IS_USUAL: Final = (np.abs(_EXPONENTS) <= USUAL) | (np.arange(OCTAVES) == ZERO)
+_USUAL_CELLS: Final = int(_IS_USUAL.sum())
+
 LEAST_REACH: Final = 1.5
 GREATEST_REACH: Final = 5.0
 _UNCLIPPED: Final = 2.0
@@ -44,33 +53,46 @@ _UNCLIPPED: Final = 2.0
 
 def rows_needed(noise: CountNoise, columns: int) -> float:
     """From how many rows on a column with a quarter of them in one octave is found."""
-    return _detection_threshold(noise, columns, usual=True) / _FULLEST
+    return float(_marks(noise, columns, _FALSE_ALARM)[ZERO]) / _FULLEST
 
 
 def coarse_bounds(octaves: Floats, noise: CountNoise, columns: int) -> OctaveRun | None:
     """The octaves that hold the column, from noisy counts in rows; nothing where noise hides them all.
 
     An octave counts when noise alone would hardly reach it anywhere; one beside the run found so far counts
-    from a lower mark, since there are few such places.
+    from a lower mark, since there are few such places; and one of a thousand times larger values from a
+    higher mark, since bounds out there would leave the column in a corner.
     """
-    exponents = np.abs(np.arange(OCTAVES) - ZERO) + LEAST_EXPONENT - 1
-    usual = (np.abs(exponents) <= USUAL) | (np.arange(OCTAVES) == ZERO)
-    thresholds = np.where(
-        usual,
-        _detection_threshold(noise, columns, usual=True),
-        _detection_threshold(noise, columns, usual=False),
-    )
-    (found,) = np.nonzero(octaves > thresholds)
+    (found,) = np.nonzero(octaves > _marks(noise, columns, _FALSE_ALARM))
     if len(found) == 0:
         return None
-    first = _extended(octaves, int(found[0]), -1, noise.deviation)
-    return OctaveRun(first=first, last=_extended(octaves, int(found[-1]), 1, noise.deviation))
+    sure = octaves[found] > _marks(noise, columns, _FAR_ALARM)[found]
+    held = found[_EXPONENTS[found] <= _largest(octaves[found], _EXPONENTS[found], sure)]
+    first = _extended(octaves, int(held[0]), -1, noise.deviation)
+    return OctaveRun(first=first, last=_extended(octaves, int(held[-1]), 1, noise.deviation))
 
 
-def _detection_threshold(noise: CountNoise, columns: int, *, usual: bool) -> float:
-    """A count, in rows, that noise alone reaches in no octave of this group but with a small chance."""
-    cells = 2 * (2 * USUAL + 1) + 1 if usual else OCTAVES
-    return noise.upper_quantile(0.5 * _FALSE_ALARM / (cells * columns))
+def _largest(counts: Floats, exponents: Integers, sure: npt.NDArray[np.bool_]) -> int:
+    """The largest exponent that holds values: from the fullest octave upwards, over gaps that are not far.
+
+    Zeros say nothing of how large the other values are.
+    """
+    nonzero = exponents >= LEAST_EXPONENT
+    if not nonzero.any():
+        return int(exponents.max())
+    largest = int(exponents[nonzero][np.argmax(counts[nonzero])])
+    for place in np.argsort(exponents):
+        if sure[place] or exponents[place] <= largest + _FAR:
+            largest = max(largest, int(exponents[place]))
+    return largest
+
+
+def _marks(noise: CountNoise, columns: int, alarm: float) -> Floats:
+    """A count for each octave, in rows, that noise alone reaches in none of them but with this chance."""
+    usual, others = (
+        noise.upper_quantile(0.5 * alarm / (cells * columns)) for cells in (_USUAL_CELLS, OCTAVES)
+    )
+    return np.where(_IS_USUAL, usual, others)
 
 
 def _extended(octaves: Floats, end: int, step: int, deviation: float) -> int:
