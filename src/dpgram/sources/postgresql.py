@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,8 +40,8 @@ WHOLE_IN_UTF8: Final = frozenset(
 
 _DAYS_TO_2000: Final = 10_957
 """From 1970; the server counts days and microseconds from 2000."""
-_DAY_2000: Final = date(2000, 1, 1)
 _MOMENT_2000: Final = datetime(2000, 1, 1)  # noqa: DTZ001  moments without a zone are counted from it
+_MICROSECOND: Final = timedelta(microseconds=1)
 _FIRST_DAY: Final = -2_440_588
 """Since 1970: 4714-11-24 BC, before which the server has no days."""
 
@@ -114,33 +115,18 @@ def asked(column: str, kind: int) -> tuple[str, Read | None]:
     return f"CAST({column} AS text) AS {column}", None
 
 
-def _day(sent: Any) -> object:
+def _moment(start: date, step: timedelta, sent: Any) -> object:
+    """The day or moment so many steps after the beginning of 2000; its text where Python has none."""
     if sent is None:
         return None
-    days = int.from_bytes(sent, signed=True)
-    if infinite := _infinite(days, 31):
+    steps = int.from_bytes(sent, signed=True)
+    if infinite := _infinite(steps, 8 * len(sent) - 1):
         return infinite
     try:
-        return _DAY_2000 + timedelta(days=days)
+        return start + steps * step
     except OverflowError:
-        return moment_id((days + _DAYS_TO_2000) * 86_400, 0)
-
-
-def _moment(sent: Any, start: datetime = _MOMENT_2000) -> object:
-    if sent is None:
-        return None
-    ticks = int.from_bytes(sent, signed=True)
-    if infinite := _infinite(ticks, 63):
-        return infinite
-    try:
-        return start + timedelta(microseconds=ticks)
-    except OverflowError:
-        text = moment_id(ticks + _DAYS_TO_2000 * 86_400 * 10**6, 6)
-        return text if start.tzinfo is None else f"{text}Z"
-
-
-def _zoned(sent: Any) -> object:
-    return _moment(sent, _MOMENT_2000.replace(tzinfo=UTC))
+        since_1970 = steps * (step // _MICROSECOND) + _DAYS_TO_2000 * 86_400 * 10**6
+        return moment_id(since_1970, 6) + ("Z" if getattr(start, "tzinfo", None) else "")
 
 
 def _infinite(count: int, bits: int) -> str | None:
@@ -155,9 +141,9 @@ def _float(sent: Any) -> float | None:
 _SENT: Final[Mapping[int, tuple[str, Read]]] = {
     700: ("float4send", _float),
     701: ("float8send", _float),
-    1082: ("date_send", _day),
-    1114: ("timestamp_send", _moment),
-    1184: ("timestamptz_send", _zoned),
+    1082: ("date_send", partial(_moment, _MOMENT_2000.date(), timedelta(days=1))),
+    1114: ("timestamp_send", partial(_moment, _MOMENT_2000, _MICROSECOND)),
+    1184: ("timestamptz_send", partial(_moment, _MOMENT_2000.replace(tzinfo=UTC), _MICROSECOND)),
 }
 
 
