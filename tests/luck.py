@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ WHO = {"all": (KEPT, KEPT_STARTED), "own": (KEPT,), "started": (KEPT_STARTED,)}
 ASKED, ALL_ASKED = ("system entropy", "test"), ("system entropy", "file")
 STARTED, ALL_STARTED = ("process", "test"), ("process", "file")
 """Properties of a test."""
+ASKING = pytest.StashKey[frozenset[str]]()
 MARK = "system_entropy"
 DOORS = ("discrete_gaussian", "discrete_laplace", "generator", "random_bytes")
 
@@ -147,14 +149,28 @@ def _watched(item: pytest.Item) -> Wrapper:
             item.user_properties.append(STARTED)
 
 
+def _asking(config: pytest.Config) -> frozenset[str]:
+    """The tests that `--luck` runs, and the files of which all are run."""
+    if ASKING not in config.stash:
+        asking = {name for kept in WHO[config.getoption("luck")] for name in config.cache.get(kept, [])}
+        if not asking:
+            raise pytest.UsageError("no test is known to ask the system for bits: run `make test` first")
+        config.stash[ASKING] = frozenset(asking)
+    return config.stash[ASKING]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of which no test asks is not even read: most of a round would be spent on that."""
+    if not config.getoption("luck") or collection_path.is_dir():
+        return None
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return None if name in map(_file, _asking(config)) else True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    luck = config.getoption("luck")
-    if luck:
-        kept = {name for where in WHO[luck] for name in config.cache.get(where, [])}
-        if not kept:
-            raise pytest.UsageError("no test is known to ask the system for bits: run `make test` first")
-        asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & kept]
+    if config.getoption("luck"):
+        asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & _asking(config)]
         config.hook.pytest_deselected(items=list(set(items) - set(asking)))
         items[:] = asking
     seed = config.getoption("shuffle")

@@ -6,9 +6,11 @@ import ast
 import zlib
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tests.luck import DOOR, shuffled
+from tests.luck import DOOR, KEPT, KEPT_STARTED, pytest_ignore_collect, shuffled
 
 from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 
@@ -96,3 +98,29 @@ def test_an_order_follows_from_its_seed(request: pytest.FixtureRequest) -> None:
     files = [item.nodeid.partition("::")[0] for item in one]
     changes = sum(a != b for a, b in pairwise(files))
     assert changes == len(set(files)) - 1, "files stay together"
+
+
+def test_a_round_of_luck_reads_only_the_files_that_it_runs(tmp_path: Path) -> None:
+    kept = {KEPT: ["tests/a.py::test_one", "tests/b.py"], KEPT_STARTED: ["tests/c.py::test_two"]}
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    for name in "abcd":
+        (folder / f"{name}.py").touch()
+
+    def read(luck: str | None) -> str:
+        stash = pytest.Stash()
+        config: Any = SimpleNamespace(getoption=lambda _: luck, cache=kept, stash=stash, rootpath=tmp_path)
+        assert pytest_ignore_collect(folder, config) is None
+        return "".join(
+            file.stem for file in sorted(folder.iterdir()) if not pytest_ignore_collect(file, config)
+        )
+
+    assert {luck: read(luck) for luck in (None, "all", "own", "started")} == {
+        None: "abcd",
+        "all": "abc",
+        "own": "ab",
+        "started": "c",
+    }
+    kept.clear()
+    with pytest.raises(pytest.UsageError, match="run `make test` first"):
+        read("all")
