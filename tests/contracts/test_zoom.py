@@ -92,6 +92,23 @@ def test_the_scale_is_found_and_with_it_the_answer() -> None:
     assert found == pytest.approx(4.0, abs=0.5)
 
 
+@pytest.mark.usefixtures("kernel_form")
+@pytest.mark.parametrize("place", range(3))
+def test_an_array_has_the_bits_of_its_table(place: int) -> None:
+    """A closer look counts a part of the columns, of an array too, which is not read through Arrow."""
+    generator = np.random.default_rng(3)
+    wide = generator.uniform(0, 1_000, (ROWS, 2))
+    cells = np.insert(wide, place, 0.9967 + DENSITY * generator.normal(size=ROWS), axis=1)
+    names = np.insert(np.array(["a", "b"], object), place, "density").tolist()
+    declared = dg.Schema(*(dg.numeric(name, *(() if name == "density" else (0, 1_000))) for name in names))
+    by_array, by_table = (
+        publish_with(data, declared, epsilon=4.0, delta=1e-6, entropy=SeededEntropy(4), progress=False)
+        for data in (cells, pa.table(dict(zip(names, cells.T, strict=True))))
+    )
+    assert [each.column for each in looks(by_array[0])[0].columns] == ["density"]
+    assert by_array == by_table
+
+
 def test_public_bounds_are_kept() -> None:
     (release,) = published(dg.Schema(dg.numeric("density", 0.5, 2), dg.numeric("y", -50, 50)))
     assert looks(release) == []

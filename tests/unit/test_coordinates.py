@@ -275,6 +275,18 @@ def test_both_forms_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 2**62])
+def test_columns_without_a_histogram_are_refused(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled loops would write beside the cells."""
+    monkeypatch.setattr(kernel, "COMPILE_AFTER", after)
+    memory = np.zeros((3, kernel.NODES + 4), np.int64)
+    for lines in (1, 3):
+        levels, ends = np.zeros(lines, np.int64), np.tile([0.0, 1.0], (lines, 1))
+        with pytest.raises(ValueError, match="one histogram"):
+            kernel.kernel(1).count_rows(np.ones((10, 2)), np.empty(0, np.int64), levels, ends, memory[:lines])
+    assert not memory.any()
+
+
+@pytest.mark.parametrize("after", [0, 2**62])
 def test_every_length_has_one_bin(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same one by either form of the loops, which compare it with the same ends."""
     monkeypatch.setattr(kernel, "COMPILE_AFTER", after)

@@ -680,6 +680,9 @@ def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, ce
     and what lies elsewhere.
     """
     count, width = rows.shape
+    # Nothing below looks whether an index is within its array.
+    if levels.shape[0] != width or ends.shape[0] != width or cells.shape[0] != width:
+        raise ValueError("every column has one histogram")
     alike, numbers, some = units.shape[0] == 0, levels.min() == 0, max(1, _RUN // width)
     low, high, factor = np.empty(some * width), np.empty(some * width), np.empty(some * width)
     columns, places = np.empty(some * width, np.uint64), np.empty(some * width, np.int64)

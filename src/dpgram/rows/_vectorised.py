@@ -321,6 +321,8 @@ def finish_rows(
 
 def count_rows(rows: Floats, units: Integers, levels: Integers, ends: Floats, cells: Integers) -> None:
     """See `Kernel.count_rows`. Proof: proofs/adaptive.md#adaptive-histograms."""
+    if not rows.shape[1] == len(levels) == len(ends) == len(cells):
+        raise ValueError("every column has one histogram")
     with np.errstate(all="ignore"):  # a warning would tell of one row
         for first in range(0, len(rows), _PIECE):
             weights = units[first : first + _PIECE].astype(np.float64)

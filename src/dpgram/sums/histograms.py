@@ -98,7 +98,7 @@ class HistogramsAccumulator:
         for start in range(0, used, EXACT_ROWS):
             piece = chosen[start : start + EXACT_ROWS]
             units = EVERY_ROW_ONCE if rows.weights is None else rows.lattice_weights(piece)
-            self._count(np.ascontiguousarray(rows.rows.numbers[piece][:, self._places]), units)
+            self._count(rows.rows.numbers[piece], units)
 
     def add_array(self, rows: Floats) -> None:
         """The same for rows that all count alike, with the source columns in their order."""
@@ -108,6 +108,8 @@ class HistogramsAccumulator:
 
     def _count(self, rows: Floats, units: Integers) -> None:
         """So few rows at a time that a float adds 2^30 for each of them exactly."""
+        if self._places != list(range(rows.shape[1])):
+            rows = np.ascontiguousarray(rows[:, self._places])
         kernel.kernel(rows.size).count_rows(rows, units, self._levels, self._ends, self._cells)
 
     def result(self) -> tuple[ExactCounts, ...]:
