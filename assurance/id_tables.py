@@ -123,6 +123,12 @@ def _mapping(columns: Columns, owners: Any) -> dict[str, Any]:
     return {**texts, **{name: np.array(columns[name], np.float64) for name in ("x", "w")}, "id": owners}
 
 
+def _with_gap(columns: Columns) -> Columns:
+    """One row more, that has no id: it counts nowhere, and the library of a column may think otherwise."""
+    last = {"which": "", "t": "", "x": 0.0, "w": 0.0, "id": None}
+    return {name: [*cells, last[name]] for name, cells in columns.items()}
+
+
 def _arrow(columns: Columns, ids: pa.Array) -> pa.Table:
     return pa.table({**{name: cells for name, cells in columns.items() if name != "id"}, "id": ids})
 
@@ -319,6 +325,9 @@ SOURCES: Final[Mapping[str, Source]] = {
     "numpy moments": Source(MOMENTS, _numpy("M8[ns]")),
     "pandas objects": Source(OBJECTS, lambda columns, _: _frame(columns)),
     "pandas series": Source(OBJECTS, lambda columns, _: _mapping(columns, _frame(columns)["id"])),
+    "pandas array with a gap": Source(
+        INTEGERS, lambda columns, _: _mapping(_with_gap(columns), pd.array([*columns["id"], None], "Int64"))
+    ),
     "polars series": Source(
         OBJECTS, lambda columns, _: _mapping(columns, pl.Series(columns["id"], dtype=pl.Object))
     ),

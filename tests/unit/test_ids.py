@@ -376,6 +376,130 @@ def test_objects_and_their_texts(cells: list[Any], texts: list[str | None]) -> N
     assert read({"id": cells}) == texts * len(cells)
 
 
+WITH_GAPS: dict[str, Callable[[Sequence[int | None]], Any]] = {
+    "a frame of pandas": lambda cells: pd.DataFrame({"id": pd.array(cells, "Int64")}),
+    "a series": lambda cells: {"id": pd.Series(cells, dtype="Int64")},
+    "values of a series": lambda cells: {"id": pd.Series(cells, dtype="Int64").values},
+    "an array of a series": lambda cells: {"id": pd.Series(cells, dtype="int64[pyarrow]").array},
+    "an array of objects": lambda cells: {"id": pd.Series(cells, dtype=object).array},
+    "an index": lambda cells: {"id": pd.Index(pd.array(cells, "Int64"))},
+    "an index of objects": lambda cells: {"id": pd.Index(cells, dtype=object)},
+    "categories": lambda cells: {"id": pd.Categorical(cells)},
+    "an index of categories": lambda cells: {"id": pd.CategoricalIndex(cells)},
+    "polars": lambda cells: pl.DataFrame({"id": pl.Series(cells, dtype=pl.Int64)}),
+    "arrow": lambda cells: {"id": pa.array(cells, pa.int64())},
+    "objects": lambda cells: {"id": np.array(cells, object)},
+    "records": lambda cells: np.array([(cell,) for cell in cells], [("id", object)]),
+    "a masked array": lambda cells: {
+        "id": np.ma.array([cell or 0 for cell in cells], mask=[cell is None for cell in cells])
+    },
+    "duckdb": lambda cells: duck(cells, "BIGINT"),
+}
+
+
+@pytest.mark.parametrize("form", WITH_GAPS)
+def test_a_row_without_an_id_changes_no_other(form: str) -> None:
+    """numpy has no missing integers: of pandas' it makes floats, in which long ids are one."""
+    ids = [2**53, 2**53 + 1, 2**60, 2**60 + 1, -(2**53) - 1, 7]
+    expected = [str(number) for number in ids]
+    assert read(WITH_GAPS[form](ids)) == expected
+    assert read(WITH_GAPS[form]([*ids[:3], None, *ids[3:]])) == [*expected[:3], None, *expected[3:]]
+
+
+def dask_series(cells: Sequence[Any]) -> Any:
+    return dd.from_pandas(pd.Series(cells), npartitions=1)
+
+
+class States:
+    """An object of another library, which becomes an array of numpy when somebody asks."""
+
+    def __init__(self, cells: Any, dtype: Any) -> None:
+        self.dtype, self._cells = dtype, np.asarray(cells)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._cells
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        dask_series([1, 2]),
+        States([1.0, np.nan], np.dtype("int64")),
+        States([1, 2], "int64 or float64"),
+        pd.MultiIndex.from_arrays([[1, 2], [1, 2]]),
+    ],
+    ids=["dask", "another type", "no type of numpy", "several levels"],
+)
+def test_columns_whose_type_their_cells_decide_are_refused(column: Any) -> None:
+    with pytest.raises(SourceError, match="'id'"):
+        read({"id": column})
+
+
+PARQUET_BY_DASK: dict[str, Callable[[Path], Any]] = {
+    "as it comes": dd.read_parquet,
+    "by Arrow": lambda path: dd.read_parquet(path, filesystem="arrow"),
+    "cast": lambda path: dd.read_parquet(path).astype({"id": "Int64"}),
+    "copied": lambda path: dd.read_parquet(path).drop(columns="id").assign(id=dd.read_parquet(path)["id"]),
+    "merged": lambda path: dd.read_parquet(path)[["id", "x"]].merge(dd.read_parquet(path)[["id", "y"]]),
+}
+EXACT_BY_DASK: dict[str, Callable[[Path], Any]] = {
+    "types of Arrow": lambda path: dd.read_parquet(path, dtype_backend="pyarrow"),
+    "types of Arrow, by Arrow": lambda path: dd.read_parquet(
+        path, dtype_backend="pyarrow", filesystem="arrow"
+    ),
+    "types with gaps": lambda path: dd.read_parquet(path, dtype_backend="numpy_nullable"),
+    "text": lambda path: dd.read_parquet(path).drop(columns="id").rename(columns={"text": "id"}),
+    "short integers": lambda path: dd.read_parquet(path).drop(columns="id").rename(columns={"short": "id"}),
+    "the path": Path,
+}
+
+
+class TestParquetByDask:
+    @pytest.fixture(params=[0, 1])
+    def path(self, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+        count, gap = 300, [None] * request.param
+        cells = [0.5] * (count + request.param)
+        table = {
+            "id": pa.array([*range(2**60, 2**60 + count), *gap], pa.int64()),
+            "text": [*map(str, range(count)), *gap],
+            "short": pa.array([*range(count), *gap], pa.int32()),
+            "x": cells,
+            "y": cells,
+        }
+        return parquet(pa.table(table), tmp_path)
+
+    @pytest.mark.parametrize("form", PARQUET_BY_DASK)
+    def test_integers_that_would_be_floats_are_refused(self, form: str, path: Path) -> None:
+        """With a missing one or without: that must not decide."""
+        with pytest.raises(SourceError, match="dtype_backend='pyarrow'"):
+            DaskEngine(scheduler="threads").add_up(PARQUET_BY_DASK[form](path), plan())
+
+    @pytest.mark.filterwarnings("ignore:.*deprecat")  # Dask's own, by pandas
+    @pytest.mark.parametrize("form", EXACT_BY_DASK)
+    def test_others_keep_everybody_apart(self, form: str, path: Path) -> None:
+        (found,) = DaskEngine(scheduler="threads").add_up(EXACT_BY_DASK[form](path), plan())
+        assert found.counts.units_read == 300
+
+
+def test_a_column_of_another_library_is_read_as_it_states() -> None:
+    assert read({"id": States([2**53 + 1, 7], np.dtype("int64"))}) == [str(2**53 + 1), "7"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.string_view(), pa.large_string(), pa.binary(), pa.binary_view(), pa.large_binary()],
+    ids=str,
+)
+def test_dictionaries_in_several_parts_are_read_as_in_one(kind: pa.DataType) -> None:
+    """Whether a batch straddles two parts follows from the number of rows."""
+    cells = pa.array(["a", "b", "a", None, "c"], pa.string()).cast(pa.binary()).cast(kind)
+    whole = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None, 4], pa.int8()), cells)
+    parts = pa.table({"id": pa.chunked_array([whole, whole.slice(1)])})
+    texts = read(pa.table({"id": whole}))
+    assert read(parts) == [*texts, *texts[1:]]
+    assert len(set(texts)) == 4
+
+
 def test_days_of_any_year_are_those_of_the_calendar() -> None:
     days = np.arange(-800_000, 800_000, 131)
     texts = read({"id": [np.datetime64(int(day), "D") for day in days]})

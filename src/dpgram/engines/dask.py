@@ -90,6 +90,8 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
 
         request = Request(columns=work.columns, kinds={}, batch_rows=1)
         request.check([name for name in data.columns if isinstance(name, str)], "the Dask frame")
+        if work.rules.unit is not None:
+            _refuse_ids_with_gaps(data, work.rules.unit)
         return [(None, None, part) for part in data[list(work.columns)].to_delayed()]
     found = work.open(data).sendable_pieces()
     if found is None:
@@ -104,6 +106,28 @@ def _parts(data: Any, work: Pass) -> list[tuple[Any, int | None, Any]]:
         (read, start, delayed(piece, traverse=False))
         for start, piece in zip(found.starts, found.pieces, strict=True)
     ]
+
+
+def _refuse_ids_with_gaps(data: Any, unit: str) -> None:
+    """Parquet files whose integers Dask reads as floats, in every part where one is missing.
+
+    Long ids of a part would then become one because of a row without an id. Whether there is such a row must
+    not matter, so that the plan of the frame decides: what its column of ids is made of.
+    """
+    plan = data[[unit]].expr.simplify()
+    for step in plan.walk():
+        if not any(kind.__name__ == "ReadParquet" for kind in type(step).__mro__):
+            continue
+        exact = (step.operand("kwargs") or {}).get("dtype_backend") is not None
+        kinds = [step.dtypes] if step.ndim == 1 else step.dtypes
+        if not exact and any(str(kind) in ("int64", "uint64") for kind in kinds):
+            raise SourceError(
+                f"column {unit!r} cannot tell units apart: Dask makes floats of integers where one is "
+                "missing, and ids that differ in their last digits would become one",
+                got="dask.dataframe.read_parquet without dtype_backend",
+                limit="dtype_backend='pyarrow'",
+                remedy="Read the files with that, or give their path in place of the frame",
+            )
 
 
 def _array_parts(data: Any) -> list[tuple[None, int | None, Any]]:

@@ -38,7 +38,8 @@ def table_source(data: pa.Table | pa.RecordBatch, request: Request) -> Source:
         if isinstance(piece, pa.RecordBatch):
             return piece
         # A copy only where a slice straddles chunks of the table.
-        return pa.RecordBatch.from_arrays(list(map(joined, piece.columns)), names=piece.schema.names)
+        names = piece.schema.names
+        return pa.RecordBatch.from_arrays(list(map(joined, names, piece.columns)), names=names)
 
     return MemorySource(request=request, label="an Arrow table", length=table.num_rows, cut=cut)
 

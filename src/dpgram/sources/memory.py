@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,13 +25,17 @@ from dpgram.sources.base import (
     refuse_repeated,
     type_names,
 )
-from dpgram.sources.plain_columns import from_objects, plain_columns
+from dpgram.sources.plain_columns import from_objects, plain_columns, without_dictionary
 
 SLICE_BATCHES = 16  # batches in a partition: small enough that workers end together, large enough to be cheap
 
 # Their columns are not read as the Arrow streams that they can be: pandas guesses the types of objects from
 # the values for that, and Polars gives the addresses of objects.
 _is_pandas, _is_polars = loaded("pandas", "Series"), loaded("polars", "Series")
+_is_pandas_array, _is_pandas_index = (
+    loaded("pandas.api.extensions", "ExtensionArray"),
+    loaded("pandas", "Index"),
+)
 
 Cut = Callable[[int, int], pa.RecordBatch]
 """The rows from `start` up to `stop` of the asked columns."""
@@ -177,6 +182,8 @@ def _held(name: str, column: Any) -> Any:
         return column
     if _is_pandas(column):
         return _numbers(column)
+    if _is_pandas_array(column) or _is_pandas_index(column):
+        return _numbers(_as_series(name, column))
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise SourceError(f"the column {name!r} must have one dimension", got=f"{column.ndim}")
@@ -189,8 +196,34 @@ def _held(name: str, column: Any) -> Any:
             lambda _: _unfit(name, type(column).__name__),
         )
     if hasattr(column, "__array__"):
-        return _held(name, np.asarray(column))
+        return _held(name, _as_declared(name, column))
     raise _unfit(name, type(column).__name__)
+
+
+def _as_series(name: str, column: Any) -> Any:
+    """What stands in a column of pandas, as that column: numpy would make floats of integers with a gap."""
+    return attempt(
+        lambda: sys.modules["pandas"].Series(column),
+        (NotImplementedError, TypeError, ValueError),
+        lambda _: _unfit(name, type(column).__name__),
+    )
+
+
+def _as_declared(name: str, column: Any) -> npt.NDArray[Any]:
+    """An array of the type that the object itself states: another one could follow from a single cell."""
+    stated = getattr(column, "dtype", None)
+    graph = getattr(column, "__dask_graph__", None)
+    lazy = callable(graph) and graph() is not None  # of a Dask series the parts may have other types
+    if isinstance(stated, np.dtype) and not lazy:
+        array = np.asarray(column)
+        if array.dtype == stated:
+            return array
+    raise SourceError(
+        f"the column {name!r} states no type that its cells are sure to have",
+        got=type(column).__name__,
+        limit="arrays of numpy, and columns of pandas, Polars and Arrow",
+        remedy="Convert it to one of these before.",
+    )
 
 
 def _unfit(name: str, got: str) -> SourceError:
@@ -228,7 +261,7 @@ def _array(name: str, column: Any, request: Request) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     if isinstance(column, pa.ChunkedArray):
-        return joined(column)
+        return joined(name, column)
     if isinstance(column, list | tuple):
         return from_objects(column, kind, reading)
     if _is_pandas(column):
@@ -249,11 +282,15 @@ def _array(name: str, column: Any, request: Request) -> pa.Array:
     )
 
 
-def joined(column: pa.ChunkedArray) -> pa.Array:
+def joined(name: str, column: pa.ChunkedArray) -> pa.Array:
     """All chunks as one array. Dictionaries of several chunks may not fit together into their index type."""
-    if column.num_chunks > 1 and pa.types.is_dictionary(column.type):
-        column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks])
-    return column.combine_chunks()
+
+    def join() -> pa.Array:
+        several = column.num_chunks > 1 and pa.types.is_dictionary(column.type)
+        whole = pa.chunked_array(map(without_dictionary, column.chunks)) if several else column
+        return whole.combine_chunks()
+
+    return attempt(join, (pa.ArrowException,), lambda _: _unfit(name, str(column.type)[:100]))
 
 
 def _from_numpy(column: npt.NDArray[Any], kind: DeclaredKind | None, reading: Reading) -> pa.Array:
@@ -311,7 +348,7 @@ def _from_pandas(
 
     def convert() -> pa.Array:
         array = pa.Array.from_pandas(column)
-        return joined(array) if isinstance(array, pa.ChunkedArray) else array
+        return joined(name, array) if isinstance(array, pa.ChunkedArray) else array
 
     return attempt(
         convert,

@@ -149,29 +149,41 @@ def _plain(column: pa.Array, kind: DeclaredKind | None, reading: Reading) -> pa.
         return _plain(column.values, kind, reading).take(run_places(column))
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), TYPE_OF_KIND[kind or "text"])
-    if pa.types.is_string_view(column.type):
-        return _plain(column.cast(pa.large_string()), kind, reading)
-    if pa.types.is_binary_view(column.type):
-        return _plain(column.cast(pa.large_binary()), kind, reading)
-    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
-        values = column.dictionary.cast(pa.large_string())
-        column = pa.DictionaryArray.from_arrays(column.indices, values)
+    if _is_view(column.type):
+        return _plain(_without_views(column), kind, reading)
+    if pa.types.is_dictionary(column.type) and _is_view(column.type.value_type):
+        column = pa.DictionaryArray.from_arrays(column.indices, _without_views(column.dictionary))
     if kind is None or (kind == "text" and not reading):
         return column
     if pa.types.is_dictionary(column.type) and pa.types.is_boolean(column.type.value_type):
         return column  # no rule is about truth values, and `read_texts` has made some of these
     if pa.types.is_dictionary(column.type) and (reading or is_text(column.type.value_type)):
-        return _plain(column.dictionary_decode(), kind, reading)
+        return _plain(without_dictionary(column), kind, reading)
     if is_text(column.type):
         return read_texts(_valid_utf8(column), kind, reading)
     return without_codes(column, kind, reading) if reading else column
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _without_views(column: pa.Array) -> pa.Array:
+    """Few functions of Arrow know views."""
+    return column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+
+
+def without_dictionary(column: pa.DictionaryArray) -> pa.Array:
+    """The values themselves."""
+    values = column.dictionary
+    return (_without_views(values) if _is_view(values.type) else values).take(column.indices)
 
 
 def plain_texts(column: pa.Array) -> pa.Array:
     """A column as it is, but for wrappings: no dictionary, no extension, and text that is UTF-8."""
     plain = _plain(column, None, AS_WRITTEN)
     while pa.types.is_dictionary(plain.type):
-        plain = _plain(plain.dictionary_decode(), None, AS_WRITTEN)
+        plain = _plain(without_dictionary(plain), None, AS_WRITTEN)
     return _valid_utf8(plain) if is_text(plain.type) else plain
 
 
