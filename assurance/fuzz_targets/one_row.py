@@ -92,10 +92,14 @@ OBJECTS: Final[tuple[Any, ...]] = (
 )  # fmt: skip
 """Cells for whoever holds Python objects."""
 
+SIGNALLING: Final = {size: (((1 << low) - 1 << 8 * size - 1 - low) + 1).to_bytes(size, "little")
+                     for size, low in ((2, 5), (4, 8), (8, 11))}  # fmt: skip
+"""The bits of a signalling NaN of so many bytes: whoever adds to it makes a warning."""
+
 TYPES: Final = (
-    Typed(pa.float64(), 0.5, (np.nan, np.inf, -np.inf, 1.7e308, 5e-324, -0.0, None)),
-    Typed(pa.float32(), 0.5, (np.nan, np.inf, 3e38, 1e-45, None)),
-    Typed(pa.float16(), np.float16(0.5), (np.float16("nan"), np.float16("inf"), None)),
+    Typed(pa.float64(), 0.5, (np.nan, SIGNALLING[8], np.inf, -np.inf, 1.7e308, 5e-324, -0.0, None)),
+    Typed(pa.float32(), 0.5, (np.nan, SIGNALLING[4], np.inf, 3e38, 1e-45, None)),
+    Typed(pa.float16(), np.float16(0.5), (np.float16("nan"), SIGNALLING[2], np.float16("inf"), None)),
     *(Typed(kind, 1, (np.iinfo(kind.to_pandas_dtype()).min, np.iinfo(kind.to_pandas_dtype()).max, None))
       for kind in (pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64())),
     Typed(pa.bool_(), 1, (0, None)),
@@ -320,11 +324,23 @@ def _typed(kind: pa.DataType, cells: Sequence[Any]) -> pa.Array:
         return pa.array(cells, pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()).view(
             kind
         )
+    if pa.types.is_floating(kind):
+        return _floats(kind, cells)
     if pa.types.is_boolean(kind):
         return pa.array(cells, pa.int8()).cast(kind)
     if pa.types.is_temporal(kind):
         return pa.array(cells, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
     return pa.array(cells, kind)
+
+
+def _floats(kind: pa.DataType, cells: Sequence[Any]) -> pa.Array:
+    """Cells that are bytes are the bits of a float: only these keep a NaN signalling."""
+    dtype = np.dtype(kind.to_pandas_dtype())
+    bits = b"".join(
+        cell if isinstance(cell, bytes) else np.array(np.nan if cell is None else cell, dtype).tobytes()
+        for cell in cells
+    )
+    return pa.array(np.frombuffer(bits, dtype), kind, mask=np.array([cell is None for cell in cells]))
 
 
 def _arrow_of(kind: pa.DataType, name: str) -> Callable[[dict[str, list[Any]]], pa.Table]:
@@ -418,7 +434,8 @@ def _statistical(
 
 def _numpy(name: str, dice: random.Random, content: bytes) -> Made:
     dtype = dice.choice(NUMPY)
-    raw = (content or dice.choice((b"\0", b"\xff", b"\x7f"))) * dtype.itemsize
+    signalling = (SIGNALLING.get(dtype.itemsize, b"\1"),) if dtype.kind == "f" else ()
+    raw = (content or dice.choice((b"\0", b"\xff", b"\x7f", *signalling))) * dtype.itemsize
     odd = np.frombuffer(raw[: dtype.itemsize], dtype)[0] if dtype.kind not in "?U" else np.ones(1, dtype)[0]
     ordinary = np.zeros(1, dtype)[0]
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.rows.batch import kinds_of, readings_of
+from dpgram.rows.floats import as_floats
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import unit_ids
@@ -173,7 +174,7 @@ class _Tally:
         if self._column.open_levels:
             line = np.where(_nulls(level_texts(read, self.name)), np.nan, 0.0)
         else:
-            line = np.asarray(self._column.read(read), np.float64)
+            line = as_floats(self._column.read(read))
         empty &= ~(_nulls(raw) & np.isfinite(line))  # objects that are no text, such as moments
         self._missing += int(empty.sum())
         unreadable = ~empty & ~np.isfinite(line)

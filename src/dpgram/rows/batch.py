@@ -19,6 +19,7 @@ from dpgram.errors import DpgramError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.rows.batch_encoder import declared_cells, refuse_breaches
 from dpgram.rows.encoder import PolicyCounts
+from dpgram.rows.floats import as_floats, in_rows
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
 from dpgram.rows.units import Floats, Integers, Mask, content_hashes, id_hashes, unit_ids
@@ -136,18 +137,14 @@ class Reader:
                 texts.append(level_texts(cells, column.name))
                 lines.append(_text_numbers(texts[-1]))
             else:
-                lines.append(np.asarray(column.read(cells), np.float64))
+                lines.append(as_floats(column.read(cells)))
         if rules.strict:
             refuse_breaches(np.stack(lines), self._declared, first_row)
         if rules.extra:
             beside = batch.select([column.name for column in rules.extra])
             mended = plain_columns(beside, self._kinds, self._readings)
             lines += [column.read(cells) for cells, column in zip(mended.columns, rules.extra, strict=True)]
-        numbers = np.empty((batch.num_rows, len(lines)))
-        for place, line in enumerate(lines):
-            numbers[:, place] = line
-        numbers += 0.0  # −0.0 becomes 0.0: rows with the same numbers must have the same bits
-        numbers[np.isnan(numbers)] = np.nan
+        numbers = in_rows(lines, batch.num_rows)
         if rules.unit is None:
             return RowBatch(numbers=numbers, texts=tuple(texts))
         ids = unit_ids(batch.column(rules.unit), rules.unit)

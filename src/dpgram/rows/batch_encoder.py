@@ -14,6 +14,7 @@ from dpgram.errors import DataError, DpgramError, SourceError
 from dpgram.lattice import ROW_NORM, ROW_NORM_SQUARED
 from dpgram.rows import kernel
 from dpgram.rows.encoder import LINE_GROUP, EncodedChunk, Encoder, PolicyCounts
+from dpgram.rows.floats import fill
 from dpgram.rows.kernel import Floats, Integers
 from dpgram.schema import Schema
 from dpgram.schema.columns import SourceColumn
@@ -60,7 +61,7 @@ class BatchEncoder:
         for start in range(0, batch.num_rows, size):
             stop = min(start + size, batch.num_rows)
             for line, target in zip(lines, self._raw, strict=True):
-                target[: stop - start] = line[start:stop]
+                fill(target[: stop - start], line[start:stop])
             yield self._encode(self._no_rows, stop - start, first_row + start, units[start:stop], _NO_WEIGHTS)
 
     def encode_array(

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from dpgram.errors import SourceError
 from dpgram.rows._vectorised import mixed
+from dpgram.rows.floats import as_floats
 from dpgram.rows.kernel import GOLDEN, kernel
 from dpgram.sources.ids import (
     ATTOSECONDS,
@@ -158,8 +159,8 @@ def _uuids(cells: pa.Array) -> pa.LargeStringArray:
 
 def _floats(cells: pa.Array) -> pa.LargeStringArray:
     """Whole numbers as integers are written: a column of ids with a gap in it is often one of floats."""
-    numbers: Floats = cells.to_numpy(zero_copy_only=False).astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    numbers = as_floats(cells.to_numpy(zero_copy_only=False))
+    with np.errstate(all="ignore"):
         small = np.equal(np.trunc(numbers), numbers) & (np.abs(numbers) < 2.0**53)
         integers = pa.array(np.where(small, numbers, 0.0).astype(np.int64)).cast(pa.large_string())
     if small.all():

@@ -146,9 +146,11 @@ def _levels_of_floats(cells: pa.Array, declared: Categorical) -> Line:
     """Whole numbers match "3", others the shortest text that gives them back; NaN is missing."""
     values = {float(level): code for code, level in enumerate(declared.all_levels) if _is_float_text(level)}
     line = _numbers(cells)
-    if line.dtype == np.float16:  # Arrow cannot look halves up
-        line = line.astype(np.float32)
-    codes = _match(pa.array(line + line.dtype.type(0.0)), values, declared)  # −0.0 becomes 0.0
+    with np.errstate(all="ignore"):  # a signalling NaN would make a warning, which tells of one row
+        if line.dtype == np.float16:  # Arrow cannot look halves up
+            line = line.astype(np.float32)
+        line = line + line.dtype.type(0.0)  # −0.0 becomes 0.0
+    codes = _match(pa.array(line), values, declared)
     codes[np.isnan(line)] = np.nan
     return codes
 

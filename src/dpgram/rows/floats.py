@@ -1,0 +1,34 @@
+"""Cells of rows → 64-bit floats. No cell makes a warning: a signalling NaN would, and so tell of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def as_floats(line: npt.ArrayLike) -> Floats:
+    """The same memory where it holds such floats already."""
+    with np.errstate(all="ignore"):
+        return np.asarray(line, np.float64)
+
+
+def fill(target: Floats, line: npt.NDArray[Any]) -> None:
+    """Copy a line of numbers of any width."""
+    with np.errstate(all="ignore"):
+        target[:] = line
+
+
+def in_rows(lines: Sequence[npt.NDArray[Any]], count: int) -> Floats:
+    """One row for each place of these lines; rows with the same numbers have the same bits."""
+    rows = np.empty((count, len(lines)))
+    with np.errstate(all="ignore"):
+        for place, line in enumerate(lines):
+            rows[:, place] = line
+        rows += 0.0  # −0.0 becomes 0.0
+    rows[np.isnan(rows)] = np.nan
+    return rows
