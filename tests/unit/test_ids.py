@@ -32,7 +32,7 @@ from tests.flat import rules as row_rules
 
 from dpgram.document.fields import UnitRule
 from dpgram.engines.dask import DaskEngine
-from dpgram.engines.local import add_up
+from dpgram.engines.local import LocalEngine, add_up
 from dpgram.engines.passes import Pass, gram_pass
 from dpgram.errors import SourceError
 from dpgram.lattice import ROW_NORM_SQUARED
@@ -40,7 +40,7 @@ from dpgram.privacy.ledger import Ledger
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, categorical, numeric
-from dpgram.sources import delimited, open_source
+from dpgram.sources import column_types, delimited, open_source
 from dpgram.sums.counts import ExactCounts, OctavesStatistic
 from dpgram.sums.exact_gram import ExactGram
 from dpgram.sums.levels import ExactLevels, LevelsStatistic
@@ -576,11 +576,33 @@ def test_names_of_folders(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no folder names of any bytes")
 def test_names_of_folders_that_arrow_cannot_open(tmp_path: Path) -> None:
-    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/id=M\xfcller"))
+    """Arrow takes no path of such letters, only one of bytes."""
+    keys = [b"M\xfcller", b"M\xf6ller", "Müller".encode()]
+    for key in keys:
+        folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/id=" + key))
+        folder.mkdir()
+        parquet(pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), tmp_path).rename(folder / "part.parquet")
+    assert sorted(map(str, read(tmp_path))) == sorted(
+        map(str, read(pa.table({"id": stray(keys * 2, pa.string())})))
+    )
+    assert set(column_types(tmp_path)) == {"x", "y", "id"}
+    for engine in (LocalEngine(), DaskEngine(scheduler="threads"), DaskEngine(scheduler="processes")):
+        (found,) = engine.add_up(str(tmp_path), plan())
+        assert found.counts.units_read == 3
+
+
+def test_messages_do_not_show_ids_in_names_of_folders(tmp_path: Path) -> None:
+    folder = tmp_path / "id=Miller"
     folder.mkdir()
-    parquet(pa.table({"x": [1.0]}), tmp_path).rename(folder / "part.parquet")
-    with pytest.raises(SourceError, match="cannot be read"):
-        read(tmp_path)
+    for content in (b"", b"no Parquet"):
+        (folder / "part.parquet").write_bytes(content)
+        with pytest.raises(SourceError, match="id=…") as failure:
+            read(tmp_path)
+        assert "Miller" not in str(failure.value)
+    address = f"file://{tmp_path}"
+    with pytest.raises(SourceError, match="id=…") as failure:
+        read(address)
+    assert "Miller" not in str(failure.value)
 
 
 @settings(deadline=None, max_examples=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import itertools
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from dpgram.errors import SourceError
@@ -103,26 +103,32 @@ def _parquet_files(folder: Path) -> list[Path]:
     return found
 
 
+def shown(path: PurePath) -> str:
+    """A path for messages: of a folder key=value the key, for the value is a cell of all rows below it."""
+    folders = [f"{part.partition('=')[0]}=…" if "=" in part else part for part in path.parent.parts]
+    return str(type(path)(*folders, path.name))
+
+
 def unreadable(path: Path) -> Callable[[BaseException], SourceError]:
     """An error for a file that cannot be read; without the reader's own words, which may quote a value."""
 
     def explain(failure: BaseException) -> SourceError:
         if isinstance(failure, FileNotFoundError):
             return SourceError(
-                f"the file {str(path)!r} is gone", remedy="Check that nothing moves or deletes it."
+                f"the file {shown(path)!r} is gone", remedy="Check that nothing moves or deletes it."
             )
         if isinstance(failure, PermissionError):
             return SourceError(
-                f"the file {str(path)!r} may not be read", remedy="Check the permissions of the file."
+                f"the file {shown(path)!r} may not be read", remedy="Check the permissions of the file."
             )
         if path.is_file() and path.stat().st_size == 0:
             return SourceError(
-                f"the file {str(path)!r} is empty: it does not even have column names",
+                f"the file {shown(path)!r} is empty: it does not even have column names",
                 got="0 bytes",
                 remedy="Write it again, or take it out of the list.",
             )
         return SourceError(
-            f"the file {str(path)!r} cannot be read: it is damaged, cut short, or not what its name says",
+            f"the file {shown(path)!r} cannot be read: it is damaged, cut short, or not what its name says",
             got=type(failure).__name__,
             remedy="Write it again, or copy it again from where it came.",
         )

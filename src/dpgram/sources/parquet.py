@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -99,16 +100,28 @@ def _read(request: Request, run: _Run, *, threads: bool = False) -> Batches:
         yield plain_columns(_ordered(batch, run.keys, request), request.kinds, request.readings)
 
 
-def _file(path: Path | RemoteFile, buffer_size: int = 0) -> pq.ParquetFile:
-    place, system = (path.path, path.filesystem) if isinstance(path, RemoteFile) else (path, None)
-    # Nanoseconds, which Arrow would make of INT96, wrap around in the year 2262.
-    return pq.ParquetFile(
-        place,
-        filesystem=system,
-        buffer_size=buffer_size,
-        pre_buffer=False,
-        coerce_int96_timestamp_unit="us",
-    )
+@contextmanager
+def _file(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+    with ExitStack() as opened:
+        place, system = (path.path, path.filesystem) if isinstance(path, RemoteFile) else (path, None)
+        if isinstance(path, Path) and not _is_utf8(path):
+            place = opened.enter_context(
+                pa.OSFile(os.fsencode(path))
+            )  # a name that Arrow takes as bytes only
+        # Nanoseconds, which Arrow would make of INT96, wrap around in the year 2262.
+        yield opened.enter_context(
+            pq.ParquetFile(
+                place,
+                filesystem=system,
+                buffer_size=buffer_size,
+                pre_buffer=False,
+                coerce_int96_timestamp_unit="us",
+            )
+        )
+
+
+def _is_utf8(path: Path) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in str(path))
 
 
 def refuse_int96(metadata: pq.FileMetaData, names: Iterable[str], where: str, remedy: str) -> None:

@@ -13,6 +13,7 @@ import pyarrow.fs as pafs
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources.base import attempt
+from dpgram.sources.files import shown
 
 FAILURES = (pa.ArrowException, OSError, ValueError, ImportError)
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -33,12 +34,11 @@ class RemoteFile:
 
     def unreadable(self, failure: BaseException) -> SourceError:
         """An error for a file that cannot be read, without the reader's own words: they may quote a value."""
+        name = shown(PurePosixPath(self.path))
         if isinstance(failure, FileNotFoundError):
-            return SourceError(
-                f"the file {self.path!r} is gone", remedy="Check that nothing moves or deletes it."
-            )
+            return SourceError(f"the file {name!r} is gone", remedy="Check that nothing moves or deletes it.")
         return SourceError(
-            f"the file {self.path!r} cannot be read: it is damaged, cut short, or out of reach",
+            f"the file {name!r} cannot be read: it is damaged, cut short, or out of reach",
             got=type(failure).__name__,
             remedy="Check the address, the permissions and the network, or copy it to this machine.",
         )
