@@ -170,7 +170,7 @@ class LearningError(DpgramError):
 
     `spent` is the event that was paid for; None: nothing was.
 
-    `cost` says in words what that event was worth. `final`: what was drawn cannot be gone on with.
+    `cost` says in words on what, and what that was worth. `final`: what was drawn cannot be gone on with.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class LearningError(DpgramError):
         self.spent = spent
         self.cost = cost
         self.final = final
-        paid = f"the budget was spent: {cost}. No matrix was drawn, and there is no refund"
+        paid = f"the budget was spent {cost}, and there is no refund"
         told = "nothing was spent" if spent is None else paid
         super().__init__(f"{what} ({told})", got=got, limit=limit, remedy=remedy)
 

@@ -124,8 +124,14 @@ def test_dates_are_days() -> None:
     ("low", "high"), [("1900-01-01", 3), (3, "1900-01-01"), ("soon", "later"), ("5", "7")]
 )
 def test_mixed_or_unreadable_date_bounds(low: object, high: object) -> None:
-    with pytest.raises(SchemaError, match="both be numbers or both ISO dates"):
+    with pytest.raises(SchemaError, match=f"both be numbers or both ISO dates; got {low!r} and {high!r}"):
         numeric("birthday", low, high)
+
+
+def test_a_bound_that_is_a_word_is_named() -> None:
+    """Only the 10 was."""
+    with pytest.raises(SchemaError, match="got 10 and 'sixty'"):
+        numeric("age", 10, "sixty")
 
 
 @pytest.mark.parametrize(

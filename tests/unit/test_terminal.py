@@ -138,8 +138,8 @@ def test_a_stop_that_cost_something_says_what(terminal: Typed, capsys: pytest.Ca
     assert not too_wide(told)
     words = " ".join(told.split())
     assert "othing was spent" not in words
-    assert "the budget was spent: Gaussian, μ = " in words
-    assert "of what the whole release would have cost" in words
+    assert "the budget was spent on noisy counts alone, Gaussian, μ = " in words
+    assert ", not on the whole release, and there is no refund)" in words
     assert 'thousands = ","' in words
     assert len(dg.Ledger.open("people.ledger").history()) == 3
 

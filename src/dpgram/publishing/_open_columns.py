@@ -117,4 +117,4 @@ def coarse_bounds(measured: Sequence[Any], paid: Event) -> dict[str, tuple[float
 
 def cost(paid: Event | None) -> str:
     """What a stop has cost, in words; nothing where it was free."""
-    return "" if paid is None else f"{describe(paid)}, of what the whole release would have cost"
+    return "" if paid is None else f"on noisy counts alone, {describe(paid)}, not on the whole release"

@@ -353,7 +353,7 @@ class _Run:
             remedy="Repair the source and publish again with the same options and ledger: that "
             "continues from here and charges nothing twice",
             spent=composed(self.charged),
-            cost=describe(composed(self.charged)),
+            cost=f"on what was charged so far, {describe(composed(self.charged))}",
             final=False,
         )
 

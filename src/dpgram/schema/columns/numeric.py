@@ -251,39 +251,44 @@ def numeric(
     54.0
     """
     rules, words = rules_and_words(name, entries)
-    dates = isinstance(low, str | date) or isinstance(high, str | date)
-    read = _days_from_bound if dates else _number_from_bound
-    weighed = as_float(name, "weight", weight)
-    return Numeric(name, read(name, low), read(name, high), weighed, dates, rules, words)
+    given = [bound for bound in (low, high) if bound is not None]
+    dates = any(isinstance(bound, str | date) for bound in given)
+    if dates and any(_moment(bound) is None for bound in given):
+        raise SchemaError(
+            f"the bounds of column {name!r} must both be numbers or both ISO dates",
+            got=" and ".join(map(repr, given)),
+            remedy='Write dates like "1900-01-01", and numbers without quotes',
+        )
+    first, last = (
+        _days_from_bound(each) if dates else _number_from_bound(name, each) for each in (low, high)
+    )
+    return Numeric(name, first, last, as_float(name, "weight", weight), dates, rules, words)
 
 
 def _number_from_bound(name: str, bound: Bound) -> float | None:
     return None if bound is None else as_float(name, "bounds", bound)
 
 
-def _days_from_bound(name: str, bound: Bound) -> float | None:
+def _days_from_bound(bound: Bound) -> float | None:
     """Days since 1970-01-01 (UTC where the text has a time zone)."""
-    if bound is None:
-        return None
-    moment: datetime | None = None
+    moment = _moment(bound)
+    return None if moment is None else (moment - _EPOCH) / timedelta(days=1)
+
+
+def _moment(bound: Bound) -> datetime | None:
+    """None for what is no date."""
     if isinstance(bound, str):
         try:
             moment = datetime.fromisoformat(bound)
         except ValueError:
-            moment = None
+            return None
     elif isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, date):
         moment = datetime.combine(bound, time())
-    if moment is None:
-        raise SchemaError(
-            f"the bounds of column {name!r} must both be numbers or both ISO dates",
-            got=repr(bound),
-            remedy='Write dates like "1900-01-01"',
-        )
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) / timedelta(days=1)
+    else:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
