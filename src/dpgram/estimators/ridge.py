@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self, final
 
 import numpy as np
+from msgspec.structs import replace
 
 from dpgram.analysis.design import build_design
 from dpgram.analysis.moments import Moments
@@ -74,28 +75,32 @@ class PrivateRidge(RegressionEstimator):
             return self._take(self._from_any_target(table), table)
         row_bounds = TargetBounds.of(table.schema, str(table.target), self.radius)
         asked = Guarantee.checked(as_number("epsilon", self.epsilon), as_number("delta", self.delta))
-        chosen = self._chosen(asked, row_bounds)
+        chosen, reason = self._chosen(asked, row_bounds)
         if chosen == JOINT:
             self.mechanism_ = JOINT
             return self._take(self._from_joint(table, row_bounds, asked), table)
-        return self._take(self._from_release(table, row_bounds, chosen), table)
+        return self._take(self._from_release(table, row_bounds, chosen, reason), table)
 
     @property
     def _adapts(self) -> bool:
         """Whether a release for any target, measured in better coordinates, is left to be chosen."""
         return self.adaptive is not False and self.radius is None and self.mechanism in (Auto.name, Auto())
 
-    def _chosen(self, asked: Guarantee, row_bounds: TargetBounds) -> MechanismLike:
-        """By public facts alone."""
+    def _chosen(self, asked: Guarantee, row_bounds: TargetBounds) -> tuple[MechanismLike, str]:
+        """By public facts alone; with the reason in words, empty where it was asked for by name."""
         if self.mechanism not in (Auto.name, Auto()):
-            return self.mechanism
+            return self.mechanism, ""
         book = open_ledger(self.ledger)
-        if asked.pure or (book is not None and book.currency == "epsilon"):
-            return MatrixLaplace.name
+        if asked.pure:
+            return MatrixLaplace.name, f"auto: delta = 0 was asked for, and {JOINT} cannot give it"
+        if book is not None and book.currency == "epsilon":
+            return MatrixLaplace.name, "auto: the ledger has delta = 0, so only pure releases fit in it"
         if book is not None:
-            return JOINT
+            return JOINT, "auto: cheaper in this ledger"
         joint = TargetedGaussian.calibrated(asked, row_bounds, adjacency_named(self.adjacency))
-        return MatrixLaplace.name if self._laplace_forecast(asked, row_bounds) < joint.forecast else JOINT
+        if self._laplace_forecast(asked, row_bounds) < joint.forecast:
+            return MatrixLaplace.name, f"auto: less forecast error than {JOINT}, and no delta"
+        return JOINT, f"auto: less forecast error than {MatrixLaplace.name}"
 
     def _laplace_forecast(self, asked: Guarantee, row_bounds: TargetBounds) -> float:
         """E|n − Nβ|² of matrix Laplace noise, the target at its best length: against the joint `forecast`."""
@@ -155,7 +160,9 @@ class PrivateRidge(RegressionEstimator):
         )
         return NoisySums.of(answer.published[0], law, entropy), answer.public_rows
 
-    def _from_release(self, table: Table, row_bounds: TargetBounds, mechanism: MechanismLike) -> Regression:
+    def _from_release(
+        self, table: Table, row_bounds: TargetBounds, mechanism: MechanismLike, reason: str
+    ) -> Regression:
         """Another mechanism: one symmetric noise, the target at the length that serves it best."""
         target = str(table.target)
         old = table.schema.column(target).weight
@@ -163,8 +170,10 @@ class PrivateRidge(RegressionEstimator):
         schema = reweighted(table.schema, target, length / old)
         weighted = Table(data=table.data, schema=schema, features=table.features, target=target)
         radius = None if self.radius is None else math.hypot(row_bounds.x_encoded, length)
-        self.release_ = self._published(weighted, mechanism=mechanism, radius=radius)
-        self.mechanism_ = self.release_.mechanism.name
+        release = self._published(weighted, mechanism=mechanism, radius=radius)
+        used = replace(release.mechanism, choice=reason or release.mechanism.choice)
+        self.release_ = replace(release, mechanism=used)
+        self.mechanism_ = used.name
         return self._penalised(self.release_, target)
 
     def _from_any_target(self, table: Table) -> Regression:

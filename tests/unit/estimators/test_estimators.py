@@ -159,6 +159,26 @@ def test_ridge_takes_the_mechanism_that_public_facts_favour(given, expected) -> 
     assert empty.mechanism_ == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"adaptive": False}, "auto: less forecast error than joint-gaussian, and no delta"),
+        ({"radius": 2.0}, "auto: less forecast error than joint-gaussian, and no delta"),
+        (
+            {"adaptive": False, "delta": 0.0},
+            "auto: delta = 0 was asked for, and joint-gaussian cannot give it",
+        ),
+        ({"mechanism": "matrix-laplace", "adaptive": False}, "asked for by name"),
+    ],
+)
+def test_ridge_says_why_it_took_a_mechanism(given, reason) -> None:
+    """All were "asked for by name"."""
+    found = fitted(PrivateRidge, **given)
+    assert found.release_.mechanism.name == "matrix-laplace"
+    assert found.release_.mechanism.choice == reason
+    assert f"({reason})" in " ".join(str(found.release_).split())
+
+
 def test_wide_tables_get_the_joint_release() -> None:
     wide = np.random.default_rng(0).uniform(-1, 1, (50, 30))
     assert made(PrivateRidge, adaptive=False).fit(wide, wide[:, 0]).mechanism_ == "joint-gaussian"
