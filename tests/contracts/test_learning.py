@@ -62,7 +62,7 @@ from dpgram.privacy.accountant import (
     describe,
     parts_of,
 )
-from dpgram.privacy.count_noise import CountLaw, CountNoise, count_event, price_of_counts
+from dpgram.privacy.count_noise import CountLaw, CountNoise, count_event, level_threshold, price_of_counts
 from dpgram.privacy.curves.calibrate import discrete_mu_at_most
 from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
@@ -74,7 +74,6 @@ from dpgram.publishing.measurements import counts as measured_counts
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.rows.encoder import Encoder
-from dpgram.rows.learnt_levels import level_threshold
 from dpgram.schema import Categorical, Numeric, Schema, categorical, legendre, numeric
 from dpgram.sums import counts as exact_counts
 from dpgram.sums.clip import ClipStatistic

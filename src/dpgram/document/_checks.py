@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpgram.document.measurements import measured_delta, measured_price
+from dpgram.document.measurements import measured_delta, measured_price, thresholds_suffice
 from dpgram.errors import GuaranteeError
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.events import (
@@ -54,6 +54,8 @@ def consistent_noise(release: Document) -> bool:
     try:
         with np.errstate(all="ignore"):  # a price that overflows is not a number, and keeps no promise
             if release.series is not None and not isinstance(release.noise, SymmetricGaussian):
+                return False
+            if not thresholds_suffice(release):
                 return False
             return mechanism is not None and all(
                 mechanism.keeps_promise(_stated(release, promise))

@@ -38,7 +38,7 @@ from dpgram.document.fields import (
 from dpgram.document.octaves import OCTAVES, OctaveRun
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
-from dpgram.privacy.count_noise import CountNoise, price_of_counts, projected_counts
+from dpgram.privacy.count_noise import CountNoise, level_threshold, price_of_counts, projected_counts
 from dpgram.schema.columns import Column
 from dpgram.schema.encodings import BooleanEncoding, LevelsEncoding, NumberEncoding
 
@@ -51,6 +51,8 @@ Floats = npt.NDArray[np.float64]
 
 LENGTH_BINS: Final = 64
 """Bins of the squared length, from 0 to the largest the schema allows."""
+THRESHOLD_ROUNDING: Final = 1e-9
+"""What two versions of a mathematical library may differ by in a quantile of noise."""
 FIRST_EDITION_COUNT_SHARE: Final = 0.05
 """The share of what was learnt that paid for the number of rows in releases of the first edition."""
 
@@ -119,6 +121,22 @@ def step_price(units_changed: int, sigma: float, score_sigma: float, spread_sigm
 def measured_delta(release: Document) -> float:
     """The part of δ that pays for learnt levels."""
     return sum(each.delta for each in release.measured if isinstance(each, MeasuredLevels))
+
+
+def thresholds_suffice(release: Document) -> bool:
+    """Whether each learnt level had to reach what its noise and its part of δ ask for.
+
+    Proof: proofs/levels.md#levels-claim.
+    """
+    return all(_high_enough(each) for each in release.measured if isinstance(each, MeasuredLevels))
+
+
+def _high_enough(measured: MeasuredLevels) -> bool:
+    columns = len(measured.columns)
+    if columns == 0 or measured.delta / columns <= 0.0:
+        return False
+    least = level_threshold(CountNoise(law=measured.law, scale=measured.scale), measured.delta, columns)
+    return all(int(each.threshold) >= least * (1 - THRESHOLD_ROUNDING) for each in measured.columns)
 
 
 def known_rows(release: Document) -> float:

@@ -94,6 +94,14 @@ class CountNoise:
         return noisy.reshape(cells.shape)
 
 
+def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
+    """The least noisy count, in lattice units, at which a learnt level is published; rounded up.
+
+    Proof: proofs/levels.md#levels-claim.
+    """
+    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.upper_quantile(delta / columns)))
+
+
 def in_rows(cells: Integers) -> npt.NDArray[np.float64]:
     """Noisy cells as numbers of rows."""
     import numpy as np

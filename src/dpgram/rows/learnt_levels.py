@@ -1,4 +1,4 @@
-"""Levels that are learnt from the data: their texts, and the count at which one is published."""
+"""Levels that are learnt from the data: their texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from dpgram.errors import SourceError
-from dpgram.lattice import ROW_NORM_SQUARED
-from dpgram.privacy.count_noise import CountNoise
 
 LONGEST_LEVEL: Final = 200
 """Longer texts are never levels: they go to `other`."""
@@ -34,14 +32,6 @@ def level_texts(cells: pa.Array, column: str) -> pa.LargeStringArray:
         [None if value is None else write(value) or None for value in values.to_pylist()], pa.large_string()
     )
     return words.take(encoded.indices.cast(pa.int64()))
-
-
-def level_threshold(noise: CountNoise, delta: float, columns: int) -> int:
-    """The least noisy count, in lattice units, at which a level is published; rounded up.
-
-    Proof: proofs/levels.md#levels-claim.
-    """
-    return math.ceil(ROW_NORM_SQUARED * (1.0 + noise.upper_quantile(delta / columns)))
 
 
 def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 import numpy as np
 
 from dpgram.document.fields import LearntLevels, MeasuredLevels
-from dpgram.privacy.count_noise import CountNoise, count_event
+from dpgram.privacy.count_noise import CountNoise, count_event, level_threshold
 from dpgram.privacy.events import ApproximateEvent, composed
 from dpgram.publishing.measurements.base import Measurement
-from dpgram.rows.learnt_levels import level_threshold
 from dpgram.sums.levels import LevelsStatistic
 
 if TYPE_CHECKING:
