@@ -92,3 +92,14 @@ class TestLearntLevels:
         for column in content["learnt"]["levels"]:
             column["threshold"] = "0"
         refused(content, "contradict")
+
+
+class TestFirstEdition:
+    """Counts without a scale have no price."""
+
+    @pytest.mark.parametrize("part", ["count", "octave", "bin", "level", "length"])
+    def test_a_part_without_a_scale_is_refused(self, part: str) -> None:
+        content = first_edition()
+        assert content["learnt"][f"{part}_scale"] is not None
+        content["learnt"][f"{part}_scale"] = None
+        refused(content, "no scale")

@@ -36,6 +36,7 @@ from dpgram.document.fields import (
     UnmeasuredModel,
 )
 from dpgram.document.octaves import OCTAVES, OctaveRun
+from dpgram.errors import ReleaseError
 from dpgram.lattice import ROW_NORM_SQUARED
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
 from dpgram.privacy.count_noise import CountNoise, level_threshold, price_of_counts, projected_counts
@@ -395,30 +396,43 @@ def of_first_edition(learnt: Learnt) -> Measurements:
     lengths = learnt.radius_budget - (spared if not learnt.bounds else 0.0)
     levels = learnt.levels_budget - (spared if not learnt.bounds and learnt.radius is None else 0.0)
     found: list[Any] = []
-    if learnt.rows is not None and learnt.count_scale is not None:
-        found.append(MeasuredRows(law=learnt.law, scale=learnt.count_scale, share=count, cell=learnt.rows))
-    if learnt.levels and learnt.level_scale is not None:
+    if learnt.rows is not None:
+        found.append(
+            MeasuredRows(law=learnt.law, scale=_scale(learnt.count_scale), share=count, cell=learnt.rows)
+        )
+    if learnt.levels:
         found.append(
             MeasuredLevels(
                 law=learnt.law,
-                scale=learnt.level_scale,
+                scale=_scale(learnt.level_scale),
                 share=levels,
                 delta=learnt.level_delta,
                 columns=learnt.levels,
             )
         )
-    if learnt.bounds and learnt.octave_scale is not None and learnt.bin_scale is not None:
+    if learnt.bounds:
         octaves = tuple(
             ColumnOctaves(column=each.column, first=each.first_octave, cells=each.octaves)
             for each in learnt.bounds
         )
         bins = tuple(ColumnBins(column=each.column, looks=each.looks) for each in learnt.bounds)
-        found.append(MeasuredOctaves(law=learnt.law, scale=learnt.octave_scale, share=half, columns=octaves))
-        found.append(MeasuredBins(law=learnt.law, scale=learnt.bin_scale, share=half, columns=bins))
-    if learnt.radius is not None and learnt.length_scale is not None:
+        coarse, fine = _scale(learnt.octave_scale), _scale(learnt.bin_scale)
+        found.append(MeasuredOctaves(law=learnt.law, scale=coarse, share=half, columns=octaves))
+        found.append(MeasuredBins(law=learnt.law, scale=fine, share=half, columns=bins))
+    if learnt.radius is not None:
         found.append(
             MeasuredLengths(
-                law=learnt.law, scale=learnt.length_scale, share=lengths, cells=learnt.radius.lengths
+                law=learnt.law, scale=_scale(learnt.length_scale), share=lengths, cells=learnt.radius.lengths
             )
         )
     return tuple(found)
+
+
+def _scale(stated: float | None) -> float:
+    """Of the noise on counts that are there: without one they would cost nothing."""
+    if stated is None:
+        raise ReleaseError(
+            "counts of this release state no scale of their noise, so that they have no price",
+            remedy="Ask the curator for the original file",
+        )
+    return stated
