@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from tests.flat import publish
 
 import dpgram as dg
+from dpgram import mechanisms
 from dpgram.document.fields import MeasuredLevels
 from dpgram.errors import ReleaseError
+from dpgram.mechanisms import MECHANISMS
 from dpgram.privacy import gdp_mu_at_most
+from dpgram.privacy.receipt import next_receipt_id
 from dpgram.privacy.sampling.entropy import SeededEntropy
 
-from .releases import content_of, sealed
+from .releases import content_of, sealed, set_at
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 TABLE = {"age": np.linspace(18, 90, 3000), "c": ["a", "b", "c"] * 1000}
@@ -103,3 +108,151 @@ class TestFirstEdition:
         assert content["learnt"][f"{part}_scale"] is not None
         content["learnt"][f"{part}_scale"] = None
         refused(content, "no scale")
+
+
+KNOWN = dg.Schema(dg.numeric("age", 18, 90), dg.categorical("c", ["a", "b", "c"]))
+UNBOUNDED = dg.Schema(dg.numeric("age"), dg.categorical("c", ["a", "b", "c"]))
+Paid: TypeAlias = Callable[..., list[dg.Release]]
+PURE: dict[str, Any] = {"delta": 0.0}
+BLOCKS: dict[str, Any] = {"blocks": [["age"], ["c"]]}
+HALF_PURE: dict[str, Any] = {"event": "pure/1", "epsilon": 1.0}
+NEARLY_NOTHING = [{"event": "pure/1", "epsilon": 1e-9}, {"event": "gaussian/1", "mu": 1e-9}]
+
+
+@pytest.fixture
+def paid(tmp_path: Path) -> Paid:
+    """Releases that a ledger was charged for."""
+
+    def publish_on_ledger(schema: dg.Schema = KNOWN, **options: Any) -> list[dg.Release]:
+        zcdp = options.get("mechanism") == "eigenvectors-zcdp"
+        ledger = dg.Ledger.create(
+            tmp_path / "a.ledger",
+            name="a",
+            epsilon=100,
+            delta=1e-3,
+            delta_reserved=1e-4,
+            currency="rho" if zcdp else None,
+            adjacency=options.get("adjacency", "add-remove"),
+        )
+        found = publish(TABLE, schema, **{"epsilon": 2.0, "delta": 1e-6, **options}, ledger=ledger)
+        if isinstance(found, dg.Release):
+            return [found]
+        return list(found.values() if isinstance(found, dict) else found)
+
+    return publish_on_ledger
+
+
+def composed_of(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"event": "composed/1", "parts": list(parts)}
+
+
+def with_event(release: dg.Release, event: dict[str, Any]) -> dict[str, Any]:
+    return set_at(content_of(release), "receipt.event", event)
+
+
+NEEDING = {
+    "inverse-wishart": mechanisms.InverseWishart(degrees=3000),
+    "inverse-wishart-adaptive": mechanisms.InverseWishartAdaptive(degrees=3000),
+    "inverse-noise": mechanisms.InverseNoise(ridge=100.0),
+}
+HONEST: dict[str, dict[str, Any]] = {
+    **{name: {"mechanism": NEEDING.get(name, name)} for name in MECHANISMS},
+    **{
+        f"{name}, learnt bounds": {
+            "mechanism": NEEDING.get(name, name),
+            "schema": UNBOUNDED,
+            "bounds_budget": 0.3,
+        }
+        for name in MECHANISMS
+    },
+    "gaussian, learnt levels": {"schema": OPEN, "levels_budget": 0.2},
+    "pure, learnt levels": {"schema": OPEN, "levels_budget": 0.2, "mechanism": "matrix-laplace"},
+    "adaptive": {"adaptive": True},
+    "adaptive, pure": {"adaptive": True, **PURE},
+    "adaptive, levels": {"adaptive": True, "schema": OPEN},
+    "replace-one": {"adjacency": "replace-one"},
+    "blocks": BLOCKS,
+    "blocks, pure": {**BLOCKS, **PURE},
+    "blocks, levels": {**BLOCKS, "schema": OPEN, "levels_budget": 0.2},
+    "blocks, adaptive": {**BLOCKS, "adaptive": True},
+    "blocks, adaptive, levels": {**BLOCKS, "adaptive": True, "schema": OPEN},
+    "groups": {"by": "c"},
+    "models": {"models": [dg.linear("age", share=0.3)]},
+    "adaptive, models": {"adaptive": True, "models": [dg.linear("age", share=0.3)]},
+}
+
+
+class TestReceipts:
+    """The receipts are for everything that the release promises, and belong together."""
+
+    @pytest.mark.parametrize("kind", HONEST)
+    def test_honest_ones_load_and_a_thousandth_of_each_part_does_not(self, paid: Paid, kind: str) -> None:
+        for release in paid(**HONEST[kind]):
+            assert dg.Release.from_json(release.to_json()) == release
+            for place in ["receipt"] + ["first_receipt"] * (release.first_receipt is not None):
+                content = content_of(release)
+                event = content[place]["event"]
+                for number, part in enumerate(event.get("parts", [event])):
+                    for name in {*part} - {"event"}:
+                        if not part[name]:
+                            continue
+                        less = copy.deepcopy(content)
+                        mended = less[place]["event"]
+                        mended = mended["parts"][number] if "parts" in mended else mended
+                        mended[name] *= 0.001
+                        refused(less, "charged for less")
+
+    @pytest.fixture
+    def pure(self, paid: Paid) -> dg.Release:
+        (found,) = paid(**PURE)
+        return found
+
+    @pytest.mark.parametrize("event", [HALF_PURE, composed_of(*NEARLY_NOTHING)], ids=["half", "nothing"])
+    def test_less_than_the_price_is_refused(self, pure: dg.Release, event: dict[str, Any]) -> None:
+        refused(with_event(pure, event), "charged for less")
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {},
+            {"entry": 99},
+            {"ledger_id": "0" * 32, "entry": 99, "receipt_id": "1" * 32},
+            {"ledger_id": "0" * 32},
+            {"receipt_id": "1" * 32},
+        ],
+        ids=str,
+    )
+    def test_two_halves_that_are_not_of_one_publication_are_refused(
+        self, pure: dg.Release, changes: dict[str, Any]
+    ) -> None:
+        content = with_event(pure, HALF_PURE)
+        first = {**content["receipt"], "entry": 1}
+        second = {**first, "entry": 2, "receipt_id": next_receipt_id(first["receipt_id"])}
+        dg.Release.from_json(sealed(content | {"first_receipt": first, "receipt": second}))
+        first |= changes
+        if not changes:
+            second = first
+        refused(content | {"first_receipt": first, "receipt": second}, "not of one publication")
+
+    def test_a_receipt_for_learnt_levels_is_for_the_rest_too(self, paid: Paid) -> None:
+        (release,) = paid(OPEN, levels_budget=0.2)
+        content = content_of(release)
+        leak = content["first_receipt"]["event"]["parts"][-1]
+        content["first_receipt"]["event"] = composed_of({"event": "gaussian/1", "mu": 1e-9}, leak)
+        content["receipt"]["event"] = {"event": "gaussian/1", "mu": 1e-9}
+        refused(content, "charged for less")
+
+    def test_the_receipt_of_blocks_is_for_all_of_them(self, paid: Paid) -> None:
+        first, _ = paid(**BLOCKS)
+        parts = content_of(first)["receipt"]["event"]["parts"]
+        refused(with_event(first, parts[0]), "charged for less")
+        nothing = {"event": "gaussian/1", "mu": 1e-12}
+        refused(with_event(first, composed_of(parts[0], nothing)), "charged for less")
+        refused(with_event(first, composed_of(*parts, nothing)), "charged for less")
+
+    def test_each_block_has_its_own_part(self, paid: Paid) -> None:
+        first, second = paid(**BLOCKS)
+        parts = content_of(first)["receipt"]["event"]["parts"]
+        assert parts[0] != parts[1]
+        smaller = first if parts[0]["mu"] > parts[1]["mu"] else second
+        refused(with_event(smaller, composed_of(*parts[::-1])), "charged for less")

@@ -29,8 +29,8 @@ HEAVY = (
 ANALYST_FOLDERS = ("analysis", "document", "explorer", "exports", "noise", "pages", "schema")
 ALLOWED_UPSTREAM = {
     "_when_used", "canonical_json", "errors", "figures", "files", "lattice", "mechanisms",
-    "privacy.adjacency", "privacy.count_noise", "privacy.curves.spectral", "privacy.events",
-    "privacy.receipt", "privacy.sampling.entropy",
+    "privacy.adjacency", "privacy.charged", "privacy.count_noise", "privacy.curves.spectral",
+    "privacy.events", "privacy.receipt", "privacy.sampling.entropy",
     "release.report", "paperwork", "paperwork.registry",
 }  # fmt: skip
 """What the analyst's side may import of the rest of dpgram beside its own folders, even inside functions."""

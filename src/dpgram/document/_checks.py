@@ -7,7 +7,8 @@ its file): a file that promises more privacy than its noise gives is refused.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,19 +16,15 @@ import numpy as np
 from dpgram.document.measurements import measured_delta, measured_price, thresholds_suffice
 from dpgram.errors import GuaranteeError
 from dpgram.noise import SymmetricGaussian
-from dpgram.privacy.events import (
-    ApproximateEvent,
-    ComposedEvent,
-    GaussianEvent,
-    PureEvent,
-    ZcdpEvent,
-    parts_of,
-)
+from dpgram.privacy.charged import Charged
+from dpgram.privacy.events import ComposedEvent
+from dpgram.privacy.receipt import next_receipt_id
 
 if TYPE_CHECKING:
     from dpgram.document.document import Document
     from dpgram.document.fields import StatedGuarantee
     from dpgram.mechanisms import Mechanism, StatedNoise
+    from dpgram.privacy.events import Event
     from dpgram.privacy.receipt import Receipt
 
 _HEX: Final = frozenset("0123456789abcdef")
@@ -135,32 +132,40 @@ def well_formed(receipt: Receipt) -> bool:
     return sized and all(len(text) == size and set(text) <= _HEX for text, size in hexadecimal)
 
 
+def of_one_publication(receipts: Sequence[Receipt]) -> bool:
+    """Whether each is the next charge of the publication that the one before it is of."""
+    return all(
+        first.ledger_id == second.ledger_id
+        and first.entry < second.entry
+        and second.receipt_id == next_receipt_id(first.receipt_id)
+        for first, second in pairwise(receipts)
+    )
+
+
 def paid_for(release: Document) -> bool:
-    """Whether the events on the receipts are as large as what the release says of itself."""
-    stated, block = release.guarantee, release.block
+    """Whether the events on the receipts are as large as what the release says of itself.
+
+    A block's receipts are those of all blocks, and must be as large as what these promise together.
+    """
+    if not release.receipts or release.receipt is None:
+        return not release.receipts
     events = [receipt.event for receipt in release.receipts]
-    if not events or release.receipt is None:
-        return not events
-    if block is not None and len(events) == 1 and isinstance(events[0], ComposedEvent):
-        if len(events[0].parts) != block.of:
+    block = release.block
+    try:
+        if not _covered(events, release, release.guarantee if block is None else block.joint):
             return False
-        events = [events[0].parts[block.number - 1]]
-    parts = [part for event in events for part in parts_of(event)]
-    if measured_delta(release):
-        # The guarantee was checked against the noise itself; here, that the δ of the levels was paid too.
-        leak = sum(part.delta for part in parts if isinstance(part, ApproximateEvent))
-        return leak >= measured_delta(release) * (1 - _ROUNDING)
-    if all(isinstance(part, GaussianEvent) for part in parts):
-        mu = math.sqrt(sum(part.mu**2 for part in parts if isinstance(part, GaussianEvent)))
-        return stated.mu is not None and mu >= stated.mu * (1 - _ROUNDING)
-    # Pure counts beside a mechanism of another kind: ε and δ add up, and ρ stands for itself.
-    epsilon = sum(part.epsilon for part in parts if isinstance(part, PureEvent | ApproximateEvent))
-    delta = sum(part.delta for part in parts if isinstance(part, ApproximateEvent))
-    for part in parts:
-        if isinstance(part, ZcdpEvent):
-            rho = release.mechanism.parameters.get("rho")
-            return isinstance(rho, float) and part.rho >= rho * (1 - _ROUNDING)
-        if isinstance(part, GaussianEvent):
-            return True  # inverse-noise after pure counts: its own μ was checked against its noise
-    paid = epsilon >= stated.epsilon * (1 - _ROUNDING) and delta >= stated.delta * (1 - _ROUNDING)
-    return stated.mu is None and paid
+        if block is not None and len(events) == 1 and isinstance(events[0], ComposedEvent):
+            parts = events[0].parts
+            own = parts[block.number - 1 : block.number]
+            return len(parts) == block.of and _covered(own, release, release.guarantee)
+    except (ArithmeticError, GuaranteeError):  # numbers for which no price can be computed
+        return False
+    return True
+
+
+def _covered(events: Sequence[Event], release: Document, promise: StatedGuarantee) -> bool:
+    mechanism = mechanism_of(release)
+    if mechanism is None:
+        return False
+    least = mechanism.least_charge(_stated(release, promise))
+    return Charged.of(events).covers(least, rounding=_ROUNDING)

@@ -20,6 +20,7 @@ from dpgram.document._checks import (
     consistent_noise,
     consistent_unit_group_block,
     mechanism_of,
+    of_one_publication,
     paid_for,
     well_formed,
 )
@@ -150,6 +151,8 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             raise ReleaseError("the ledger receipt is not well formed", remedy=_DAMAGED)
         if self.receipt is not None and self.entropy != "system":
             raise ReleaseError("no ledger pays for seeded noise, but a receipt is there", remedy=_DAMAGED)
+        if not of_one_publication(self.receipts):
+            raise ReleaseError("the ledger receipts are not of one publication", remedy=_DAMAGED)
         if not paid_for(self):
             raise ReleaseError("the ledger was charged for less than this release", remedy=_DAMAGED)
 

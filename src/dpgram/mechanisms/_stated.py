@@ -9,6 +9,7 @@ from typing import Final, Literal, final
 
 from dpgram.noise import Law
 from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 
 ROUNDING: Final = 1e-9
@@ -40,6 +41,13 @@ class StatedNoise:
     """The part of δ that paid for learnt levels."""
     gain: float = 1.0
     """How many times the noise of one release there is in the matrix of a window of a series."""
+
+    @property
+    def promised(self) -> Charged:
+        """The promise as charges add up to it: in μ² where it has a μ, else in ε and δ."""
+        if self.mu is not None:
+            return Charged(mu_squared=self.mu * self.mu)
+        return Charged(epsilon=self.epsilon, delta=self.delta)
 
     @property
     def plain_gram(self) -> bool:

@@ -14,6 +14,7 @@ from dpgram.errors import MechanismError
 from dpgram.mechanisms._stated import StatedNoise
 from dpgram.noise import Law
 from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import PrivacyCurve
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import Guarantee
@@ -130,6 +131,14 @@ class Mechanism(ABC):
 
         The price of the stated noise is computed again, by the formula or the curve of the proof.
         """
+
+    @classmethod
+    def least_charge(cls, stated: StatedNoise) -> Charged:
+        """What ledgers must have been charged for what a release file states, counts before it included.
+
+        That is what it promises, unless its noise has a currency that the promise has not.
+        """
+        return stated.promised
 
     def of_mu_squared(self, mu_squared: float, facts: PublicFacts) -> CalibratedMechanism:
         """The noise that costs this μ², for a mechanism that is `gaussian`."""

@@ -24,6 +24,7 @@ from dpgram.mechanisms.base import (
 )
 from dpgram.noise import Deflation, EigenvectorSampling
 from dpgram.privacy.adjacency import Adjacency
+from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import ConcentratedCurve, PrivacyCurve, PureCurve
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.curves.spectral import (
@@ -219,6 +220,11 @@ class EigenvectorsZcdp(SpectralMechanism):
         rho = 0.5 * values**2 + 0.125 * directions**2
         enough = stated.number("rho") * (1 + ROUNDING) >= rho
         return enough and stated.delta > 0 and stated.curve_within(ConcentratedCurve(rho))
+
+    @classmethod
+    def least_charge(cls, stated: StatedNoise) -> Charged:
+        """ρ, beside the ε of pure counts."""
+        return Charged(rho=stated.number("rho"), epsilon=stated.counts_cost)
 
 
 @final

@@ -23,9 +23,14 @@ from dpgram.mechanisms.base import (
     symmetric,
 )
 from dpgram.noise import SymmetricGaussian
+from dpgram.privacy.charged import Charged
 from dpgram.privacy.count_noise import scale_of_counts
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
-from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, discrete_gaussian_sigma
+from dpgram.privacy.curves.calibrate import (
+    DISCRETE_SIGMA_AT_LEAST,
+    discrete_gaussian_sigma,
+    discrete_mu_at_most,
+)
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent
 from dpgram.privacy.guarantee import Guarantee
@@ -77,6 +82,14 @@ class Gaussian(Mechanism):
             return False
         own = stated.adjacency.units_changed * (ROW_NORM_SQUARED * stated.gain / law.sigma) ** 2
         return stated.gaussian_within(math.sqrt(own + stated.counts_cost))
+
+    @classmethod
+    def least_charge(cls, stated: StatedNoise) -> Charged:
+        """The μ² that is promised; with learnt levels their δ, and the μ² that the rest of δ allows."""
+        if stated.mu is not None:
+            return stated.promised
+        mu = discrete_mu_at_most(stated.epsilon, stated.delta - stated.leak)
+        return Charged(mu_squared=mu * mu, delta=stated.leak)
 
 
 @final

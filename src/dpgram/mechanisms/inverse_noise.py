@@ -27,6 +27,7 @@ from dpgram.mechanisms.base import (
 )
 from dpgram.mechanisms.gaussian import offdiagonal_scale_at_least
 from dpgram.noise import NoisyInverse
+from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.curves.calibrate import discrete_gaussian_sigma
 from dpgram.privacy.curves.inverse_gram import inverse_exponent, inverse_sensitivity
@@ -121,6 +122,17 @@ class InverseNoise(Mechanism):
         if stated.counted:  # pure counts came before it
             return on_grid and stated.curve_within(GaussianCurve(sensitivity / law.sigma))
         return on_grid and stated.mu is not None and stated.gaussian_within(sensitivity / law.sigma)
+
+    @classmethod
+    def least_charge(cls, stated: StatedNoise) -> Charged:
+        """The μ that is promised, or after pure counts its own beside their ε."""
+        law = stated.law
+        if stated.mu is not None or not isinstance(law, NoisyInverse):
+            return stated.promised
+        sensitivity = inverse_sensitivity(
+            stated.adjacency, stated.width, law.ridge, unit_rows=stated.unit_rows
+        )
+        return Charged(mu_squared=(sensitivity / law.sigma) ** 2, epsilon=stated.counts_cost)
 
 
 @final
