@@ -326,9 +326,14 @@ def _typed(name: str, value: object, kind: object) -> object:
         schema = Schema.from_dict(msgspec.convert(value, dict[str, object]))
     except (msgspec.ValidationError, DpgramError) as problem:
         raise ValueError(f"{name}: {problem}") from None
-    if schema.unbounded or schema.without_levels or schema.blocks is not None:
+    if unfinished(schema):
         raise ValueError(f"{name}: a column has no bounds or no levels, or there are several blocks")
     return schema
+
+
+def unfinished(schema: Schema) -> bool:
+    """Whether no matrix can have these columns: bounds or levels are missing, or there are several blocks."""
+    return bool(schema.unbounded or schema.without_levels or schema.blocks is not None)
 
 
 def _shortened(value: object) -> str:

@@ -20,6 +20,7 @@ from msgspec import Meta, Struct
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly, sha256_hex
 from dpgram.document.coordinates import Coordinates
+from dpgram.document.document import unfinished
 from dpgram.document.fields import (
     Cell,
     MeasuredClip,
@@ -242,13 +243,13 @@ class Stream:
                 found.append(msgspec.convert(content, Period))
             labels = [each.label for each in found]
             stream = cls(head, found, labels=labels, digests=digests, size=len(raw) - len(torn))
+            stream.check()
         except ReleaseError:
             raise
-        except (msgspec.ValidationError, DpgramError, ValueError) as problem:
+        except (msgspec.ValidationError, DpgramError, ValueError, ArithmeticError) as problem:
             raise ReleaseError(
                 "the series does not follow the format", got=str(problem)[:200], remedy=_DAMAGED
             ) from None
-        stream.check()
         return stream
 
     @classmethod
@@ -280,7 +281,14 @@ class Stream:
         return cls(head, lines, labels=labels, digests=digests, size=len(raw), numbers=numbers, path=path)
 
     def check(self) -> None:
-        """Whether periods are in order, labelled apart, of one width, and have counts of one kind."""
+        """Whether periods are in order, labelled apart, of one width, with counts of one kind and the noise
+        that is promised.
+
+        Proof: proofs/series.md#series-file.
+        """
+        head = self.head
+        if unfinished(self.schema) or (head.rows.unit is None) != (head.unit_rule is None):
+            raise ReleaseError("the first line of this series contradicts itself", remedy=_DAMAGED)
         cells, periods = self.cells, self.periods
         fits = all(
             each.number == place
@@ -291,6 +299,9 @@ class Stream:
         )
         if not fits or len(set(self.labels)) < len(self.labels) or len(self.labels) > self.head.periods:
             raise ReleaseError("the periods of this series contradict each other", remedy=_DAMAGED)
+        if periods:
+            # All windows have one price, and all periods the noise of the first: one release tells of all.
+            self.release(1, 1)
 
     @property
     def cells(self) -> int:

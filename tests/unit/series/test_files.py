@@ -699,6 +699,45 @@ class TestForgedCounts:
             )
 
 
+class TestForgedHead:
+    """A first line that promises what the noise of the periods does not keep, under right digests."""
+
+    @staticmethod
+    def with_head(stream: Stream, **changes: Any) -> bytes:
+        return edited(stream, lambda each: replace(each, **changes) if isinstance(each, Head) else each)
+
+    @pytest.mark.parametrize(
+        "changes", [{"epsilon": 0.01, "mu": 0.001}, {"epsilon": 0.01}, {"delta": 1e-9}, {"mu": None}], ids=str
+    )
+    def test_it_is_not_opened(self, changes: dict[str, Any], stream: Stream, tmp_path: Path) -> None:
+        path = tmp_path / "a.series"
+        path.write_bytes(self.with_head(stream, guarantee=stream.head.guarantee))
+        assert Series.open(path).labels == ("m1", "m2")
+        path.write_bytes(self.with_head(stream, guarantee=replace(stream.head.guarantee, **changes)))
+        with pytest.raises(ReleaseError, match="contradict"):
+            Series.open(path)
+
+    def test_more_participations_for_the_same_noise(self, stream: Stream) -> None:
+        with pytest.raises(ReleaseError, match="contradict"):
+            Stream.of(self.with_head(stream, participations=3))
+
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            dg.Schema(dg.numeric("x"), dg.numeric("y", -20, 40)),
+            SCHEMA.with_blocks([["x"], ["y"]]),
+        ],
+        ids=["no bounds", "blocks"],
+    )
+    def test_columns_that_no_release_has(self, schema: dg.Schema, stream: Stream) -> None:
+        with pytest.raises(ReleaseError, match="first line of this series contradicts itself"):
+            Stream.of(self.with_head(stream, schema=schema.to_dict()))
+
+    def test_a_unit_without_a_rule(self, stream: Stream) -> None:
+        with pytest.raises(ReleaseError, match="first line of this series contradicts itself"):
+            Stream.of(self.with_head(stream, unit_rule=None))
+
+
 class TestCreation:
     """What is in the way is found before the charge."""
 
