@@ -33,6 +33,7 @@ from dpgram.mechanisms import (
 )
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy.adjacency import adjacency
+from dpgram.privacy.charged import Charged
 from dpgram.privacy.curves.base import GaussianCurve, PrivacyCurve
 from dpgram.privacy.events import Event
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, gdp_mu_at_most
@@ -69,6 +70,15 @@ class Cautious(Mechanism):
             return False
         mu = math.sqrt(stated.adjacency.units_changed) * ROW_NORM_SQUARED / law.sigma
         return stated.curve_within(GaussianCurve(mu)) if stated.counted else stated.gaussian_within(mu)
+
+    @classmethod
+    def least_charge(cls, stated: StatedNoise) -> Charged:
+        """After pure counts there is a μ for the matrix, and none for the whole."""
+        if stated.mu is not None:
+            return stated.promised
+        sigma = stated.number("sigma")
+        own = stated.adjacency.units_changed * (ROW_NORM_SQUARED / sigma) ** 2
+        return Charged(mu_squared=own, epsilon=stated.counts_cost)
 
 
 @final
@@ -146,6 +156,14 @@ class TestAllTheWay:
         )
         assert release.receipt is not None
         assert release.receipt.event.mu == release.guarantee.mu
+        assert dg.Release.from_json(release.to_json()) == release
+
+    def test_a_ledger_pays_for_bounds_and_then_for_the_noise(self, tmp_path: Path) -> None:
+        ledger = dg.Ledger.create(tmp_path / "a.ledger", name="a", epsilon=9, delta=1e-5)
+        release = publish(
+            table(), OPEN, epsilon=4.0, delta=1e-6, mechanism="cautious", ledger=ledger, bounds_budget=0.3
+        )
+        assert len(release.receipts) == 2
         assert dg.Release.from_json(release.to_json()) == release
 
     def test_groups_persons_and_what_is_learnt(self) -> None:
