@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ import pytest
 from tests.flat import publish
 
 import dpgram as dg
-from dpgram.errors import BudgetExceeded, DpgramWarning, MechanismError, SourceError
+from dpgram.canonical_json import canonical_bytes
+from dpgram.errors import BudgetExceeded, DpgramError, DpgramWarning, MechanismError, SourceError
+from dpgram.files import line_of
 from dpgram.mechanisms import CalibratedGaussian, CalibratedMatrixLaplace
 from dpgram.privacy.accountant import GaussianEvent, PureEvent
 from dpgram.privacy.ledger import Ledger
-from dpgram.publishing._journal import open_journal
+from dpgram.publishing._journal import Journal, Kept, interrupted_before, open_journal
 from dpgram.publishing.publication import Allowance
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric
 
 SCRIPT = Path(__file__).with_name("killed_publications.py")
 KINDS = ["levels", "octaves", "histograms", "gram", "reach", "clip"]
+GOOD = {"published": [7], "public_rows": None}
 ORDER = [*KINDS[:3], "zoom", *KINDS[3:]]
 
 
@@ -97,14 +101,14 @@ class TestJournal:
     def test_it_is_found_again_and_only_by_the_same_request(self, tmp_path: Path) -> None:
         ledger = tmp_path / "some.ledger"
         with open_journal(ledger, {"a": 1}) as first:
-            first.keep(0, {"published": [7], "public_rows": None})
+            first.keep(0, Kept(published=[7], public_rows=None))
             number = first.receipt_id(0)
         with open_journal(ledger, {"a": 2}) as other:
             assert not other.resumed
             assert other.kept(0) is None
         with open_journal(ledger, {"a": 1}) as again:
             assert again.resumed
-            assert again.kept(0) == {"published": [7], "public_rows": None}
+            assert again.kept(0) == Kept(published=[7], public_rows=None)
             assert again.kept(1) is None
             assert again.receipt_id(0) == number
 
@@ -112,18 +116,18 @@ class TestJournal:
     def test_a_torn_line_was_never_there(self, tmp_path: Path, cut: int) -> None:
         ledger = tmp_path / "some.ledger"
         with open_journal(ledger, {}) as first:
-            first.keep(0, {"published": [1], "public_rows": 3})
-            first.keep(1, {"published": [2], "public_rows": 3})
+            first.keep(0, Kept(published=[1], public_rows=3))
+            first.keep(1, Kept(published=[2], public_rows=3))
         raw = first.path.read_bytes()
         first.path.write_bytes(raw[:-cut])
         with open_journal(ledger, {}) as again:
             assert again.kept(0) is not None
             assert again.kept(1) is None
-            again.keep(1, {"published": [9], "public_rows": 3})
+            again.keep(1, Kept(published=[9], public_rows=3))
         with open_journal(ledger, {}) as third:
             kept = third.kept(1)
             assert kept is not None
-            assert kept["published"] == [9]
+            assert kept.published == [9]
 
     def test_a_disk_that_takes_a_little_at_a_time(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,14 +135,106 @@ class TestJournal:
         ledger, write = tmp_path / "some.ledger", os.write
         monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:7]))
         with open_journal(ledger, {}) as first:
-            first.keep(0, {"published": ["1" * 100], "public_rows": None})
+            first.keep(0, Kept(published=["1" * 100], public_rows=None))
         with open_journal(ledger, {}) as again:
             assert again.resumed
-            assert again.kept(0) == {"published": ["1" * 100], "public_rows": None}
+            assert again.kept(0) == Kept(published=["1" * 100], public_rows=None)
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            [{"stage": 1, "kept": GOOD}],
+            [{"stage": 0, "kept": GOOD}, {"stage": 2, "kept": GOOD}],
+            [{"stage": 0, "kept": GOOD}, {"stage": 0, "kept": GOOD}],
+            [{"stage": 0, "kept": None}, {"stage": 1, "kept": GOOD}],
+            [{"stage": 0, "kept": [1]}],
+            [{"stage": 0, "kept": {}}],
+            [{"stage": 0}],
+            [{"stage": "0", "kept": GOOD}],
+            [{"stage": [1], "kept": GOOD}],
+            [{"stage": 1e300, "kept": GOOD}],
+            [{"stage": 0, "kept": {"published": 7, "public_rows": None}}],
+            [{"stage": 0, "kept": {"published": [7], "public_rows": "3"}}],
+        ],
+    )
+    def test_whole_lines_that_no_publication_wrote_are_refused(
+        self, tmp_path: Path, lines: list[dict[str, object]]
+    ) -> None:
+        ledger = tmp_path / "some.ledger"
+        with open_journal(ledger, {"a": 1}) as first:
+            path = first.path
+        with path.open("ab") as stream:
+            stream.writelines(line_of(canonical_bytes(line)) for line in lines)
+        raw = path.read_bytes()
+        for refused in (
+            lambda: open_journal(ledger, {"a": 1}).__enter__(),
+            lambda: interrupted_before(ledger, {"a": 1}),
+        ):
+            with pytest.raises(DpgramError, match=rf"{path.name} does not hold .* Put a good copy"):
+                refused()
+        assert path.read_bytes() == raw
+
+    @pytest.mark.parametrize("change", [{"id": []}, {"id": "../x"}, {"more": 1}])
+    def test_a_head_that_no_publication_wrote_is_refused(
+        self, tmp_path: Path, change: dict[str, object]
+    ) -> None:
+        ledger = tmp_path / "some.ledger"
+        with open_journal(ledger, {}) as first:
+            path = first.path
+        head = json.loads(path.read_bytes().rsplit(b" ", 1)[0])
+        path.write_bytes(line_of(canonical_bytes({**head, **change})))
+        with pytest.raises(DpgramError, match="does not hold"), open_journal(ledger, {}):
+            pass
 
     def test_it_is_for_its_owner_alone(self, tmp_path: Path) -> None:
         with open_journal(tmp_path / "some.ledger", {}) as journal:
             assert journal.path.stat().st_mode & 0o077 == 0
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shortened(each) for each in value[: max(1, len(value) - 1)]]
+    return {key: _shortened(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def _enormous(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_enormous(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _enormous(each) for key, each in value.items()}
+    return 2**53 if isinstance(value, int | float) else value
+
+
+@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
+@pytest.mark.parametrize("forged", [_shortened, _enormous, lambda _: [], lambda _: [None], lambda _: [{}]])
+@pytest.mark.parametrize("number", range(2))
+def test_results_of_another_form_are_refused_and_charged_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: Callable[[Any], Any], number: int
+) -> None:
+    ledger = Ledger.create(tmp_path / "some.ledger", name="some", epsilon=2.0, delta=1e-5)
+    table = {"x": [float(i % 10) for i in range(900)], "y": [float(i % 7) for i in range(900)]}
+    schema = Schema(numeric("x"), numeric("y", 0, 10))
+
+    def published() -> Release:
+        found: Release = publish(
+            table, schema, epsilon=1.0, delta=1e-6, ledger=ledger, progress=False, adaptive=True
+        )
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "finish", lambda _: None)
+        published()
+    (path,) = tmp_path.glob("*.unfinished-*")
+    lines = [json.loads(line.rsplit(b" ", 1)[0]) for line in path.read_bytes().splitlines()]
+    kept = lines[1 + number]["kept"]
+    kept["published"] = forged(kept["published"])
+    raw = b"".join(line_of(canonical_bytes(line)) for line in lines)
+    path.write_bytes(raw)
+    before = len(ledger.history())
+    with pytest.raises(DpgramError, match=r"does not hold .* Put a good copy"):
+        published()
+    assert len(ledger.history()) == before
+    assert path.read_bytes() == raw
 
 
 def test_a_source_that_fails_on_resuming_loses_nothing(

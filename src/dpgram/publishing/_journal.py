@@ -17,10 +17,13 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, final
+
+import msgspec
+from msgspec import Meta, Struct
 
 from dpgram.canonical_json import sha256_hex
-from dpgram.errors import DpgramError
+from dpgram.errors import DpgramError, ReleaseError
 from dpgram.files import append_line, durably, is_at, sync_folder, whole_lines
 from dpgram.privacy.receipt import next_receipt_id
 from dpgram.privacy.sampling.entropy import SystemEntropy
@@ -35,22 +38,95 @@ _MOST_AT_ONCE: Final = 10_000
 """Publications with the same options at the same time."""
 
 
+@final
+class _Head(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first line: whose file this is."""
+
+    format: str
+    request: str
+    id: Annotated[str, Meta(pattern=r"\A[0-9a-f]{32}\Z")]
+
+
+@final
+class Kept(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one stage has drawn, as plain values."""
+
+    published: list[Any]
+    public_rows: Annotated[int, Meta(ge=0)] | None
+
+
+@final
+class _Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    stage: int
+    kept: Kept
+
+
+@final
+class _Found(Struct, frozen=True):
+    """What a file of this request says, and where its last whole line ends."""
+
+    id: str
+    stages: dict[int, Kept]
+    end: int
+
+
+def _unusable(path: Path) -> DpgramError:
+    return DpgramError(
+        f"{path.name} does not hold what an interrupted publication has drawn: it was damaged or edited",
+        remedy=f"Put a good copy of {path} back: only with it can this publication be finished. Once it is "
+        "removed, what was drawn is lost, and what was paid for it with it",
+    )
+
+
+@contextlib.contextmanager
+def read_back(path: Path) -> Iterator[None]:
+    """Around whatever takes up what a journal holds: one message where it has another form."""
+    try:
+        yield
+    # Those of msgspec are ValueErrors; a ReleaseError finds it when the release is put together.
+    except (ReleaseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as problem:
+        raise _unusable(path) from problem
+
+
+@contextlib.contextmanager
+def read_back_once(beside: Path, request: Mapping[str, object]) -> Iterator[None]:
+    """The same around what `drawn_once` gave."""
+    with read_back(_place(beside, _key(request, once=True))):
+        yield
+
+
+def _found(path: Path, handle: int, key: str) -> _Found | None:
+    """None for an empty file, a torn first line and another request: that is no publication to go on with."""
+    with read_back(path):
+        lines, end = whole_lines(handle)
+        if not lines:
+            return None
+        head = msgspec.convert(lines[0], _Head)
+        if head.format != FORMAT or head.request != key:
+            return None
+        stages = [msgspec.convert(line, _Line) for line in lines[1:]]
+    # A stage that is missing would be drawn a second time, and without a charge.
+    if [line.stage for line in stages] != list(range(len(stages))):
+        raise _unusable(path)
+    return _Found(head.id, {line.stage: line.kept for line in stages}, end)
+
+
 def interrupted_before(ledger: Path, request: Mapping[str, object]) -> bool:
     """Whether a publication with this request has begun, is not running now, and waits to be gone on with."""
     key = _key(request, once=False)
-    return any(_waiting(path, key) for path in _beside(ledger, key))
+    return any(_waiting(path, key) is not None for path in _beside(ledger, key))
 
 
-def drawn_once(beside: Path, request: Mapping[str, object]) -> dict[int, Any] | None:
+def drawn_once(beside: Path, request: Mapping[str, object]) -> dict[int, Kept] | None:
     """What was drawn by stages of a publication that waits to be gone on with; None where there is none.
 
     One that is running is refused.
     """
     key = _key(request, once=True)
     for path in _beside(beside, key):
-        lines = _waiting(path, key, once=True)
-        if lines:
-            return {int(line["stage"]): line["kept"] for line in lines[1:]}
+        found = _waiting(path, key, once=True)
+        if found is not None:
+            return found.stages
     return None
 
 
@@ -70,24 +146,26 @@ def _beside(ledger: Path, key: str) -> list[Path]:
     return list(ledger.parent.glob(f"{glob.escape(ledger.name)}.unfinished-{key[:16]}*"))
 
 
-def _waiting(path: Path, key: str, *, once: bool = False) -> list[dict[str, Any]]:
-    """The lines of a publication that has begun and is not running; none where it is not one."""
+def _place(ledger: Path, key: str, number: int = 0) -> Path:
+    return ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
+
+
+def _waiting(path: Path, key: str, *, once: bool = False) -> _Found | None:
+    """A publication that has begun and is not running; None where the file is not of one."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:
-        return []
+        return None
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        lines, _ = whole_lines(handle)
+        return _found(path, handle, key)
     except BlockingIOError:  # it is running
         if once:
             raise _running() from None
-        return []
+        return None
     finally:
         os.close(handle)
-    ours = bool(lines) and lines[0].get("format") == FORMAT and lines[0].get("request") == key
-    return lines if ours else []
 
 
 def _running() -> DpgramError:
@@ -109,7 +187,7 @@ def open_journal(ledger: Path, request: Mapping[str, object], *, once: bool = Fa
     # Without locks nobody could tell an interrupted publication from one that is running.
     key = _key(request, once) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
-        path = ledger.with_name(f"{ledger.name}.unfinished-{key[:16]}" + (f"-{number}" if number else ""))
+        path = _place(ledger, key, number)
         with durably():
             handle = _locked(path)
         if handle is None and once:
@@ -151,15 +229,13 @@ class Journal:
 
     def __init__(self, path: Path, handle: int, key: str) -> None:
         self.path, self._handle = path, handle
-        lines, end = whole_lines(handle)
-        head = lines[0] if lines else None
-        self.resumed = head is not None and head.get("format") == FORMAT and head.get("request") == key
-        if self.resumed and head is not None:
-            self._id = str(head["id"])
-            self._stages = {int(line["stage"]): line["kept"] for line in lines[1:]}
+        found = _found(path, handle, key)
+        self.resumed = found is not None
+        if found is not None:
+            self._id, self._stages = found.id, dict(found.stages)
             with durably():
-                os.ftruncate(handle, end)
-                os.lseek(handle, end, os.SEEK_SET)
+                os.ftruncate(handle, found.end)
+                os.lseek(handle, found.end, os.SEEK_SET)
             return
         self._id, self._stages = SystemEntropy().random_bytes(16).hex(), {}
         with durably():
@@ -168,14 +244,14 @@ class Journal:
             append_line(handle, {"format": FORMAT, "request": key, "id": self._id})
             sync_folder(path)
 
-    def kept(self, stage: int) -> Mapping[str, Any] | None:
+    def kept(self, stage: int) -> Kept | None:
         """What an earlier run drew in this stage."""
         return self._stages.get(stage)
 
-    def keep(self, stage: int, result: Mapping[str, Any]) -> None:
+    def keep(self, stage: int, result: Kept) -> None:
         """Durable when this returns."""
-        self._stages[stage] = dict(result)
-        append_line(self._handle, {"stage": stage, "kept": dict(result)})
+        self._stages[stage] = result
+        append_line(self._handle, msgspec.to_builtins(_Line(stage=stage, kept=result)))
 
     def receipt_id(self, charge: int) -> str:
         """The number of a charge of this publication: the same in every run of it."""

@@ -36,7 +36,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.events import ApproximateEvent, Event, GaussianEvent, Part, PureEvent, composed, parts_of
 from dpgram.privacy.sampling.bars import late_bar, on_terminal
 from dpgram.privacy.sampling.directions import WATCHED
-from dpgram.publishing._journal import Journal, open_journal
+from dpgram.publishing._journal import Journal, Kept, open_journal, read_back
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -267,15 +267,25 @@ class _Run:
     def carry_out(self, program: Program[T]) -> T:
         number, stage = 0, next(program)
         while True:
-            kept = None if self.journal is None else self.journal.kept(number)
-            published = self._measured(number, stage) if kept is None else self._recalled(stage, kept)
+            published, reading = self._published(number, stage)
             answer = Answer(published=published, receipts=tuple(self.receipts), public_rows=self.public_rows)
             try:
-                stage = program.send(answer)
+                with reading:
+                    stage = program.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
             number += 1
+
+    def _published(
+        self, number: int, stage: Stage
+    ) -> tuple[tuple[Any, ...], contextlib.AbstractContextManager[None]]:
+        """What this stage gives, and what goes around whoever takes it: it may be read back from a file."""
+        kept = None if self.journal is None else self.journal.kept(number)
+        if self.journal is None or kept is None:
+            return self._measured(number, stage), contextlib.nullcontext()
+        with read_back(self.journal.path):
+            return self._recalled(stage, kept), read_back(self.journal.path)
 
     def _measured(self, number: int, stage: Stage) -> tuple[Any, ...]:
         """Read, charge, draw, keep: in this order."""
@@ -302,7 +312,7 @@ class _Run:
         if self.journal is not None:
             plain = [m.to_json(each) for m, each in zip(stage.measurements, published, strict=True)]
             # Durable before anybody can act on it, so that no second noise is ever drawn for it.
-            self.journal.keep(number, {"published": plain, "public_rows": self.public_rows})
+            self.journal.keep(number, Kept(published=plain, public_rows=self.public_rows))
         if stage.look is not None:
             stage.look(sums)
         return published
@@ -320,14 +330,14 @@ class _Run:
             finally:
                 WATCHED.reset(before)
 
-    def _recalled(self, stage: Stage, kept: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _recalled(self, stage: Stage, kept: Kept) -> tuple[Any, ...]:
         """What an interrupted run of the same publication has drawn already."""
         if stage.charge is not None:
             self._charge(stage.charge)
         for measurement in stage.measurements:
             self.allowance.use(measurement.event)
-        self.public_rows = kept["public_rows"]
-        found = zip(stage.measurements, kept["published"], strict=True)
+        self.public_rows = kept.public_rows
+        found = zip(stage.measurements, kept.published, strict=True)
         return tuple(measurement.from_json(plain) for measurement, plain in found)
 
     def _read(self, stage: Stage) -> Sums:

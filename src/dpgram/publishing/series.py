@@ -38,7 +38,7 @@ from dpgram.publishing._coordinates import (
     standardising,
     whitening,
 )
-from dpgram.publishing._journal import drawn_once, forget_once
+from dpgram.publishing._journal import Kept, drawn_once, forget_once, read_back_once
 from dpgram.publishing._open_columns import count_noise
 from dpgram.publishing.losses import WatchedEngine
 from dpgram.publishing.measurements.gram import FirstGram
@@ -465,11 +465,16 @@ def drawn_period(
         yield found
 
 
-def period_drawn(path: Path, key: Mapping[str, object]) -> dict[int, Any] | None:
+def period_drawn(path: Path, key: Mapping[str, object]) -> dict[int, Kept] | None:
     """What was drawn of a period that was interrupted, by stages; None where it was not begun.
 
     One that is being published is refused."""
     return drawn_once(path, key)
+
+
+def reading_drawn(path: Path, key: Mapping[str, object]) -> contextlib.AbstractContextManager[None]:
+    """Around whatever takes up what `period_drawn` gave: one message where it has another form."""
+    return read_back_once(path, key)
 
 
 def forget_period(path: Path, key: Mapping[str, object]) -> None:

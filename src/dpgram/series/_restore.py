@@ -7,14 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 
+from dpgram.document.fields import MeasuredHistograms
 from dpgram.engines.find import find_engine
 from dpgram.errors import DpgramError, OptionsError
 from dpgram.files import sync_folder
 from dpgram.noise.factor import coefficients
+from dpgram.publishing.measurements.stream import StreamedGram
 from dpgram.publishing.publication import tell
-from dpgram.publishing.series import exact_period, participants, period_drawn
+from dpgram.publishing.series import exact_period, participants, period_drawn, reading_drawn
 from dpgram.rows.participation import NOBODY, Hashes
 from dpgram.series._curate import (
     edited,
@@ -68,7 +71,8 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
             last = old.files.get(len(stream.labels))
             if last is not None and not public.endswith(bytes(last.line)):
                 raise edited(path)
-        drawn = period_drawn(path, period_key(stream, len(stream.labels) + 1))
+        key = period_key(stream, len(stream.labels) + 1)
+        drawn = period_drawn(path, key)
         if not stream.labels and not drawn and old.key is None and stream.head.receipt is not None:
             # Only the lost file says where: an interrupted creation would be found again by a second series.
             raise DpgramError(
@@ -79,11 +83,13 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         labels = _to_restore(path, stream, tables, old, drawn)
         lines = [each.cells for each in stream.periods]
         if lines and drawn:  # a later period has one stage, and in it its line comes first
-            lines.append(drawn[0]["published"][0])
+            with reading_drawn(path, key):
+                lines.append(_line_of(drawn[0], cells=len(lines[0])))
         with _made_anew(made, stream, old) as secret:
             for number, label in enumerate(labels, start=1):
                 if stream.opening is None:
-                    _restore_begun(secret, stream, label, tables[label], old, drawn or {}, engine)
+                    reading = reading_drawn(path, key)
+                    _restore_begun(secret, stream, label, tables[label], old, drawn or {}, reading, engine)
                     continue
                 total = _restore_period(secret, stream, number, label, tables[label], old, engine)
                 if number <= len(lines):
@@ -93,6 +99,14 @@ def restore(path: Path, tables: Mapping[str, object], *, engine: str | Engine = 
         made.replace(target)
         sync_folder(target)
     tell(f"{target.name} was made again from {len(labels)} tables: keep it as secret as these")
+
+
+def _line_of(drawn: Any, *, cells: int) -> tuple[str, ...]:
+    """The line of a later period that was drawn and waits."""
+    line: tuple[str, ...] = msgspec.convert(drawn.published[0], StreamedGram.result)
+    if len(line) != cells:
+        raise ValueError(f"{len(line)} cells, not {cells}")
+    return line
 
 
 def _to_restore(
@@ -150,6 +164,7 @@ def _restore_begun(
     data: Any,
     old: Remains,
     drawn: Mapping[int, Any],
+    reading: contextlib.AbstractContextManager[None],
     engine: str | Engine,
 ) -> None:
     """A first period that waits: nobody knows yet what its sums are made of, but who must have counted."""
@@ -160,10 +175,12 @@ def _restore_begun(
         people, exact = participants(data, terms_of(stream.head), left_out, chosen)
         hashes = people.hashes
         if exact is not None and drawn:
-            seen = drawn[0]["published"][0]
-            for column, line in zip(seen["columns"], exact.cells.tolist(), strict=True):
-                cells = [*column["counts"], *column["lost"]]
-                _refuse_foreign(label, cells, seen["scale"], line[: len(cells)])
+            with reading:
+                seen = msgspec.convert(drawn[0].published[0], MeasuredHistograms)
+                pairs = list(zip(seen.columns, exact.cells.tolist(), strict=True))
+            for column, line in pairs:
+                cells = [*column.counts, *column.lost]
+                _refuse_foreign(label, cells, seen.scale, line[: len(cells)])
     secret.keep(
         KeptPeriod(number=1, label=label, sums=NO_SUMS, people=_with_old(hashes, old, 1), stages=len(drawn))
     )
