@@ -6,9 +6,10 @@ import contextlib
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from dpgram.canonical_json import canonical_bytes, parse_strictly
 from dpgram.errors import DpgramError, ReleaseError
@@ -96,6 +97,32 @@ def written(path: str | os.PathLike[str], content: bytes) -> Path:
             remedy="Choose a folder that exists and may be written",
         ) from problem
     return target
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file that is there, to be read; OSError for a path that can be none, a pipe or a device."""
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # waits for no pipe
+    try:
+        handle = os.open(path, flags)
+    except ValueError as problem:  # NUL, or half a surrogate pair
+        raise OSError(errno.EINVAL, "no file can have such a name") from problem
+    with os.fdopen(handle, "rb") as stream:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+        yield stream
+
+
+def read_whole(path: Path, most: int) -> bytes:
+    """All of a file that somebody names; OSError where it has more than `most` bytes or is none."""
+    with opened(path) as stream:
+        found = stream.read(most + 1)
+    if len(found) > most:
+        raise OSError(errno.EFBIG, f"it is too large: more than {most:,} bytes")
+    return found
 
 
 def append_line(handle: int, line: Mapping[str, object]) -> None:

@@ -215,7 +215,7 @@ ON_THE_COMMAND_LINE = [
     ),
     Command("ledger plan --each-epsilon 1", "how many releases", "--per-year 12 --years 5"),
     Command("run job.toml", "nobody can be asked", "--yes"),
-    Command("run no.toml --yes", "no.toml cannot be read", "Check the path"),
+    Command("run no.toml --yes", "no.toml' cannot be read", "Check the path"),
 ]
 
 

@@ -145,6 +145,9 @@ class TestFile:
             ("epsilon = 1", 'epsilon = 1\nmechanism = "gausian"', "gausian"),
             ('reason = "the policy of the house"', f'reason = "{"x" * 500}"', "at most 400 characters"),
             ("[about]", "[about", "not valid TOML"),
+            ("epsilon = 1", f"epsilon = {'9' * 5000}", "not valid TOML: a whole number has thousands"),
+            ("epsilon = 1", f"epsilon = {'[' * 2000}", "not valid TOML: brackets are nested"),
+            ("epsilon = 1", f"a{'.a' * 2000} = 1", "not valid TOML: a key has more than"),
             ('file = "people.csv"', 'file = "people.csv"\nschema = "x.toml"', "both"),
         ],
     )

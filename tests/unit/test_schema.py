@@ -335,6 +335,13 @@ def test_toml_written_by_hand(tmp_path: Path) -> None:
         ("constant = 1\ncolumns = []", "true or false"),
         ("colums = []", "unknown entry"),
         ("columns = [", "not valid TOML"),
+        ("a = " + "[" * 2000, "brackets are nested more than"),
+        ("a = " + "{a = " * 2000, "brackets are nested more than"),
+        ("high = " + "9" * 5000, "thousands of digits"),
+        ("a" + ".a" * 30_000 + " = 1", "a key has more than"),
+        ("[" + "a . " * 3000 + "a]", "a key has more than"),
+        ("'a'" + '."a"' * 3000 + " = 1", "a key has more than"),
+        ('x = {y = """q""""", a' + ".a" * 3000 + " = 1}", "a key has more than"),
         ('[[columns]]\nkind="numbr"\nname="a"', "column 'a' has an unknown kind; got 'numbr'"),
         ('[[columns]]\nname="a"', "unknown kind"),
         ('[[columns]]\nkind="numeric"\nnam="a"', "lacks 'name'"),
@@ -352,6 +359,17 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(SchemaError, match=message):
         Schema.from_file(path)
+
+
+def test_dots_and_brackets_in_texts_and_comments_are_no_depth(tmp_path: Path) -> None:
+    name = "a" + ".a" * 100 + "[" * 100
+    path = tmp_path / "schema.toml"
+    path.write_text(f"""# {name}
+[[columns]] # "{name}
+kind = 'boolean'
+name = "{name}\\""
+""")
+    assert Schema.from_file(path).source_columns == (f'{name}"',)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -7,15 +7,13 @@ the nearest key there is.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dpgram.errors import DpgramError, JobError
+from dpgram.schema.toml_form import read_toml
 
-LONGEST_FILE: Final = 1 << 22
-"""Characters: as for a schema, which a job file holds."""
 LONGEST_WORDS: Final = 400
 """Characters of a reason, an approval or a note: all three go into one note of the ledger."""
 
@@ -148,26 +146,7 @@ def read_sections(path: Path, *, complete: bool = True) -> dict[str, Any]:
 
     Unless it must be `complete`, required keys may be missing: somebody is still writing it.
     """
-    try:
-        with path.open(encoding="utf-8") as stream:
-            text = stream.read(LONGEST_FILE + 1)
-    except OSError as problem:
-        raise JobError(
-            f"the job file {path} cannot be read",
-            got=problem.strerror or type(problem).__name__,
-            remedy="Check the path and the working folder",
-        ) from problem
-    except UnicodeDecodeError as problem:
-        raise JobError(f"the job file {path} is not UTF-8 text", remedy="Save it as UTF-8") from problem
-    if len(text) > LONGEST_FILE:
-        raise JobError(f"{path} is too large to be a job file", limit=f"{LONGEST_FILE:,} characters")
-    try:
-        form = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise JobError(
-            f"the job file {path} is not valid TOML: {problem}",
-            remedy="Mend that line: texts stand in double quotes, sections in brackets",
-        ) from None
+    form = read_toml(path, "job", JobError, remedy="Check the path and the working folder")
     check_form(form, path, complete=complete)
     return form
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
@@ -17,6 +16,7 @@ from dpgram.errors import SchemaError
 from dpgram.publishing.column_checks import ColumnCheck
 from dpgram.schema import SourceColumn
 from dpgram.schema.reading import Reading
+from dpgram.schema.toml_form import parse_toml
 
 ENOUGH: Final = 0.8
 """Share of the words that a rule must explain."""
@@ -88,8 +88,8 @@ class Cause:
         """
         try:
             line = self.line.removesuffix(AT_THE_TOP)
-            found: dict[str, Any] = tomllib.loads(f"line = {{ {line} }}")["line"]
-        except tomllib.TOMLDecodeError:
+            found: dict[str, Any] = parse_toml(f"line = {{ {line} }}")["line"]
+        except ValueError:
             return None
         return found
 

@@ -7,7 +7,6 @@ without types the first rows are looked at, to guess the kind of each column and
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import Any, Final, final
 
 from dpgram.publishing.causes import DATE_FORMATS, MARKS, MISSING_WORDS, YES_AND_NO, reads_share
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
-from dpgram.schema.toml_form import starter_table, toml_value
+from dpgram.schema.toml_form import parse_toml, starter_table, toml_value
 from dpgram.sources import column_types, open_source
 from dpgram.sources.delimited import SEPARATOR_NAMES
 from dpgram.sources.files import file_format
@@ -85,7 +84,7 @@ class StarterColumn:
     @property
     def entries(self) -> dict[str, Any] | None:
         """What is declared of it so far; None: it is left out."""
-        found: list[dict[str, Any]] = tomllib.loads(self.text).get("columns", [])
+        found: list[dict[str, Any]] = parse_toml(self.text).get("columns", [])
         return found[0] if found else None
 
     @property
@@ -97,7 +96,7 @@ class StarterColumn:
     def waiting(self) -> dict[str, Any]:
         """What would be declared once its bounds are: the format of dates."""
         commented = re.search(r"^# (format = .+)$", self.text, re.MULTILINE)
-        return {} if commented is None else tomllib.loads(commented.group(1))
+        return {} if commented is None else parse_toml(commented.group(1))
 
 
 def starter_columns(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...]]:

@@ -19,8 +19,8 @@ from dpgram.schema.columns import (
     product,
 )
 from dpgram.schema.encodings import EncodedColumn
-from dpgram.schema.schema import LONGEST_FILE, MAX_WIDTH, Schema
-from dpgram.schema.toml_form import starter_toml
+from dpgram.schema.schema import MAX_WIDTH, Schema
+from dpgram.schema.toml_form import LONGEST_FILE, starter_toml
 
 __all__ = [
     "KINDS",

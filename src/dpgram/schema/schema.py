@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,15 +25,13 @@ from dpgram.schema.columns import (
 )
 from dpgram.schema.encodings import EncodedColumn
 from dpgram.schema.reading import LAYOUT_FORMS, FileLayout
-from dpgram.schema.toml_form import toml_table, toml_value
+from dpgram.schema.toml_form import read_toml, toml_table, toml_value
 
 MAX_WIDTH: Final = 1_400
 """Most encoded columns of one schema: keeps the triangle below 10^6 cells, for which the slack of discrete
 noise is proven, and d × d work arrays small."""
 LONGEST_TEXT: Final = 4_000
 """Characters of a name or level in a file: a column's name is repeated before each of its levels."""
-LONGEST_FILE: Final = 1 << 22
-"""Characters of a schema file: three thousand for each encoded column."""
 
 
 @final
@@ -404,24 +401,8 @@ constant = {json.dumps(self.constant)}\n"
         >>> dg.Schema.from_file("people.toml").source_columns
         ('age', 'smoker', 'charges')
         """
-        try:
-            with Path(path).open(encoding="utf-8") as stream:
-                text = stream.read(LONGEST_FILE + 1)
-        except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(
-                f"the schema file {str(path)!r} cannot be read",
-                got=getattr(error, "strerror", None) or "bytes that are not UTF-8",
-                remedy="Check the path; `dpgram schema TABLE -o FILE` writes one to fill in",
-            ) from error
-        if len(text) > LONGEST_FILE:
-            raise SchemaError(
-                f"the file {str(path)!r} is too large to be a schema", limit=f"{LONGEST_FILE:,} characters"
-            )
-        try:
-            form = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"the schema file {str(path)!r} is not valid TOML: {error}") from error
-        return cls.from_dict(form)
+        remedy = "Check the path; `dpgram schema TABLE -o FILE` writes one to fill in"
+        return cls.from_dict(read_toml(Path(path), "schema", SchemaError, remedy=remedy))
 
 
 def _places(columns: Iterable[Column], names: Sequence[str]) -> dict[str, tuple[int, ...]]:

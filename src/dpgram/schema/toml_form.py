@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from dpgram.errors import DpgramError
+from dpgram.files import read_whole
 from dpgram.schema.columns import KINDS, SourceColumn
+
+LONGEST_FILE: Final = 1 << 22
+"""Bytes of a schema or a job file: three thousand for each encoded column."""
+DEEPEST: Final = 16
+"""Brackets within brackets, and parts of a key with dots: `tomllib` takes time in the square of these."""
+_TEXT_OR_COMMENT: Final = re.compile(
+    r"""
+    \"{3} (?: \\ (?: . | \Z ) | [^\\] )*? (?: "{3,5} | \Z )
+    | '{3} .*? (?: '{3,5} | \Z )
+    | " (?: \\ . | [^"\\\n] )*+ "?
+    | ' [^'\n]*+ '?
+    | (?P<comment> \# [^\n]*+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""One that does not end goes to the end of its line or of the file, so that every file is read once."""
+_LONG_KEY: Final = re.compile(rf"(?:(?<![\w-])[\w-]++[ \t]*+\.[ \t]*+){{{DEEPEST}}}")
+_BRACKET: Final = re.compile(r"[\[\]{}]")
 
 _UNKNOWN_STARTER: Final = (
     "numeric",
@@ -25,6 +47,47 @@ _STARTER_HEAD: Final = """\
 # each adds noise to all the others.
 constant = true
 """
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a TOML text says; ValueError with one line for one that says nothing, or too much."""
+    if len(text) > LONGEST_FILE:
+        raise ValueError(f"it is too large: more than {LONGEST_FILE:,} characters")
+    plain = _TEXT_OR_COMMENT.sub(lambda found: "" if found["comment"] else "_", text)
+    if _LONG_KEY.search(plain):
+        raise ValueError(f"a key has more than {DEEPEST} parts")
+    depth = 0
+    for bracket in _BRACKET.finditer(plain):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DEEPEST:
+            raise ValueError(f"brackets are nested more than {DEEPEST} deep")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # of int()
+        raise ValueError("a whole number has thousands of digits") from None
+
+
+def read_toml(path: Path, kind: str, error: type[DpgramError], *, remedy: str) -> dict[str, Any]:
+    """What the file at `path` says; `remedy` is for one that is not there."""
+    try:
+        raw = read_whole(path, LONGEST_FILE)
+    except OSError as problem:
+        got = problem.strerror or type(problem).__name__
+        raise error(f"the {kind} file {str(path)!r} cannot be read", got=got, remedy=remedy) from problem
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        what = f"the {kind} file {str(path)!r} cannot be read"
+        raise error(what, got="bytes that are not UTF-8", remedy="Save it as UTF-8") from problem
+    try:
+        return parse_toml(text.replace("\r\n", "\n").replace("\r", "\n"))
+    except ValueError as problem:
+        raise error(
+            f"the {kind} file {str(path)!r} is not valid TOML: {problem}",
+            remedy="Mend that line: texts stand in double quotes, sections in brackets",
+        ) from None
 
 
 def toml_table(form: Mapping[str, object]) -> str:
