@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, Final
 from dpgram.canonical_json import canonical_bytes, parse_strictly
 from dpgram.errors import DpgramError, ReleaseError
 
+LARGEST_FILE: Final = 1 << 26
+"""Bytes of a release, and of a line of a series: the widest have a million numbers."""
 AFTER_TEXT: Final = 65
 """A space and the digest, in hexadecimal, that follow the JSON of a line."""
 
@@ -119,10 +121,14 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 def read_whole(path: Path, most: int) -> bytes:
     """All of a file that somebody names; OSError where it has more than `most` bytes or is none."""
     with opened(path) as stream:
-        found = stream.read(most + 1)
-    if len(found) > most:
-        raise OSError(errno.EFBIG, f"it is too large: more than {most:,} bytes")
-    return found
+        if size_of(stream) > most:
+            raise OSError(errno.EFBIG, f"it is too large: more than {most:,} bytes")
+        return stream.read()
+
+
+def size_of(stream: BinaryIO) -> int:
+    """Bytes of an open file."""
+    return os.fstat(stream.fileno()).st_size
 
 
 def append_line(handle: int, line: Mapping[str, object]) -> None:

@@ -26,7 +26,7 @@ from dpgram.engines.find import find_engine
 from dpgram.engines.passes import Pass, Sums
 from dpgram.engines.threads import Progress
 from dpgram.errors import DpgramError, DpgramWarning, MissingExtra, shown
-from dpgram.files import write_new
+from dpgram.files import read_whole, write_new
 from dpgram.privacy.sampling.entropy import SystemEntropy
 from dpgram.rows.encoder import Encoder
 from dpgram.rows.rules import EVERY_ROW, Rows, row_rules
@@ -41,6 +41,8 @@ _LENGTH: Final = struct.Struct("<Q")
 _DIGEST_BYTES: Final = 32
 _KEY_BYTES, _SALT_BYTES, _NONCE_BYTES = 32, 16, 12
 _SCRYPT: Final = {"n": 1 << 15, "r": 8, "p": 1}
+_LARGEST_FILE: Final = 1 << 30
+"""Bytes: the exact sums of a few dozen of the widest tables."""
 _MOST_WORK: Final = 1 << 20
 """n·r·p that a file may ask for, four times what we write: 128 MiB and a second at most."""
 _LONGEST_HEAD: Final = 1 << 24
@@ -130,7 +132,7 @@ class Partial:
         """Read it back; refuses what is cut, altered, of another version or locked by another passphrase."""
         target, secret = _path(path), _secret(passphrase)
         try:
-            raw = target.read_bytes()
+            raw = read_whole(target, _LARGEST_FILE)
         except FileNotFoundError:
             raise DpgramError(f"there is no partial {str(target)!r}", remedy="Check the path") from None
         except OSError as problem:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, final, overload
+from typing import TYPE_CHECKING, Literal, Self, final, overload
 
 import msgspec
 
@@ -20,7 +20,7 @@ from dpgram.document.fields import About
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
 from dpgram.errors import AnalysisError, ReleaseError
-from dpgram.files import write_whole, written
+from dpgram.files import LARGEST_FILE, read_whole, write_whole, written
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation, Correlations
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from dpgram.models import Family
     from dpgram.paperwork.registry import CuratorType, Sector
     from dpgram.release.signing import SigningKey
-
-LARGEST_FILE: Final = 1 << 26
-"""Bytes. More than the widest schema needs; whatever is larger is not a release."""
 
 
 @final
@@ -627,14 +624,11 @@ def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Rele
         public_key = parsed_public_key(public_key)  # a mistyped key is found before a large file is read
     source = Path(path)
     try:
-        with source.open("rb") as stream:
-            raw = stream.read(LARGEST_FILE + 1)
+        raw = read_whole(source, LARGEST_FILE)
     except OSError as problem:
         raise ReleaseError(
             f"the release {source} cannot be read", got=problem.strerror or type(problem).__name__
         ) from problem
-    if len(raw) > LARGEST_FILE:
-        raise ReleaseError(f"{source} is too large to be a release", limit=f"{LARGEST_FILE} bytes")
     release = Release.from_json(raw)
     if public_key is not None:
         release.verify(public_key)

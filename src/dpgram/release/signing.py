@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self, final
 
 from dpgram.errors import MissingExtra, SignatureError
-from dpgram.files import write_new
+from dpgram.files import opened, write_new
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _LARGEST_FILE: Final = 10_000
@@ -98,7 +98,7 @@ def _write_new(path: Path, content: bytes) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             mode = os.fstat(stream.fileno()).st_mode
             if os.name == "posix" and mode & _OTHERS:
                 raise SignatureError(

@@ -402,7 +402,7 @@ def _refuse_overtaken(path: Path, stream: Stream) -> None:
     """Somebody with another copy of the curator's file was faster; from here on nobody is."""
     with path.open("rb") as public:
         public.seek(stream.size)
-        if b"\n" in public.read():
+        if any(b"\n" in part for part in iter(lambda: public.read(1 << 20), b"")):
             raise DpgramError(
                 f"{path.name} has got another period meanwhile",
                 remedy="Keep one curator's file, and try again",

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, Self, final
 
 import msgspec
 import numpy as np
@@ -40,6 +40,7 @@ from dpgram.document.fields import (
     UnitRule,
 )
 from dpgram.errors import DpgramError, ReleaseError
+from dpgram.files import LARGEST_FILE, opened, size_of
 from dpgram.noise import SymmetricGaussian
 from dpgram.noise.factor import MOST_PERIODS, window_norm
 from dpgram.privacy.receipt import Receipt
@@ -482,9 +483,23 @@ def _taken(counts: Iterator[int], count: int) -> tuple[str, ...]:
 def stream_bytes(path: Path) -> bytes:
     """What is in the public file."""
     try:
-        return path.read_bytes()
+        with opened(path) as stream:
+            small = size_of(stream) <= LARGEST_FILE
+            return stream.read() if small else b"".join(_lines(stream, path))
     except OSError as problem:
         raise _missing(path, problem) from None
+
+
+def _lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Each as long as one can be: the widest series of many periods is large, a file of one line is none."""
+    while line := stream.readline(LARGEST_FILE + 1):
+        if len(line) > LARGEST_FILE:
+            raise ReleaseError(
+                f"{path} is no series: one of its lines is too large",
+                limit=f"{LARGEST_FILE:,} bytes",
+                remedy="Ask the curator for the original file",
+            )
+        yield line
 
 
 def _missing(path: Path, problem: OSError) -> ReleaseError:
@@ -494,8 +509,8 @@ def _missing(path: Path, problem: OSError) -> ReleaseError:
 def head_of(path: Path) -> Head:
     """The head of the series, whatever follows it."""
     try:
-        with path.open("rb") as file:
-            return Stream.of(file.readline()).head
+        with opened(path) as stream:
+            return Stream.of(next(_lines(stream, path), b"")).head
     except OSError as problem:
         raise _missing(path, problem) from None
 

@@ -121,10 +121,11 @@ def identity(path: Path) -> tuple[int, int]:
 def _check_path(path: Path) -> None:
     try:
         path.stat()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: NUL, or half a surrogate pair
+        reason = getattr(error, "strerror", None) or "no file can have such a name"
         raise LedgerError(
             "there is no ledger here",
-            got=f"{path}: {error.strerror}",
+            got=f"{path}: {reason}",
             remedy="Check the path, or make one with Ledger.create",
         ) from error
     if not path.is_file():
