@@ -64,10 +64,10 @@ class _Fitted:
     """In original units, where the method knows which of them are exactly zero."""
 
 
-def check_alpha(alpha: object) -> None:
-    """Refuse what is no penalty, before anything is computed or, by an estimator, charged."""
+def check_alpha(alpha: object) -> float | None:
+    """A penalty as a float; refused before anything is computed or, by an estimator, charged."""
     if alpha is None:
-        return
+        return None
     number = real(alpha)
     if number is None or not 0.0 <= number <= MOST_ALPHA:
         raise AnalysisError(
@@ -76,6 +76,7 @@ def check_alpha(alpha: object) -> None:
             limit=f"0 ≤ alpha ≤ {MOST_ALPHA:g}",
             remedy="Leave it out to have it set by the noise",
         )
+    return number
 
 
 def regress(
@@ -106,7 +107,7 @@ def regress(
         raise AnalysisError("unknown method", got=repr(method), limit=", ".join(METHODS))
     if alpha is not None and method in ("auto", "ols"):
         raise AnalysisError(f"method {method!r} takes no alpha", remedy='Use method="ridge".')
-    check_alpha(alpha)
+    alpha = check_alpha(alpha)
     if not 0.0 <= l1_ratio <= 1.0:
         raise AnalysisError("l1_ratio must lie between 0 (ridge) and 1 (lasso)", got=l1_ratio)
     if repair is not None and repair not in get_args(Policy):

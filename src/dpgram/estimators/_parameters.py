@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgram.errors import GuaranteeError, real
+from dpgram.errors import GuaranteeError, real, shown
 from dpgram.rows.encoder import LEAST_RADIUS
 
 Word = TypeVar("Word", bound=str)
@@ -53,6 +53,13 @@ def whole(name: str, value: object, *, least: int, most: int) -> int:
             limit=f"{least} ≤ {name} ≤ {most}",
         )
     return count
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False, of Python or numpy; no text, which would be true whatever it says."""
+    if not isinstance(value, bool | np.bool_):
+        raise GuaranteeError(f"{name} must be True or False", got=shown(value))
+    return bool(value)
 
 
 def one_of(name: str, value: object, words: Collection[Word]) -> Word:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from dpgram.errors import SchemaError, real
+from dpgram.errors import SchemaError, real, shown
 from dpgram.schema import Column, Schema, numeric
 from dpgram.sources.plain_columns import from_objects, is_text, plain_texts
 
@@ -237,6 +237,12 @@ def features_schema(
 
 def _columns(names: Sequence[str], bounds: Bounds) -> list[Column]:
     if isinstance(bounds, str):
+        if bounds != "learn":
+            raise SchemaError(
+                "bounds are a pair (low, high), or 'learn'",
+                got=shown(bounds),
+                remedy="Give public ones; 'learn' has them learnt out of a share of the budget",
+            )
         return [numeric(name) for name in names]
     lows, highs = _ends(names, bounds)
     return [numeric(name, low, high) for name, low, high in zip(names, lows, highs, strict=True)]

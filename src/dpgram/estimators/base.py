@@ -1,7 +1,9 @@
-"""What every private estimator shares: its inputs, its price, its warnings, and one look at the data a fit.
+"""What every private estimator shares: its inputs, its price, its warnings, and one publication a fit.
 
-Every fit is one publication (`dpgram.publishing`): validate → price → add up on the lattice → charge → draw.
-All parameters are public; none may be looked up in the data.
+That is (`dpgram.publishing`): validate → price → then, once or, in an adaptive fit, several times, add up on
+the lattice → charge → draw. An adaptive fit has at most two charges, which are its price together: the first
+for what is learnt of the columns, the second for the matrix. All parameters are public; none may be looked up
+in the data.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     n_features_in_: int = field(init=False)
     guarantee_: StatedGuarantee = field(init=False)
     receipt_: Receipt | None = field(init=False)
-    """What the ledger says of this fit; None without one."""
+    """The last charge of this fit; None without a ledger. An adaptive fit has two: `release_.receipts`."""
     entropy_: Literal["system", "seeded"] = field(init=False)
     """"seeded": whoever knows the seed can remove the noise."""
 
@@ -126,9 +128,10 @@ class PrivateEstimator(BaseEstimator, ABC):
     @final
     def _count_fit(self) -> None:
         """Call once a fit, before the data is read: warns from the second fit of a family of clones on."""
+        source = checked_entropy(self.entropy)
         family = self._family()
         family.fits += 1
-        if family.fits < 2 or (self.entropy is not None and self.entropy.label == "seeded"):
+        if family.fits < 2 or source.label == "seeded":
             return
         keeper = (
             "no ledger adds them up, so nobody knows the total: give ledger=..."
@@ -162,7 +165,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.sparse = False
-        tags.non_deterministic = self.entropy is None or self.entropy.label != "seeded"
+        tags.non_deterministic = getattr(self.entropy, "label", None) != "seeded"
         return tags
 
 

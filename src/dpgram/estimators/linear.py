@@ -15,6 +15,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.regress import Method, check_alpha, regress
 from dpgram.analysis.results import Regression
 from dpgram.errors import AnalysisError, SchemaError
+from dpgram.estimators._parameters import flag
 from dpgram.estimators._table import (
     Learn,
     Pair,
@@ -54,6 +55,7 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
     def _table(self, X: Any, y: Any) -> Table:
         """Validated X and y: `target` names y in the schema; without a schema `target_bounds` bound it."""
         self._require_target(y)
+        flag("fit_intercept", self.fit_intercept)
         if self.schema is not None:
             validate_data(self, X, skip_check_array=True)
             check_consistent_length(X, y)
@@ -70,7 +72,7 @@ class RegressionEstimator(PrivateRegressor, PublishingEstimator, ABC):
         return Table(
             data=np.ascontiguousarray(np.column_stack([array, numbers])),
             schema=features_schema(
-                names, self.bounds, (name, self.target_bounds), constant=self.fit_intercept
+                names, self.bounds, (name, self.target_bounds), constant=bool(self.fit_intercept)
             ),
             features=names,
             target=name,

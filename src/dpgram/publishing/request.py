@@ -21,7 +21,7 @@ from dpgram.privacy.guarantee import Guarantee, as_number
 from dpgram.privacy.ledger import Ledger
 from dpgram.publishing.compatibility import mechanism_option, refuse_clashes
 from dpgram.publishing.split import Adaptive, BudgetSplit, budget_split
-from dpgram.rows.encoder import Encoder
+from dpgram.rows.encoder import Encoder, checked_radius
 from dpgram.rows.rules import EVERY_ROW, RowRules, Rows, row_rules
 from dpgram.schema import Schema
 from dpgram.sums.exact_gram import MAX_ROWS
@@ -181,7 +181,7 @@ def requested(
         guarantee=guarantee,
         adjacency=adjacency_named(adjacency),
         rules=rules,
-        radius=rows.radius,
+        radius=checked_radius(rows.radius),
         split=budget_split(
             rules.schema,
             adaptive,

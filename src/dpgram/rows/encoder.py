@@ -177,8 +177,15 @@ class Encoder:
 
 
 def _radius(largest: float, clip: object) -> float:
+    radius = checked_radius(clip)
+    # A larger radius would clip nothing and only make the noise larger.
+    return largest if radius is None else min(radius, largest)
+
+
+def checked_radius(clip: object) -> float | None:
+    """The radius that was given, as a float; None where none was."""
     if clip is None:
-        return largest
+        return None
     radius = real(clip)
     if radius is None:
         raise SchemaError("the clip radius must be a number", got=shown(clip))
@@ -186,4 +193,4 @@ def _radius(largest: float, clip: object) -> float:
         raise SchemaError(
             "the clip radius is out of range", got=radius, limit=f"at least {LEAST_RADIUS}, and finite"
         )
-    return min(radius, largest)  # a larger radius would clip nothing and only make the noise larger
+    return radius

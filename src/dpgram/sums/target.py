@@ -63,7 +63,8 @@ class TargetBounds:
         squared = sum(int(np.rint(weight / unit)) ** 2 for weight in weights)
         most = squared
         if clip is not None:
-            squared = min(squared, math.floor((_checked(clip) / unit) ** 2))
+            # No longer than a whole number whose square is beyond: the square of a huge clip is no float.
+            squared = min(squared, math.floor(min(_checked(clip) / unit, float(squared)) ** 2))
         y = int(np.rint(schema.column(target).weight / unit))
         if squared < 1 or y < 1:
             raise SchemaError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,19 @@ CASES = [
             ("PrivateLasso", {}),
         ]
         for value in (-1, math.nan, math.inf, 1e308, "x", [1], True, HUGE)
+    ),
+    *(("PrivatePCA", BOUNDS, "standardise", value) for value in ("no", np.array([True, False]), None, 1)),
+    *(("PrivateRidge", BOTH, "fit_intercept", value) for value in ("no", np.array([True, False]), None)),
+    *(
+        (name, BOTH, parameter, value)
+        for name in ("PrivateRidge", "PrivateLinearRegression")
+        for parameter in ("bounds", "target_bounds")
+        for value in ("publik", "garbage", "\ud800", "0.1")
+    ),
+    *(
+        (name, rest, "entropy", value)
+        for name, rest in [("PrivateRidge", BOTH), ("PrivatePCA", BOUNDS), ("LpRegression", NORMS)]
+        for value in ("x", 1)
     ),
     *(("RobustRegression", BOTH, name, value) for name in ("share", "limit") for value in ("x", [1], HUGE)),
     *(("PrivateRidge", BOTH | {"adaptive": False}, name, [1]) for name in ("epsilon", "delta", "radius")),
@@ -82,6 +96,29 @@ def test_parameters(
     assert not told.value.charged
     assert book.history() == ()
     assert sorted(path.name for path in tmp_path.iterdir() if "unfinished" in path.name) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "rest", "parameter", "value"),
+    [
+        ("PrivateRidge", BOTH, "alpha", Fraction(1, 10)),
+        ("PrivateRidge", BOTH | {"adaptive": False}, "alpha", Fraction(1, 10)),
+        ("PrivateLasso", BOTH, "alpha", Fraction(1, 10)),
+        ("PrivateRidge", BOTH | {"adaptive": False}, "radius", 1e308),
+        ("PrivateRidge", BOTH | {"adaptive": False}, "radius", 1e154),
+        ("PrivateLinearRegression", BOTH, "radius", Fraction(3, 2)),
+        ("PrivateLinearRegression", BOTH, "radius", np.float32(1.5)),
+        ("PrivateLinearRegression", BOTH, "radius", np.int64(2)),
+        ("PrivatePCA", BOUNDS, "standardise", np.True_),
+    ],
+)
+def test_numbers_of_every_type(
+    name: str, rest: dict[str, Any], parameter: str, value: object, book: dg.Ledger
+) -> None:
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(2000, 3))
+    options = {"ledger": book, "epsilon": 8.0, "delta": 1e-6} | rest | {parameter: value}
+    getattr(estimators, name)(**options).fit(rows, rows.sum(axis=1))
+    assert book.history()
 
 
 A, B = dg.numeric("a", -3, 3), dg.numeric("b", -3, 3)
