@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, chdtri, fdtrc, fdtri
 
+from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]
@@ -46,7 +47,7 @@ class AndersonRubin:
         return any(low <= value <= high for low, high in self.pieces)
 
     def __str__(self) -> str:
-        head = f"{100 * self.level:g}% Anderson–Rubin set for {self.name}: "
+        head = f"{100 * self.level:g}% Anderson–Rubin set for {one_line(self.name)}: "
         if not self.pieces:
             return head + "empty, no value agrees with all instruments"
         if self.pieces == ((-math.inf, math.inf),):

@@ -37,6 +37,7 @@ from dpgram.analysis.sampling import (
 )
 from dpgram.analysis.trust import refusal_of
 from dpgram.document.labels import Labels
+from dpgram.document.terminal import in_lines, one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Correlation:
         low, high = self.conf_int()
         pair = f"correlation of {self.left} and {self.right}{given}"
         told = f"{pair}: {self.estimate:.3f} (95% interval {low:.3f} to {high:.3f})"
-        return ". Caution: ".join([told, *self.cautions])
+        return one_line(". Caution: ".join([told, *self.cautions]))
 
 
 @final
@@ -277,7 +278,7 @@ class Correlations:
             )
         if not found:
             lines.append("None: every interval includes zero.")
-        return "\n".join([*lines, "", *self.notes()])
+        return in_lines([*lines, "", *self.notes()])
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know, one sentence each.

@@ -20,6 +20,7 @@ from dpgram.analysis.design import INTERCEPT, Design, Term
 from dpgram.analysis.inference import Inference
 from dpgram.analysis.labelled import LabelledVector
 from dpgram.analysis.moments import Moments
+from dpgram.document.terminal import escaped, in_lines
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Contrast:
             )
             for i, name in enumerate(self.names)
         ]
-        return "\n".join([self.title, *aligned(header, rows)])
+        return in_lines([self.title, *aligned(header, rows)])
 
     def __str__(self) -> str:
         return self.summary()
@@ -136,12 +137,10 @@ class Contrast:
     def __repr__(self) -> str:
         lines = self.summary().splitlines()
         more = len(lines) - MOST_LINES
-        return "\n".join([*lines[:MOST_LINES], f"… and {more} more"] if more > 0 else lines)
+        return in_lines([*lines[:MOST_LINES], f"… and {more} more"] if more > 0 else lines)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(self.summary())}</pre>"
+        return f"<pre>{escaped(self.summary())}</pre>"
 
 
 def contrast(inference: Inference, design: Design, asked: Asked) -> Contrast:

@@ -13,7 +13,6 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -28,6 +27,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
 from dpgram.analysis.summary import WIDTH, aligned
 from dpgram.document.labels import Labels
+from dpgram.document.terminal import escaped, in_lines, one_line
 from dpgram.errors import AnalysisError
 from dpgram.schema.encodings import EncodedColumn
 
@@ -119,8 +119,8 @@ class Description:
             table = _in_two(cells)
         lines += table
         for note in self.notes():
-            lines += ["", *textwrap.wrap(note, WIDTH)]
-        return "\n".join(lines)
+            lines += ["", *textwrap.wrap(one_line(note), WIDTH)]
+        return in_lines(lines)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader must know, one sentence each.
@@ -141,9 +141,9 @@ class Description:
 
     def _repr_html_(self) -> str:
         head, *body = self._cells()
-        rows = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in body)
-        titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes())
+        rows = "".join("<tr>" + "".join(f"<td>{escaped(c)}</td>" for c in row) + "</tr>" for row in body)
+        titles = "".join(f"<th>{escaped(cell)}</th>" for cell in head)
+        notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes())
         count = f"<p>rows: {self.rows.estimate:,.0f} ({self.rows.low:,.0f} to {self.rows.high:,.0f})</p>"
         return (
             f"<div>{count}<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"

@@ -43,6 +43,7 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.document.labels import Labels
+from dpgram.document.terminal import in_lines, one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ class Discriminant(Estimates):
         if (legend := Labels(self.design.schema).legend((self.target, *self.names))) is not None:
             notes.append(f"Columns: {legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
+        return in_lines(
+            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
+        )
 
     def _check(self) -> None:
         """Where the noise leaves no answer, none was made."""
@@ -148,7 +151,7 @@ class Discriminant(Estimates):
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Discriminant: {self.link} of {self.target} on {len(self.names)} coefficients>"
+        return f"<Discriminant: {self.link} of {one_line(self.target)} on {len(self.names)} coefficients>"
 
 
 def discriminant(

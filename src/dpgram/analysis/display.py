@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from dpgram.analysis.histograms import of_the_same_rows
 from dpgram.document.fields import MeasuredHistograms, MeasuredStep, UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.document.statement import in_words
-from dpgram.document.terminal import printable
+from dpgram.document.terminal import escaped, printable
 from dpgram.errors import DpgramError
 from dpgram.lattice import cell_unit
 from dpgram.noise import SampledLaw
@@ -59,11 +58,11 @@ def as_text(release: Document, *, verified: bool = False) -> str:
 def as_html(release: Document) -> str:
     """A small table; every text of the file is escaped."""
     rows = "".join(
-        f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
-        f"<td style='text-align:left'>{escape(value)}</td></tr>"
+        f"<tr><th style='text-align:left;vertical-align:top'>{escaped(name)}</th>"
+        f"<td style='text-align:left'>{escaped(value)}</td></tr>"
         for name, value in facts(release)
     )
-    return f"<div><strong>{escape(_title(release))}</strong><table>{rows}</table></div>"
+    return f"<div><strong>{escaped(_title(release))}</strong><table>{rows}</table></div>"
 
 
 def _title(release: Document) -> str:

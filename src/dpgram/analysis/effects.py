@@ -22,6 +22,7 @@ from dpgram.analysis.inference import Inference, infer
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
 from dpgram.document.labels import Labels
+from dpgram.document.terminal import in_lines, one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ class Effects:
         if self.legend is not None:
             notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
+        return in_lines(
+            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
+        )
 
     def as_rows(self, level: float = 0.95) -> list[dict[str, str | float | None]]:
         """Name, estimate, error, ends and p-value of each; None where the noise leaves no interval.
@@ -143,7 +146,7 @@ class Effects:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Effects: {self.title}>"
+        return one_line(f"<Effects: {self.title}>")
 
 
 def within(

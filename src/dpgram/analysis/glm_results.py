@@ -23,6 +23,7 @@ from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.analysis.prediction import design_matrix
 from dpgram.analysis.robust import repaired
 from dpgram.document.fields import MeasuredStep, UnmeasuredModel
+from dpgram.document.terminal import in_lines, one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -183,7 +184,9 @@ class GeneralizedLinear(Estimates):
             note += " Counts may vary more than Poisson's law has it: errors are robust."
         notes = [note]
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
+        return in_lines(
+            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
+        )
 
     def plot(self, path: str | Path | None = None, *, level: float = 0.95, dark: bool = False) -> Figure:
         """Each coefficient with its interval, times half of its column's public range.
@@ -213,7 +216,8 @@ class GeneralizedLinear(Estimates):
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<GeneralizedLinear: {self.family} of {self.target} on {len(self.names)} coefficients>"
+        name = one_line(self.target)
+        return f"<GeneralizedLinear: {self.family} of {name} on {len(self.names)} coefficients>"
 
 
 def declared_model(

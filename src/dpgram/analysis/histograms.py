@@ -22,6 +22,7 @@ from scipy.special import ndtri
 
 from dpgram.document.fields import LevelHistogram, MeasuredHistograms, NumberHistogram
 from dpgram.document.measurements import histogram_rows
+from dpgram.document.terminal import in_lines
 from dpgram.errors import AnalysisError
 from dpgram.lattice import ROW_NORM_SQUARED, cell_unit
 from dpgram.noise import MatrixLaplace, SymmetricGaussian
@@ -154,7 +155,7 @@ class Histogram:
         for name, rows in zip(names, self.counts.tolist(), strict=True):
             lines.append(f"{name:>{width}}  {rows:>12,.0f}  {'█' * round(30 * max(rows, 0.0) / top)}")
         lost = ", ".join(f"{name} {rows:,.0f}" for name, rows in self.lost.items())
-        return "\n".join([*lines, f"lost: {lost}"])
+        return in_lines([*lines, f"lost: {lost}"])
 
 
 def of_the_same_rows(release: Document) -> MeasuredHistograms | None:

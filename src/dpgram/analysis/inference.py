@@ -38,6 +38,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.robust import UnequalVariance
 from dpgram.analysis.trust import LOST, noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.analysis.unshrunken import Unshrunken, unshrunken
+from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]
@@ -69,7 +70,7 @@ class WaldTest:
 
     def __str__(self) -> str:
         law = f"χ²({self.df_num})" if self.df_denom is None else f"F({self.df_num}, {self.df_denom:.0f})"
-        return f"{'; '.join(self.hypothesis)}: {law} = {self.statistic:.4g}, p = {self.pvalue:.2g}"
+        return f"{one_line('; '.join(self.hypothesis))}: {law} = {self.statistic:.4g}, p = {self.pvalue:.2g}"
 
 
 @final

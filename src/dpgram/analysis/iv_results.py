@@ -13,6 +13,7 @@ from dpgram.analysis.anderson_rubin import AndersonRubin, InstrumentTest
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.inference import NOISE_REMEDY
+from dpgram.document.terminal import in_lines, one_line
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]
@@ -124,7 +125,9 @@ class InstrumentalVariables(Estimates):
         if self.legend is not None:
             notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return "\n".join([*lines, "", *(line for note in notes for line in textwrap.wrap(note, width=80))])
+        return in_lines(
+            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
+        )
 
     @property
     def meaning(self) -> str:
@@ -144,4 +147,5 @@ class InstrumentalVariables(Estimates):
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<InstrumentalVariables: {self.target} on {', '.join(self.endogenous)}, {self.method}>"
+        told = f"{self.target} on {', '.join(self.endogenous)}, {self.method}"
+        return f"<InstrumentalVariables: {one_line(told)}>"

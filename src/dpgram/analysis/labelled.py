@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
+
+from dpgram.document.terminal import escaped, in_lines
 
 if TYPE_CHECKING:
     from dpgram.analysis._frames import Frame
@@ -130,16 +131,16 @@ def _table(names: tuple[str, ...], header: tuple[str, ...], rows: list[list[floa
     if not any(header):
         cells = cells[1:]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
+    return in_lines(
         "  ".join([first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))])
         for first, *rest in cells
     )
 
 
 def _html(names: tuple[str, ...], header: tuple[str, ...], rows: list[list[float]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *header)) if header else ""
+    head = "".join(f"<th>{escaped(name)}</th>" for name in ("", *header)) if header else ""
     body = "".join(
-        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<tr><th style='text-align:left'>{escaped(name)}</th>"
         + "".join(f"<td>{_cell(value)}</td>" for value in row)
         + "</tr>"
         for name, row in zip(names, rows, strict=True)

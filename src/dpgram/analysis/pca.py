@@ -26,6 +26,7 @@ import numpy.typing as npt
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import COUNT_TO_NOISE, complement_of, too_noisy
 from dpgram.document.labels import Labels
+from dpgram.document.terminal import in_lines
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Components:
                 "Components that are not stable lie so close to a neighbour that the noise may have mixed",
             ]
             lines.append("them: their loadings mean little one by one.")
-        return "\n".join(lines)
+        return in_lines(lines)
 
     def __str__(self) -> str:
         return self.summary()

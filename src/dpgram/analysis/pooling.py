@@ -21,6 +21,7 @@ from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Combined, Inference, WaldTest, infer
 from dpgram.analysis.moments import EncodedNoise, Moments, NoisePart
 from dpgram.analysis.trend import fitted_windows, noise_correlation
+from dpgram.document.terminal import in_lines
 from dpgram.errors import AnalysisError
 from dpgram.noise.sampled import StandIn
 
@@ -73,7 +74,7 @@ class Pooled:
         ]
         lines[-1] += f" of freedom, p = {self.heterogeneity_p_value:.2g}."
         lines += [f"Caution: {caution}." for caution in self.inference.cautions]
-        return "\n".join(lines)
+        return in_lines(lines)
 
     def __str__(self) -> str:
         return self.summary()
@@ -108,7 +109,7 @@ class Comparison:
                 f"{name:<{width}}  {value:>12.5g}  {ends[i, 0]:.5g} … {ends[i, 1]:.5g}  ({p_values[i]:.2g})"
             )
         lines += ["", f"All coefficients equal: p = {self.joint.pvalue:.2g}"]
-        return "\n".join(lines)
+        return in_lines(lines)
 
     def __str__(self) -> str:
         return self.summary()

@@ -23,6 +23,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import orthonormal
 from dpgram.analysis.trust import refusal_of
 from dpgram.analysis.unshrunken import solve, unshrunken
+from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
 
 NO_FOURTH_MOMENT: Final = (
@@ -69,7 +70,7 @@ class Quantity:
         return float(low), float(high)
 
     def __str__(self) -> str:
-        return f"{self.name} = {self.estimate:.4g} (standard error {self.std_error:.2g})"
+        return f"{one_line(self.name)} = {self.estimate:.4g} (standard error {self.std_error:.2g})"
 
 
 def residual_variance(moments: Moments, design: Design, kind: Kind = "population") -> Quantity:

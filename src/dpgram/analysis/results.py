@@ -25,6 +25,7 @@ from dpgram.analysis.moments import Moments
 from dpgram.analysis.prediction import Prediction, design_matrix, predict_with_intervals
 from dpgram.analysis.quality import Quantity, r_squared, residual_variance
 from dpgram.analysis.repair import Policy
+from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -414,9 +415,8 @@ class Regression:
 
     def __repr__(self) -> str:
         rows = "" if self.moments.rows is None else f", about {max(self.moments.rows, 0.0):,.0f} rows"
-        return (
-            f"<Regression of {self.design.target_name}: {len(self.names)} coefficients, {self.method}{rows}>"
-        )
+        name = one_line(self.design.target_name)
+        return f"<Regression of {name}: {len(self.names)} coefficients, {self.method}{rows}>"
 
     def to_frame(self, level: float = 0.95, kind: Kind | None = None) -> Frame:
         """A frame with a row for each coefficient; interval columns are null where refused.

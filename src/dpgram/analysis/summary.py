@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpgram.analysis.estimand import Kind
 from dpgram.analysis.inference import Inference
 from dpgram.analysis.moments import Moments
 from dpgram.document.labels import Labels
+from dpgram.document.terminal import escaped, in_lines, one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -46,27 +46,27 @@ def as_text(fit: Regression, *, level: float, kind: Kind) -> str:
     lines = [pieces.title, ""]
     for name, value in pieces.facts:
         lines += textwrap.wrap(
-            value, WIDTH, initial_indent=f"{name:<{label}}  ", subsequent_indent=" " * (label + 2)
+            one_line(value), WIDTH, initial_indent=f"{name:<{label}}  ", subsequent_indent=" " * (label + 2)
         )
     lines += ["", *aligned(pieces.header, pieces.rows)]
     for note in pieces.notes:
-        lines += ["", *textwrap.wrap(note, WIDTH)]
-    return "\n".join(lines)
+        lines += ["", *textwrap.wrap(one_line(note), WIDTH)]
+    return in_lines(lines)
 
 
 def as_html(fit: Regression, *, level: float, kind: Kind) -> str:
     """Two small tables; every text that came from the release is escaped."""
     pieces = _pieces(fit, level, kind)
     facts = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in pieces.facts
+        f"<tr><th>{escaped(name)}</th><td>{escaped(value)}</td></tr>" for name, value in pieces.facts
     )
-    header = "".join(f"<th>{escape(cell)}</th>" for cell in pieces.header)
+    header = "".join(f"<th>{escaped(cell)}</th>" for cell in pieces.header)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in pieces.rows
+        "<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in pieces.rows
     )
-    notes = "".join(f"<p>{escape(note)}</p>" for note in pieces.notes)
+    notes = "".join(f"<p>{escaped(note)}</p>" for note in pieces.notes)
     return (
-        f"<div><strong>{escape(pieces.title)}</strong><table>{facts}</table>"
+        f"<div><strong>{escaped(pieces.title)}</strong><table>{facts}</table>"
         f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{notes}</div>"
     )
 
@@ -76,7 +76,7 @@ def as_latex(fit: Regression, *, level: float, kind: Kind) -> str:
     header, rows = _table(fit, fit.inference(kind), level)
     kept = [i for i, name in enumerate(header) if name != "t" and (name != "fitted" or len(header) == 2)]
     lines = [" & ".join(_latex(row[i]) for i in kept) + r" \\" for row in (header, *rows)]
-    return "\n".join(
+    return in_lines(
         [
             rf"\begin{{tabular}}{{l{'r' * (len(kept) - 1)}}}",
             r"\toprule",
@@ -90,8 +90,8 @@ def as_latex(fit: Regression, *, level: float, kind: Kind) -> str:
 
 
 def _latex(text: str) -> str:
-    """With what LaTeX would take for a command written out."""
-    return "".join(LATEX.get(character, character) for character in text)
+    """With what LaTeX would take for a command written out, and control characters."""
+    return "".join(LATEX.get(character, character) for character in one_line(text))
 
 
 LATEX: Final = {

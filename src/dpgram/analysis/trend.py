@@ -28,6 +28,7 @@ from dpgram.analysis.formulas import is_formula, read_formula
 from dpgram.analysis.inference import Inference, check_kind, infer
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.unshrunken import unshrunken
+from dpgram.document.terminal import in_lines
 from dpgram.errors import AnalysisError
 from dpgram.noise.factor import overlap
 
@@ -77,7 +78,7 @@ class Change:
     def __str__(self) -> str:
         low, high = self.conf_int()
         told = f"{self.what}: {self.estimate:.5g} ({low:.5g} to {high:.5g}), p = {self.pvalue:.2g}"
-        return "\n".join([told, *(f"Caution: {caution}." for caution in self.cautions)])
+        return in_lines([told, *(f"Caution: {caution}." for caution in self.cautions)])
 
 
 @final
@@ -205,7 +206,7 @@ class Trend:
             if len(self.labels) >= 3:
                 lines.append(self._told_slope(name))
             lines.append("")
-        return "\n".join([*lines, *(f"Caution: {caution}." for caution in self.cautions)]).rstrip()
+        return in_lines([*lines, *(f"Caution: {caution}." for caution in self.cautions)]).rstrip()
 
     def _told_slope(self, name: str) -> str:
         try:

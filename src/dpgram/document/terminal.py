@@ -1,8 +1,31 @@
-"""Text for a terminal that came out of a file: it must not be able to steer the terminal."""
+"""Text that came out of a file: it must not be able to steer a terminal, or to make lines of its own."""
 
 from __future__ import annotations
+
+import html
+from collections.abc import Iterable
 
 
 def printable(text: str) -> str:
     """`text` with every control character spelled out; line ends stay."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def one_line(text: str) -> str:
+    """The same with line ends spelled out as well.
+
+    >>> from dpgram.document.terminal import one_line
+    >>> one_line("a\\nb\\x1b[2J")
+    'a\\\\nb\\\\x1b[2J'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def in_lines(lines: Iterable[str]) -> str:
+    """One text of these lines, and of no others: a name within one of them cannot begin a new one."""
+    return "\n".join(map(one_line, lines))
+
+
+def escaped(text: str, quote: bool = True) -> str:
+    """For a page: what HTML would take for its own, and control characters, spelled out."""
+    return html.escape(printable(text), quote=quote)

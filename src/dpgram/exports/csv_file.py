@@ -2,7 +2,8 @@
 
 `_TYPE_` and `_NAME_` are the columns of SAS's TYPE=COV data sets; R reads it with `comment.char = "#"`. A
 name that begins as a formula does in spreadsheets has an apostrophe before it, in both places where it
-stands, and so has one that begins with an apostrophe: without it, each is that of the release again.
+stands, and so has one that begins with an apostrophe: without it, each is that of the release again. Control
+characters are spelled out: a reader may end a line at a carriage return within a name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import csv
 import io
 import re
 from typing import TYPE_CHECKING, Final
+
+from dpgram.document.terminal import one_line
 
 if TYPE_CHECKING:
     from dpgram.exports.summary_statistics import SummaryStatistics
@@ -25,7 +28,7 @@ APOSTROPHE: Final = "An apostrophe before a name keeps spreadsheets from computi
 
 def as_csv(statistics: SummaryStatistics) -> bytes:
     text = io.StringIO()
-    names = [_FORMULA.sub("'", name) for name in statistics.names]
+    names = [_FORMULA.sub("'", one_line(name)) for name in statistics.names]
     comments = [*statistics.header("A program that reads this file")]
     for line in [*comments, APOSTROPHE] if names != [*statistics.names] else comments:
         text.write("# " + _FORMULA_WITHIN.sub(r"\1'", line) + "\n")

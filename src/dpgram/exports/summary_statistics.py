@@ -25,6 +25,7 @@ from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
+from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class SummaryStatistics:
         ]
         if self.empty:
             lines.append(f"Left out, as noisy counts show no rows to speak of: {', '.join(self.empty)}")
-        return tuple(" ".join(line.split()) for line in lines)
+        return tuple(one_line(" ".join(line.split())) for line in lines)
 
     def short_names(self, longest: int = LONGEST_NAME) -> tuple[str, ...]:
         """Letters, digits and underscores, as programs allow, each name once.
@@ -146,7 +147,7 @@ def summary_statistics(
     used = {schema.encoded[i].source for i in places}
     return SummaryStatistics(
         names=tuple(names[i] for i in kept),
-        labels=tuple(words[encoded[i]] if names[i] == encoded[i] else names[i] for i in kept),
+        labels=tuple(one_line(words[encoded[i]] if names[i] == encoded[i] else names[i]) for i in kept),
         rows=float(moments.rows or 0.0),
         means=np.array([means[names[i]] for i in kept]),
         covariance=covariance[np.ix_(inside, inside)],

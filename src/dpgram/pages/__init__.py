@@ -11,9 +11,10 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from typing import Final
+
+from dpgram.document.terminal import escaped
 
 __all__ = ["STYLE", "as_script", "page", "source"]
 
@@ -31,7 +32,7 @@ def page(title: str, body: str, *, style: str = "", scripts: Sequence[str] = (),
     """The whole file. `body` is markup, `title` is text, `data` reaches the scripts as `#data`, in JSON."""
     parts = {
         "policy": _policy(scripts),
-        "title": escape(title),
+        "title": escaped(title),
         "style": STYLE + style,
         "body": body,
         "data": "" if data is None else _data(data),

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from dpgram import pages
 from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
+from dpgram.document.terminal import escaped
 from dpgram.paperwork.facts import (
     charges_of,
     exactness_of,
@@ -83,7 +83,7 @@ def evaluation_page(release: Document, ledger: Path | None = None) -> str:
     open_points = [item for item in items if item.attest]
     parts = [
         "<main>\n<h1>Evaluation after NIST SP 800-226</h1>\n",
-        f'<p class="quiet">Of the release with SHA-256 {escape(release.digest)}</p>\n',
+        f'<p class="quiet">Of the release with SHA-256 {escaped(release.digest)}</p>\n',
         (
             f"<p>{len(items)} items; {len(items) - len(open_points)} need nothing more, {len(open_points)} "
             "ask the curator to attest something. The questions are ours, after "
@@ -97,7 +97,7 @@ def evaluation_page(release: Document, ledger: Path | None = None) -> str:
             "known seed, for a test.</p>\n"
         )
     for area in dict.fromkeys(item.area for item in items):
-        parts.append(f"<h2>{escape(area)}</h2>\n")
+        parts.append(f"<h2>{escaped(area)}</h2>\n")
         parts += [_as_markup(item) for item in items if item.area == area]
     parts.append(
         "<h2>Signed</h2>\n<p>For the points to attest:</p>\n<p>Name, office, date: "
@@ -107,15 +107,15 @@ def evaluation_page(release: Document, ledger: Path | None = None) -> str:
 
 
 def _as_markup(item: Item) -> str:
-    lines = [f"<h3>{escape(item.question)}</h3>\n"]
+    lines = [f"<h3>{escaped(item.question)}</h3>\n"]
     if item.hazard:
-        lines.append(f'<p class="warning">{escape(item.hazard)}</p>\n')
+        lines.append(f'<p class="warning">{escaped(item.hazard)}</p>\n')
     if item.answer:
-        lines.append(f"<p>{escape(item.answer)}</p>\n")
+        lines.append(f"<p>{escaped(item.answer)}</p>\n")
     if item.evidence:
-        lines.append(f'<p class="quiet">Evidence: {escape("; ".join(item.evidence))}</p>\n')
+        lines.append(f'<p class="quiet">Evidence: {escaped("; ".join(item.evidence))}</p>\n')
     if item.attest:
-        lines.append(f"<p>☐ <strong>To attest:</strong> {escape(item.attest)}</p>\n")
+        lines.append(f"<p>☐ <strong>To attest:</strong> {escaped(item.attest)}</p>\n")
     return "".join(lines)
 
 

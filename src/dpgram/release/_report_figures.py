@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
 
 from dpgram.analysis.histograms import Histogram
+from dpgram.document.terminal import escaped
 
 REACH: Final = float(-ndtri(0.025))
 """Deviations of the noise to either side of a bar: a 95% interval."""
@@ -88,7 +88,7 @@ def histogram(found: Histogram) -> str:
         for i, count in enumerate(counts.tolist())
     )
     base = f'<line class="zero" x1="0" x2="{width}" y1="{y(0.0):.1f}" y2="{y(0.0):.1f}"/>'
-    words = escape(f"Noisy histogram of {found.column[:80]}, {len(counts)} bars", quote=True)
+    words = escaped(f"Noisy histogram of {found.column[:80]}, {len(counts)} bars", quote=True)
     return (
         f'<div class="chart small-chart"><svg viewBox="0 0 {width} {height}" width="{width}" role="img" '
         f'aria-label="{words}">{bars}{base}</svg></div>'

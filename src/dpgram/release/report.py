@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from dpgram import pages
 from dpgram.analysis.display import declared_models, facts, guarantee_in_words, unmeasured_models
 from dpgram.analysis.histograms import LOSSES, Histogram, histograms
 from dpgram.document.measurements import learnt_bounds, learnt_levels
+from dpgram.document.terminal import escaped
 from dpgram.release import _report_figures as figures
 from dpgram.schema.columns import Column
 
@@ -75,11 +75,11 @@ def page(release: Release, ledger: Path | None = None) -> str:
         _signatures(),
     ]
     body = (
-        f"<header><div><h1>{escape(title)}</h1>"
+        f"<header><div><h1>{escaped(title)}</h1>"
         '<p>For whoever answers for the data. Release <span class="digest">'
-        f'{escape(release.digest)}</span></p></div></header>\n<main class="reading">\n'
+        f'{escaped(release.digest)}</span></p></div></header>\n<main class="reading">\n'
         + "\n".join(section for section in sections if section)
-        + f"\n</main>\n<footer><p>Written by dpgram {escape(release.library)} from the release file alone"
+        + f"\n</main>\n<footer><p>Written by dpgram {escaped(release.library)} from the release file alone"
         f"{' and its ledger' if book else ''}.</p></footer>"
     )
     return pages.page(title, body, style=_STYLE)
@@ -173,7 +173,7 @@ def _promise(release: Release) -> str:
         f"Somebody who thinks it as likely as not that {whom} is in it can be made at most "
         f"<strong>{sure}</strong> sure by this release; a suspicion of {_percent(before)} grows to "
         f"at most {_percent(suspicion_at_most(epsilon, before))}.</p>\n"
-        f'<p class="promise">{escape(guarantee_in_words(release))}</p>\n'
+        f'<p class="promise">{escaped(guarantee_in_words(release))}</p>\n'
         "<p>It holds whatever else anybody knows, now or later, and whatever is computed from the release: "
         "regressions, correlations and predictions made from it cost nothing more.</p></section>"
     )
@@ -268,7 +268,7 @@ def _columns(release: Release) -> str:
     rows = []
     for column in release.schema.columns:
         kind, extent = column.described
-        cells = [_named(column), escape(kind), escape(extent), _origin(column, moved, levels)]
+        cells = [_named(column), escaped(kind), escaped(extent), _origin(column, moved, levels)]
         if counted:
             cells.append(_distribution(counted.get(column.name)))
         rows.append(cells)
@@ -301,7 +301,7 @@ def _named(column: Column) -> str:
     label = about.label if about is not None and about.label else ""
     units = f" ({about.units})" if about is not None and about.units else ""
     return _bdi(column.name) + (
-        f'<br><span class="quiet">{_bdi(label)}{escape(units)}</span>' if label else ""
+        f'<br><span class="quiet">{_bdi(label)}{escaped(units)}</span>' if label else ""
     )
 
 
@@ -325,7 +325,7 @@ def _distribution(found: Histogram | None) -> str:
         for name in LOSSES
         if found.lost.get(name, 0.0) > figures.REACH * found.noise_sd
     ]
-    lost = f'<span class="quiet">{escape("; ".join(clear))}</span>' if clear else ""
+    lost = f'<span class="quiet">{escaped("; ".join(clear))}</span>' if clear else ""
     return figures.histogram(found) + lost
 
 
@@ -337,7 +337,7 @@ def _budget(release: Release, book: _Book | None) -> str:
         word = "entries" if len(release.receipts) > 1 else "entry"
         charged = (
             f"<p>Charged as {word} {entries} of the ledger {_bdi(release.receipt.ledger_name)} "
-            f'(<span class="digest">{escape(release.receipt.ledger_id)}</span>) before the noise was '
+            f'(<span class="digest">{escaped(release.receipt.ledger_id)}</span>) before the noise was '
             "drawn.</p>"
         )
     return f"<section><h2>The budget</h2>\n{charged}{'' if book is None else _history(book)}</section>"
@@ -350,7 +350,7 @@ def _history(book: _Book) -> str:
     ]
     limit = f"{book.ledger.name}: {book.ledger.guarantee} for everything released together."
     return (
-        f"\n<p>{escape(limit)} Now {escape(str(book.ledger.left()))}.</p>\n"
+        f"\n<p>{escaped(limit)} Now {escaped(str(book.ledger.left()))}.</p>\n"
         + figures.spending([line.share for line in book.lines])
         + _table(("entry", "time (UTC)", "release", "share", "note"), rows, "Every charge so far")
     )
@@ -409,24 +409,24 @@ def _signatures() -> str:
 
 
 def _facts(lines: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(f'<dt>{escape(name)}</dt><dd dir="auto">{escape(text)}</dd>\n' for name, text in lines)
+    cells = "".join(f'<dt>{escaped(name)}</dt><dd dir="auto">{escaped(text)}</dd>\n' for name, text in lines)
     return f'<dl class="facts">{cells}</dl>'
 
 
 def _list(texts: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(text)}</li>\n" for text in texts if text) + "</ul>\n"
+    return "<ul>" + "".join(f"<li>{escaped(text)}</li>\n" for text in texts if text) + "</ul>\n"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, raw: bool = False) -> str:
     """`raw`: the cells are markup already."""
     cells = [
-        "<tr>" + "".join(f"<td>{cell if raw else escape(cell)}</td>" for cell in row) + "</tr>\n"
+        "<tr>" + "".join(f"<td>{cell if raw else escaped(cell)}</td>" for cell in row) + "</tr>\n"
         for row in rows
     ]
-    heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
+    heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in head)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>\n"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption, quote=True)}"><table>'
+        f"<caption>{escaped(caption)}</caption><thead><tr>{heads}</tr></thead>\n"
         f"<tbody>{''.join(cells)}</tbody></table></div>\n"
     )
 
@@ -434,7 +434,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, 
 def _bdi(name: str) -> str:
     """A name from the file: text, shortened, and isolated from the writing direction around it."""
     short = name if len(name) <= 200 else f"{name[:200]}… ({len(name):,} characters)"
-    return f"<bdi>{escape(short)}</bdi>"
+    return f"<bdi>{escaped(short)}</bdi>"
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:
