@@ -13,7 +13,7 @@ from dpgram.analysis.clip import clip_counts
 from dpgram.analysis.histograms import of_the_same_rows
 from dpgram.document.fields import MeasuredHistograms, MeasuredStep, UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
-from dpgram.document.statement import in_words
+from dpgram.document.statement import SEEDED, in_words
 from dpgram.document.terminal import escaped, printable
 from dpgram.errors import DpgramError
 from dpgram.lattice import cell_unit
@@ -228,7 +228,7 @@ def _policy(release: Document) -> str:
 def _entropy(release: Document) -> str:
     if release.entropy == "system":
         return "the operating system's"
-    return "SEEDED: whoever knows the seed can remove the noise. For tests only; this protects nobody."
+    return SEEDED
 
 
 def _listed(names: tuple[str, ...], most: int = 12) -> str:

@@ -394,6 +394,8 @@ def trend(
     repeated = None if part is None else repeated_persons(part, kind)
     if repeated is not None:
         cautions[repeated] = None
+    if any(release.entropy == "seeded" for release in releases):
+        cautions["the noise came from a seed: whoever knows it can remove it"] = None
     return Trend(
         target=windows[-1].design.target,
         names=names,

@@ -13,6 +13,9 @@ _CHANGE: Final[dict[str, str]] = {
     "replace-one": "replacing {who} by anything else",
 }
 
+SEEDED: Final = "SEEDED: whoever knows the seed can remove the noise. For tests only; this protects nobody."
+"""Beside every promise of a release whose noise came from a seed."""
+
 
 def in_words(
     *,

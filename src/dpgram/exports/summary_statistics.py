@@ -25,6 +25,7 @@ from dpgram.analysis.display import guarantee_in_words
 from dpgram.analysis.moments import Moments
 from dpgram.document.labels import Labels
 from dpgram.document.original_units import original_columns
+from dpgram.document.statement import SEEDED
 from dpgram.document.terminal import one_line
 from dpgram.errors import AnalysisError
 
@@ -67,6 +68,8 @@ class SummaryStatistics:
     """Levels that were left out because noisy counts show no rows to speak of."""
     digest: str
     guarantee: str
+    seeded: bool
+    """Whether whoever knows the seed can remove the noise."""
 
     @property
     def observations(self) -> int:
@@ -87,6 +90,7 @@ class SummaryStatistics:
             "Second moments from a differentially private release of dpgram",
             f"SHA-256 of the release: {self.digest}",
             self.guarantee,
+            *([SEEDED] if self.seeded else []),
             LEFT_OUT.format(program=program),
             DRAWN_TOWARDS_ZERO,
             f"Rows: {self.rows:.1f} (noisy)",
@@ -155,6 +159,7 @@ def summary_statistics(
         empty=tuple(name for name in encoded if name in moments.empty_levels),
         digest=release.digest,
         guarantee=guarantee_in_words(release),
+        seeded=release.entropy == "seeded",
     )
 
 

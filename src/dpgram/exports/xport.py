@@ -26,6 +26,8 @@ CONSTANT: Final = "INTERCEP"
 TIME: Final = "01JAN60:00:00:00"
 """The same for every file, so that the same release gives the same bytes."""
 LABEL: Final = "Denoised; errors leave privacy noise out"
+SEEDED: Final = "SEEDED noise, protects nobody: for tests"
+"""In the label of the names: a data set has room for one sentence, and it is taken."""
 
 
 def as_xport(statistics: SummaryStatistics) -> bytes:
@@ -34,7 +36,10 @@ def as_xport(statistics: SummaryStatistics) -> bytes:
     sums = statistics.sums
     rows = [("SSCP", name, sums[i].tolist()) for i, name in enumerate(names)]
     rows.append(("N", "", [float(statistics.observations)] * len(names)))
-    texts = [("_TYPE_", "intervals of PROC REG leave noise out"), ("_NAME_", "column")]
+    texts = [
+        ("_TYPE_", "intervals of PROC REG leave noise out"),
+        ("_NAME_", SEEDED if statistics.seeded else "column"),
+    ]
     described = [
         _variable(number, name, label, number=False) for number, (name, label) in enumerate(texts, 1)
     ]

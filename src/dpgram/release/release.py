@@ -592,10 +592,10 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return as_text(self)
 
     def __repr__(self) -> str:
-        stated = self.guarantee
+        stated, seeded = self.guarantee, ", SEEDED" if self.entropy == "seeded" else ""
         return (
             f"<Release: {self.schema.width} columns, {self.mechanism.name}, "
-            f"epsilon={stated.epsilon:g}, delta={stated.delta:g}, {self.adjacency}>"
+            f"epsilon={stated.epsilon:g}, delta={stated.delta:g}, {self.adjacency}{seeded}>"
         )
 
     def _repr_html_(self) -> str:
@@ -617,8 +617,8 @@ def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Rele
     key. Without one a signed release loads as well, and nothing says that its signature is true.
 
     >>> path = release.save("people.dpgram.json")
-    >>> dg.load(path)
-    <Release: 5 columns, gaussian, epsilon=1, delta=1e-06, add-remove>
+    >>> dg.load(path) == release
+    True
     """
     if public_key is not None:
         public_key = parsed_public_key(public_key)  # a mistyped key is found before a large file is read

@@ -296,9 +296,10 @@ class Series:
 
     def __repr__(self) -> str:
         head = self._stream.head
+        seeded = ", SEEDED" if head.entropy == "seeded" else ""
         return (
             f"<Series: {len(self.labels)} of {head.periods} periods, {self._stream.schema.width} columns, "
-            f"epsilon={head.guarantee.epsilon:g}, delta={head.guarantee.delta:g}>"
+            f"epsilon={head.guarantee.epsilon:g}, delta={head.guarantee.delta:g}{seeded}>"
         )
 
     def __str__(self) -> str:

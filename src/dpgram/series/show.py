@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from dpgram.analysis.clip import clip_counts
 from dpgram.document.fields import MeasuredHistograms
 from dpgram.document.measurements import histogram_rows
-from dpgram.document.terminal import printable
+from dpgram.document.statement import SEEDED
+from dpgram.document.terminal import in_lines, printable
 
 if TYPE_CHECKING:
     from dpgram.analysis.clip import ClipCounts
@@ -72,6 +73,7 @@ def summary(stream: Stream) -> str:
     lines = [
         f"A series of {len(stream.periods)} out of {head.periods} periods, {width} encoded columns",
         f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g} for all periods together, every {who} ({often})",
+        *([SEEDED] if head.entropy == "seeded" else []),
     ]
     if stream.periods:
         width = max(6, *(len(printable(label)) for label in stream.labels))
@@ -88,4 +90,4 @@ def summary(stream: Stream) -> str:
             "coordinates that it fixed, and what looks like a trend may be the clip. Time for a new series."
         )
         lines += ["", told]
-    return "\n".join(lines)
+    return in_lines(lines)
