@@ -34,3 +34,8 @@ def test_series(tmp_path: Path) -> None:
     series = seeded(tmp_path / "a.series", [people(0, 200), people(200, 400)])
     assert "SEEDED: whoever knows the seed" in str(series)
     assert "SEEDED" in repr(series)
+
+
+def test_trends(tmp_path: Path) -> None:
+    series = seeded(tmp_path / "a.series", [people(0, 3000), people(3000, 3000)])
+    assert "the noise came from a seed" in str(series.trend("y", ["x"]))
