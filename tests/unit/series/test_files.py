@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.unit.series.streams import ENGINE, SCHEMA, names, people, seeded
 
 import dpgram as dg
+from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
 from dpgram.files import line_of as written_line
 from dpgram.privacy import SeededEntropy
@@ -920,6 +921,19 @@ class TestRestore:
         series.restore({"m1": people(0, 50)}, engine=ENGINE)
         published(series, people(40, 40), "m1")
         assert self.left_out(series, people(0, 120), "m2") == 80
+
+    @pytest.mark.parametrize("published", [[], [["1"]], [["x"]], [None], [7]])
+    def test_what_was_drawn_in_another_form_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: list[object]
+    ) -> None:
+        series = seeded(tmp_path / "a.series", [people(0, 50)])
+        interrupted(series, people(50, 50), "m2", monkeypatch)
+        (path,) = tmp_path.glob("*.unfinished-*")
+        lines = [json.loads(line.rsplit(b" ", 1)[0]) for line in path.read_bytes().splitlines()]
+        lines[1]["kept"]["published"] = published
+        path.write_bytes(b"".join(written_line(canonical_bytes(line)) for line in lines))
+        with pytest.raises(DpgramError, match=r"unfinished-\w+ does not hold .* Put a good copy"):
+            series.restore({"m1": people(0, 50), "m2": people(50, 50)}, engine=ENGINE)
 
     def test_an_interrupted_first_period_is_held_against_its_histograms(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
