@@ -38,11 +38,11 @@ VALUES: Final = (
     '[""]', "{}", '["a", "b"]', "[1, true]", "[[1]]", '""', '"a"', '"age"', '"\\u0000"', '"numeric"',
     '"categorical"', '"ordinal"', '"boolean"', '"product"', '"legendre"', '"2020-01-01"', '"2020-02-30"',
     "1979-05-27", "1979-05-27T00:32:00Z", "07:32:00", "999999999999999999999999999999", "0x10", "3",
-    "99999999999",
+    "99999999999", "[" * 2_000, "{a=" * 500, "9" * 5_000,
 )  # fmt: skip
 KEYS: Final = (
     "kind", "name", "low", "high", "weight", "levels", "other", "left", "right", "column", "degree",
-    "constant",
+    "constant", ".".join("a" * 5_000),
 )  # fmt: skip
 
 

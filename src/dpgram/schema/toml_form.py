@@ -13,8 +13,8 @@ from dpgram.errors import DpgramError
 from dpgram.files import read_whole
 from dpgram.schema.columns import KINDS, SourceColumn
 
-LONGEST_FILE: Final = 1 << 22
-"""Bytes of a schema or a job file: three thousand for each encoded column."""
+LONGEST_FILE: Final = 1 << 20
+"""Bytes of a schema or a job file: the longest that are written by hand have a tenth of it."""
 DEEPEST: Final = 16
 """Brackets within brackets, and parts of a key with dots: `tomllib` takes time in the square of these."""
 _TEXT_OR_COMMENT: Final = re.compile(
