@@ -9,7 +9,6 @@ CAUTION_INFLATION <- 1.1
 FOLLOWING <- 0.5
 MOST_OF_IT <- 0.25
 MOST_NAMED <- 5
-LITTLE_WEIGHT <- 0.01
 SHIFT <- 1
 NO_DEGREES <- "the number of rows is unknown or not larger than the number of coefficients"
 MOVED_REFUSAL <- paste(
@@ -263,8 +262,7 @@ row_cautions <- function(moments, kind, declared = FALSE) {
   clipped <- !declared && is_clipped(moments)
   if (clipped && !moments$lifted) {
     told <- c(told, sprintf("rows were clipped to the radius %g: long rows count less", moments$radius))
-  } else if (clipped && !is_least_squares(moments) &&
-    (is.null(moments$clip) || moments$clip$lost > LITTLE_WEIGHT)) {
+  } else if (clipped && !is_least_squares(moments)) {
     told <- c(told, paste("rows far from the others count less, so that the regression is one of bounded influence:",
       "it equals least squares where errors are symmetric given the features"))
   }

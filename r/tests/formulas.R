@@ -49,6 +49,11 @@ if (!there) {
   forged$guarantee$statement <- "Perfectly safe"
   stopifnot(identical(capture.output(print(forged)), capture.output(print(plain))))
 
+  # Less than 1% of all weight was clipped, and yet it is not least squares.
+  adaptive <- dp_lm(charges ~ age + bmi, read("adaptive"))
+  less <- "rows far from the others count less"
+  stopifnot(any(grepl(less, adaptive$inference$cautions)), !any(grepl(less, whole$inference$cautions)))
+
   drowned <- dp_lm(charges ~ age + bmi + smoker, read("drowned"))
   for (ask in list(coef, vcov, confint, anova)) stopifnot(grepl("noise", refused(ask(drowned))))
   stopifnot(any(grepl("too large", capture.output(print(summary(drowned))))))

@@ -517,6 +517,26 @@ class TestWhatIsSaid:
         (plain,) = published(data, declared, adaptive=False)
         assert plain.describe().cautions == ()
 
+    def test_whatever_is_not_least_squares_comes_with_a_caution(self) -> None:
+        """Also where the clip took less than 1% of all weight: skewed errors move the slope by more than noise."""
+        generator = np.random.default_rng(3)
+        x = generator.normal(size=20_000)
+        data = {"x": x, "y": np.exp(0.6 * x + generator.normal(size=len(x))).clip(0, 100)}
+        slope = np.polyfit(data["x"], data["y"], 1)[0]
+        declared = dg.Schema(dg.numeric("x", -6, 6), dg.numeric("y", 0, 100))
+        missed = 0
+        for seed in range(5):
+            (release,) = published(data, declared, epsilon=1.0, seed=seed)
+            fit = release.regress("y", on=["x"])
+            assert not fit.moments.least_squares
+            found = fit.inference("table")
+            assert any(caution.startswith("rows far from the others") for caution in found.cautions)
+            assert DEVIATIONS_CAUTION in release.describe().cautions
+            with pytest.warns(DpgramWarning, match="rows far from the others count less"):
+                low, high = fit.conf_int(kind="table")["x"]
+            missed += fit.moments.clip.lost < 0.01 and not low <= slope <= high
+        assert missed >= 2, "else there was little weight to be wrong about"
+
     @pytest.mark.parametrize("delta", [1e-6, 0.0])
     def test_few_rows_are_counted_by_the_matrix(self, delta: float) -> None:
         """It clips nothing there and has nearly all of the budget: the histograms said −113 of 42 rows."""

@@ -369,6 +369,7 @@ class TestTheStarterSchema:
             assert value not in text
 
 
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
 class TestAnEmptyLevel:
     """Learnt levels add an empty `other`, which made 9 of 10 intervals infinite."""
 

@@ -24,8 +24,6 @@ EQUAL_VARIANCE: Final = "the error variance is the same for all rows"
 """Second moments cannot tell whether it is."""
 SYMMETRIC_ERRORS: Final = "errors are symmetric about the regression, as long rows were clipped"
 """Else the clip would weigh errors of one sign down, and move coefficients."""
-LITTLE_WEIGHT: Final = 0.01
-"""Part of all weight up to which a clip is told, and no warning given of it."""
 DEVIATIONS_CAUTION: Final = (
     "rows far from the others count less in deviations; means, shares and counts come from histograms, in "
     "which all rows count alike"
@@ -132,8 +130,6 @@ def _bounded_influence(moments: Moments) -> _Change:
     if moments.least_squares:
         return _Change(f"long rows scaled down, so few{lost} that it is that of least squares")
     clause = f"bounded-influence regression, rows far from the others counting less{lost}"
-    if moments.clip is not None and moments.clip.lost <= LITTLE_WEIGHT:
-        return _Change(clause)
     remedy = "create a new series" if moments.of_series else "publish"
     return _Change(
         clause,

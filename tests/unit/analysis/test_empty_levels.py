@@ -31,6 +31,7 @@ def release() -> dg.Release:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
 def test_empty_levels_leave_the_fit_and_the_others_have_intervals(release: dg.Release) -> None:
     fit = release.regress("y", on=["g", "x"])
     assert len(fit.names) == 3

@@ -229,6 +229,7 @@ def test_difference_in_differences_of_a_level() -> None:
         did(exact_moments(schema, table), "charges", "smoker=yes", "bmi")
 
 
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_a_release_answers_what_the_table_would(adaptive: bool, tmp_path: Path) -> None:
     """Slopes within levels, from a file, in intervals; noise along what is known to add up is taken out."""
