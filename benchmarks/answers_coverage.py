@@ -4,7 +4,8 @@
 
 Each run draws a new table from a known law and adds the noise of a Gaussian release to its exact matrix, or,
 where the release is adaptive, publishes it. Means, shares, slopes and logits are those of the population;
-counts and deviations those of the table that was drawn, whose only error is the noise.
+counts and deviations those of the table that was drawn, whose only error is the noise. Of an adaptive release
+deviations are those of the rows as they were clipped, which is what it tells.
 """
 
 from __future__ import annotations
@@ -79,7 +80,20 @@ WAGE = 6.0 - 3.0 * (2.0 + 40.0 / 3.0) * np.exp(-40.0 / 3.0)
 TRUE_MEANS = {"age": 50.0, "wage": WAGE, "active": 0.3, "region=a": 0.5, "region=b": 0.3, "region=c": 0.2}
 
 
-def of_description(found: Description, table: dict[str, npt.NDArray[np.generic]]) -> Hits:
+def encoded_people(table: dict[str, npt.NDArray[np.generic]]) -> Array:
+    return np.column_stack(
+        [
+            np.ones(len(table["age"])),
+            (table["age"].astype(float) - 50) / 30,
+            (table["wage"].astype(float) - 20) / 20,
+            np.where(table["active"], 1.0, -1.0),
+            *(table["region"] == level for level in "abc"),
+        ]
+    ).astype(np.float64)
+
+
+def of_description(found: Description, table: dict[str, npt.NDArray[np.generic]], weights: Array) -> Hits:
+    """`weights` are those that a clip leaves to the rows; none touches means, shares and counts."""
     hits: Hits = defaultdict(list)
     rows = len(table["age"])
     hits["rows"].append(hit((found.rows.low, found.rows.high), rows))
@@ -88,7 +102,9 @@ def of_description(found: Description, table: dict[str, npt.NDArray[np.generic]]
         hits["mean or share"].append(hit((told.low, told.high), truth))
     for name in ("age", "wage"):
         spread = found[name].deviation
-        hits["deviation (table)"].append(hit((spread.low, spread.high), float(np.std(table[name], ddof=1))))
+        variance = float(np.cov(table[name].astype(float), aweights=weights, ddof=0))
+        truth = float(np.sqrt(variance * weights.sum() / (weights.sum() - 1.0)))
+        hits["deviation (table)"].append(hit((spread.low, spread.high), truth))
     for level in "abc":
         count = found[f"region={level}"].count
         assert count is not None
@@ -98,26 +114,20 @@ def of_description(found: Description, table: dict[str, npt.NDArray[np.generic]]
 
 def described(rows: int, sigma: float, rng: np.random.Generator) -> Hits:
     table = people(rows, rng)
-    encoded = np.column_stack(
-        [
-            np.ones(rows),
-            (table["age"].astype(float) - 50) / 30,
-            (table["wage"].astype(float) - 20) / 20,
-            np.where(table["active"], 1.0, -1.0),
-            *(table["region"] == level for level in "abc"),
-        ]
-    ).astype(np.float64)
-    return of_description(describe(noisy(PEOPLE, encoded, sigma, rng)), table)
+    found = describe(noisy(PEOPLE, encoded_people(table), sigma, rng))
+    return of_description(found, table, np.ones(rows))
 
 
 def described_adaptive(rows: int, epsilon: float, rng: np.random.Generator) -> Hits:
-    """Counts and means from histograms, which no clip touches; deviations of clipped rows are left out."""
+    """Counts and means from histograms, which no clip touches; deviations are those of the clipped rows."""
     table = people(rows, rng)
     entropy = SeededEntropy(int(rng.integers(2**62)))
     (release,) = publish_with(table, PEOPLE, epsilon=epsilon, delta=1e-6, entropy=entropy)
-    hits = of_description(describe(release), table)
-    del hits["deviation (table)"]
-    return hits
+    lengths = encoded_people(table)
+    if release.coordinates is not None:
+        lengths = lengths @ np.asarray(release.coordinates.matrix).T
+    weights = np.minimum(1.0, release.radius**2 / np.sum(lengths**2, axis=1))
+    return of_description(describe(release), table, weights)
 
 
 def logits(rows: int, sigma: float, rng: np.random.Generator) -> Hits:

@@ -9,7 +9,11 @@ residual_variance <- function(fit) {
   solution <- found$solution
   scale <- fit$design$target_scale^2
   raw <- solution$residual_sum / degrees
-  variance <- solution$inflation * functional_variance(fit$moments$noise, tcrossprod(solution$residual)) / degrees^2
+  shape <- tcrossprod(solution$residual)
+  if (!is.null(fit$moments$constant)) { # n is noisy too
+    shape <- shape - max(raw, 0) * tcrossprod(drop(project(fit$moments, fit$moments$constant)))
+  }
+  variance <- solution$inflation * functional_variance(fit$moments$noise, shape) / degrees^2
   list(estimate = max(raw, 0) * scale, raw = raw * scale, std_error = sqrt(variance) * scale)
 }
 

@@ -518,7 +518,7 @@ class TestWhatIsSaid:
         assert plain.describe().cautions == ()
 
     def test_whatever_is_not_least_squares_comes_with_a_caution(self) -> None:
-        """Also where the clip took less than 1% of all weight: skewed errors move the slope by more than noise."""
+        """Also where the clip took less than 1% of all weight: skewed errors move the slope all the same."""
         generator = np.random.default_rng(3)
         x = generator.normal(size=20_000)
         data = {"x": x, "y": np.exp(0.6 * x + generator.normal(size=len(x))).clip(0, 100)}

@@ -1,10 +1,11 @@
 """Counts, means and deviations of the columns, each with its interval.
 
 With f a column as a function of the row, c the constant one and n = cᵀGc: the mean fᵀGc/n moves with the
-noise by rᵀNc/n, r = f − mean·c, and its sampling error is deviation/√n. The variance rᵀGr/(n − 1) moves by
-rᵀNr/n; of its sampling error second moments do not tell, so the interval of a deviation is for the table. The
-number of rows, and of rows with a level, are numbers of the table too: their only error is the noise. Where a
-release has histograms, counts and means are those of them (histograms.py).
+noise by rᵀNc/n, r = f − mean·c, and its sampling error is deviation/√n. The variance v = rᵀGr/(n − 1) has a
+noisy sum above and a noisy n below, and moves by (rᵀNr − v·cᵀNc)/n; of its sampling error second moments do
+not tell, so the interval of a deviation is for the table. The number of rows, and of rows with a level, are
+numbers of the table too: their only error is the noise. Where a release has histograms, counts and means are
+those of them (histograms.py).
 """
 
 from __future__ import annotations
@@ -241,7 +242,10 @@ def describe(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Centred:
-    """Means of z, sums of squares around them, and the variance of both from the noise."""
+    """Means of z, sums of squares around them, and the variance that the noise gives to both.
+
+    That of a sum of squares is n² times that of its quotient by the noisy n.
+    """
 
     means: Vector
     mean_noise: Vector
@@ -255,12 +259,13 @@ def _centred(moments: Moments, constant: Vector, places: Sequence[int]) -> _Cent
     rows = moments.rows or 1.0
     one = in_noise_coordinates(moments, constant)
     toward = moments.consistent_gram @ one
+    variances = np.maximum(np.diagonal(found.sums), 0.0) / max(rows - 1.0, 1.0)
     noises, squares = np.empty(len(places)), np.empty(len(places))
     for k, residual in enumerate(found.functions.T):
-        shapes = np.concatenate(
+        shapes = np.stack(
             [
-                symmetric_product(residual[:, None], one[:, None]),
-                symmetric_product(residual[:, None], residual[:, None]),
+                symmetric_product(residual[:, None], one[:, None])[0],
+                np.outer(residual, residual) - variances[k] * np.outer(one, one),
             ]
         )
         noises[k], squares[k] = np.diagonal(noise_covariance(moments.noise, shapes))

@@ -1,9 +1,10 @@
 """R² and residual variance of the un-shrunken regression, each with its own uncertainty.
 
 Both are smooth functions of quadratic forms rᵀG r with r the residual as a function of the row; the noise
-moves rᵀG̃ r by rᵀN r to first order, because the residual is orthogonal to the features. The sampling part
-of R² uses normal errors: Var R² = 4R²(1−R²)²/n. That of s² is (m₄ − s⁴)/n with the errors' fourth moment m₄,
-of which second moments tell nothing (2s⁴/n holds for normal errors only), so there is no interval for it.
+moves rᵀG̃ r by rᵀN r to first order, because the residual is orthogonal to the features. s² is divided by the
+noisy n̂ = cᵀG̃c as well, c the constant, so it moves by (rᵀNr − s²·cᵀNc)/(n − k). The sampling part of R²
+uses normal errors: Var R² = 4R²(1−R²)²/n. That of s² is (m₄ − s⁴)/n with the errors' fourth moment m₄, of
+which second moments tell nothing (2s⁴/n holds for normal errors only), so there is no interval for it.
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ def residual_variance(moments: Moments, design: Design, kind: Kind = "population
     raw = solution.residual_sum / degrees
     estimate = max(raw, 0.0)
     shape = np.outer(solution.residual, solution.residual)
+    constant = moments.constant_vector()
+    if constant is not None:  # else the number of rows is public, and has no noise
+        one = moments.project(constant)
+        shape -= estimate * np.outer(one, one)
     variance = solution.inflation * moments.noise.functional_variance(shape) / degrees**2
     return Quantity(
         name="residual variance",

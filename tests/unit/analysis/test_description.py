@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from tests.flat import publish
 from tests.unit.analysis.tables import encode, insurance, insurance_schema
 
 from dpgram.analysis.description import Description, _centred, _column, _level_count, _row_count, describe
+from dpgram.analysis.forms import residuals
 from dpgram.analysis.moments import EncodedNoise, Moments
+from dpgram.analysis.regress import regress
 from dpgram.demo import insurance as demo
 from dpgram.errors import AnalysisError
 from dpgram.noise import SymmetricGaussian
 from dpgram.privacy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.release import Release
 from dpgram.schema import Schema, numeric, product
 
@@ -81,6 +86,67 @@ def test_intervals_for_the_table_cover() -> None:
     assert 0.93 <= np.mean(hits) <= 0.97
 
 
+class TestDeviationsInOwnCoordinates:
+    """There the noise of the number of rows moves a variance as much as that of the sum of squares does."""
+
+    DRAWS = 400
+    NAMES = ("age", "bmi", "charges")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def again(cls) -> list[tuple[Moments, Moments]]:
+        """The clipped rows of an adaptive release without noise, and with new noise many times."""
+        (found,) = publish_with(
+            TABLE, SCHEMA, epsilon=3.0, delta=1e-6, entropy=SeededEntropy(2), progress=False
+        )
+        assert found.coordinates is not None
+        rows = encode(SCHEMA, TABLE) @ np.asarray(found.coordinates.matrix).T
+        rows *= np.minimum(1.0, found.radius / np.linalg.norm(rows, axis=1))[:, None]
+        moments, generator = Moments.of(found), np.random.default_rng(7)
+        exact = dataclasses.replace(moments, gram=rows.T @ rows)
+        draws = [moments.noise.redraw(exact.gram, generator) for _ in range(cls.DRAWS)]
+        return [(exact, dataclasses.replace(moments, gram=drawn)) for drawn in draws]
+
+    @staticmethod
+    def too_few(hits: list[bool]) -> bool:
+        """So few that intervals which cover in 92.5% of all cases show it once in a million tests."""
+        return bool(binom.cdf(sum(hits), len(hits), 0.925) < 1e-6)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_deviations_cover_those_of_the_clipped_table(self, name: str, again: Any) -> None:
+        hits, blind = [], []
+        for exact, noisy in again:
+            truth = describe(exact, [name])[name].deviation.estimate
+            told = describe(noisy, [name])[name].deviation
+            hits.append(told.low <= truth <= told.high)
+            reach = 1.96 * told.std_error * self.blindness(noisy, name)
+            blind.append(abs(told.estimate - truth) <= reach)
+        assert not self.too_few(hits)
+        assert self.too_few(blind), "without the noise of the count this is too narrow"
+
+    @pytest.mark.parametrize("target", NAMES)
+    def test_so_does_the_residual_variance(self, target: str, again: Any) -> None:
+        hits = []
+        for exact, noisy in again:
+            on = [name for name in self.NAMES if name != target]
+            truth = regress(exact, target, on).residual_variance("table").estimate
+            low, high = regress(noisy, target, on).residual_variance("table").conf_int()
+            hits.append(low <= truth <= high)
+        assert not self.too_few(hits)
+
+    @staticmethod
+    def blindness(moments: Moments, name: str) -> float:
+        """The error from rᵀNr alone, as a part of that which is told."""
+        constant, place = moments.constant_vector(), moments.schema.names.index(name)
+        axis = np.eye(moments.schema.width)[:, [place]] / moments.weights[place]
+        residual = residuals(moments, constant[:, None], axis)
+        alone = moments.noise.functional_variance(
+            np.outer(residual.functions[:, 0], residual.functions[:, 0])
+        )
+        both = _centred(moments, constant, [place]).square_noise[0] / residual.inflation
+        return float(np.sqrt(alone / both))
+
+
 def test_what_it_says(release: Release) -> None:
     found = describe(release)
     told = str(found)
@@ -97,11 +163,11 @@ def test_what_it_says(release: Release) -> None:
     assert isinstance(dataclasses.replace(table, level=0.9), Description)
 
 
-def test_it_fits_a_terminal() -> None:
+def test_it_fits_a_terminal(release: Release) -> None:
     """Counts go below means and deviations where all three are too wide side by side."""
     table, schema = demo.table(20_000, 1), demo.schema()
-    release = publish(table, schema, epsilon=1.0, delta=1e-6, mechanism="gaussian", entropy=SeededEntropy(0))
-    found = describe(release)
+    wide = publish(table, schema, epsilon=1.0, delta=1e-6, mechanism="gaussian", entropy=SeededEntropy(0))
+    found = describe(wide)
     lines = str(found).splitlines()
     assert max(map(len, lines)) <= 80
     told = " ".join(str(found).split())
@@ -109,7 +175,7 @@ def test_it_fits_a_terminal() -> None:
         if column.count is not None:
             assert f"{column.name} {column.count.estimate:,.0f} {column.count.low:,.0f}" in told
         assert f"{column.name} {column.mean.estimate:.5g} {column.mean.low:.5g}" in told
-    narrow = str(describe(release, ["smoker"]))
+    narrow = str(describe(release, ["active"]))
     assert "deviation" in narrow.splitlines()[2]
     assert "count" in narrow.splitlines()[2]
 

@@ -68,7 +68,10 @@ function plausibleVariance(moments, design, { solution }) {
   const degrees = moments.rows - design.terms.length;
   const scale = design.targetScale ** 2;
   const raw = (solution.residualSum / degrees) * scale;
-  const noise = moments.noise.functionalVariance(1, solution.residual, 0, solution.residual);
+  // The number of rows is noisy too, unless it is public.
+  const one = moments.constantVector === null ? solution.residual : moments.project(moments.constantVector);
+  const share = moments.constantVector === null ? 0 : Math.max(solution.residualSum / degrees, 0);
+  const noise = moments.noise.functionalVariance(1, solution.residual, -share, one);
   const error = (Math.sqrt(solution.inflation * noise) / degrees) * scale;
   if (error === 0) return Math.max(raw, 0);
   const ratio = raw / error;
