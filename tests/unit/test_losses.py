@@ -17,6 +17,9 @@ from typer.testing import CliRunner
 import dpgram as dg
 from dpgram.cli import app
 from dpgram.errors import DpgramWarning, LearningError
+from dpgram.publishing.column_checks import check_columns
+from dpgram.rows import Rows
+from dpgram.rows.rules import row_rules
 
 ROWS = 400
 PLACES = range(ROWS)
@@ -309,6 +312,73 @@ def test_losses_beyond_the_first_rows_are_found(monkeypatch: pytest.MonkeyPatch)
     table = {"x": ["1"] * 1000 + ["1,5"] * 200}  # far from where noisy counts would refuse
     texts = warned(table, dg.Schema(dg.numeric("x", 0, 100)))
     assert any('decimal = ","' in text for text in texts)
+
+
+def gaps(rows: int = 5_000) -> tuple[dict[str, Any], dg.Schema]:
+    """No column lacks half of its cells, and few rows have all of theirs."""
+    places = np.arange(rows)
+    table = {
+        "a": np.where(places < 0.44 * rows, np.nan, places % 7),
+        "b": np.where(places >= 0.6 * rows, np.nan, places % 5),
+    }
+    return table, dg.Schema(dg.numeric("a", 0, 10), dg.numeric("b", 0, 10))
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_publish_says_that_rows_are_dropped_before_it_charges(adaptive: bool, tmp_path: Path) -> None:
+    """Gaps in different rows: 84% of the table went without a word."""
+    ledger = dg.Ledger.create(tmp_path / "l.ledger", name="l", epsilon=5, delta=1e-5)
+    table, schema = gaps()
+    entries: list[int] = []
+
+    def note(message: Any, *_: Any, **__: Any) -> None:
+        if str(message) == "84.0% of the rows are dropped":
+            entries.append(ledger.entries)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        asked = {"epsilon": 1, "delta": 1e-6, "ledger": ledger, "adaptive": adaptive, "progress": False}
+        dg.publish(table, schema, **asked)
+    assert entries == [0]
+    assert "84.0% of the rows are dropped" in dg.check(table, schema, progress=False).warnings
+
+
+def test_rows_lost_by_many_columns_with_few_gaps_each_are_noticed() -> None:
+    rows = 1_000
+    table = {f"c{k}": np.where(np.arange(rows) % 25 == k, np.nan, 1.0) for k in range(12)}
+    told = warned(table, dg.Schema(*(dg.numeric(name, 0, 10) for name in table)))
+    assert "48.0% of the rows are dropped" in told
+
+
+def test_of_the_first_rows_nothing_is_said_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpgram.publishing import losses
+
+    monkeypatch.setattr(losses, "ROWS_LOOKED_AT", 1_000)
+    told = warned(*gaps())
+    assert "100.0% of the rows (in the first 1,000 rows) are dropped" in told
+
+
+def test_of_a_stream_they_are_told_too() -> None:
+    table, schema = gaps()
+    stream = pa.RecordBatchReader.from_batches(
+        (made := pa.table(table)).schema, made.to_batches(max_chunksize=900)
+    )
+    assert "84.0% of the rows are dropped" in warned(stream, schema, adaptive=False)
+
+
+def test_where_warnings_are_errors_rows_decide_nothing() -> None:
+    table, schema = gaps()
+    assert dg.publish(table, schema, epsilon=1, delta=1e-6, progress=False).count() > 0.0
+
+
+def test_the_rows_of_each_block_are_counted() -> None:
+    table, schema = gaps()
+    rules = row_rules(schema.with_blocks([["a"], ["b"]]), Rows())
+    _, counts = check_columns(table, rules)
+    assert [each.rows_used for each in counts.values()] == [2_800, 3_000]
+    _, counts = check_columns(table, row_rules(schema, Rows(missing="midpoint")))
+    assert counts["all"].rows_used == 5_000
 
 
 def test_a_look_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

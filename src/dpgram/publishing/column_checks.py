@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgram.rows.batch import kinds_of, readings_of
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.floats import as_floats
 from dpgram.rows.learnt_levels import level_texts
 from dpgram.rows.rules import RowRules
@@ -79,8 +80,13 @@ class ColumnCheck:
         return (self.below + self.above) / self.cells if self.cells else 0.0
 
 
-def check_columns(data: object, rules: RowRules, *, most_rows: int | None = None) -> tuple[ColumnCheck, ...]:
-    """Every column that is read, in the order of the schema, then group, weight and unit."""
+def check_columns(
+    data: object, rules: RowRules, *, most_rows: int | None = None
+) -> tuple[tuple[ColumnCheck, ...], dict[str, PolicyCounts]]:
+    """Every column that is read, in the order of the schema, then group, weight and unit; and the rows used.
+
+    Rows are counted for each block; "all" where there is one.
+    """
     from dpgram.sources import open_source
 
     columns, layout = rules.columns, rules.schema.layout
@@ -93,16 +99,35 @@ def check_columns(data: object, rules: RowRules, *, most_rows: int | None = None
         layout=layout,
         batch_rows=ROWS_TOGETHER,
     )
-    tallies = _tallies(rules)
+    tallies, counts = _tallies(rules), dict.fromkeys(blocks := _needed(rules), PolicyCounts())
     left = most_rows
     with closing(raw.batches()) as cells, closing(read.batches()) as values:
         for before, after in zip(_in_step(cells), _in_step(values), strict=True):
             rows = before.num_rows if left is None else min(left, before.num_rows)
-            for tally in tallies:
-                tally.add(before.column(tally.name).slice(0, rows), after.column(tally.name).slice(0, rows))
+            usable = {
+                tally.name: tally.add(
+                    before.column(tally.name).slice(0, rows), after.column(tally.name).slice(0, rows)
+                )
+                for tally in tallies
+            }
+            for name, needed in blocks.items():
+                used = int(np.all([usable[column] for column in needed], axis=0).sum()) if needed else rows
+                counts[name] += PolicyCounts(rows_read=rows, rows_used=used, rows_dropped=rows - used)
             if left is not None and (left := left - rows) <= 0:
                 break
-    return tuple(tally.result() for tally in tallies)
+    return tuple(tally.result() for tally in tallies), counts
+
+
+def _needed(rules: RowRules) -> dict[str, tuple[str, ...]]:
+    """The columns of which a row must have usable cells to be used, for each block."""
+    beside = [column.name for column in rules.extra] + ([] if rules.unit is None else [rules.unit])
+    blocks = rules.schema.in_blocks()
+    names = [f"block {number}" for number in range(1, len(blocks) + 1)] if len(blocks) > 1 else ["all"]
+    drops = rules.missing == "drop"
+    return {
+        name: (*(column.name for column in block.columns_read if drops), *beside)
+        for name, block in zip(names, blocks, strict=True)
+    }
 
 
 def _tallies(rules: RowRules) -> list[_Tally]:
@@ -142,11 +167,12 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     # Row by row of columns: what has a dictionary or a type of its own in one batch may not in the next.
+    names = batches[0].schema.names
     columns = [
-        joined(pa.chunked_array([batch.column(place) for batch in batches]))
-        for place in range(batches[0].num_columns)
+        joined(name, pa.chunked_array([batch.column(place) for batch in batches]))
+        for place, name in enumerate(names)
     ]
-    return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 @final
@@ -164,12 +190,13 @@ class _Tally:
         self._words: Counter[str] = Counter()
         self._outside: Counter[float] = Counter()
 
-    def add(self, raw: pa.Array, read: pa.Array) -> None:
-        """Cells as they are, and as the rules read them."""
+    def add(self, raw: pa.Array, read: pa.Array) -> Mask:
+        """Cells as they are, and as the rules read them; which of them can be used."""
         self._cells += len(raw)
         if self._column is None:
-            self._missing += unit_ids(read, self.name).null_count
-            return
+            nameless = _nulls(unit_ids(read, self.name))
+            self._missing += int(nameless.sum())
+            return ~nameless
         empty = _empty(raw) | self._codes(raw)
         if self._column.open_levels:
             line = np.where(_nulls(level_texts(read, self.name)), np.nan, 0.0)
@@ -186,6 +213,7 @@ class _Tally:
             self._place(line[~empty & ~unreadable & ~unknown])
         if (lost := unreadable | unknown).any():
             self._keep_words(raw, lost)
+        return ~(empty | lost)
 
     def _place(self, line: npt.NDArray[np.float64]) -> None:
         if isinstance(self._encoding, NumberEncoding):

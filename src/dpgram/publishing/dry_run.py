@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Unpack, final
 
@@ -13,7 +13,7 @@ from dpgram.publishing._adaptive_prices import adaptive_family, calibrate_adapti
 from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.causes import Cause
 from dpgram.publishing.column_checks import ColumnCheck
-from dpgram.publishing.losses import MOST_ROWS_LOST, Losses, losses_of
+from dpgram.publishing.losses import Losses, losses_of, row_warnings
 from dpgram.publishing.publisher import form_of
 from dpgram.publishing.request import Asked, Request, check_rows, check_schema, open_ledger, requested
 from dpgram.publishing.terms import matrix_terms, plain_price
@@ -83,7 +83,7 @@ class Check:
     @property
     def row_warnings(self) -> tuple[str, ...]:
         """Where no row can be used, or far fewer than there are."""
-        return tuple(_row_warnings(self.counts))
+        return tuple(row_warnings(self.counts))
 
     @property
     def much_is_lost(self) -> bool:
@@ -148,16 +148,6 @@ def check(
         seconds=time.perf_counter() - started,
         losses=losses,
     )
-
-
-def _row_warnings(counts: Mapping[str, PolicyCounts]) -> Iterator[str]:
-    for name, each in counts.items():
-        where = "" if name == "all" else f" of {name}"
-        if each.rows_used == 0:
-            yield f"no row{where} can be used: a release would hold noise alone"
-        elif each.rows_used < (1.0 - MOST_ROWS_LOST) * each.rows_read:
-            share = 1.0 - each.rows_used / each.rows_read
-            yield f"{share:.1%} of the rows{where} are dropped"
 
 
 def price_of(request: Request, ledger: LedgerLike | None) -> Price:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from dpgram.document.terminal import printable
 from dpgram.publishing.causes import Cause, causes
 from dpgram.publishing.column_checks import ColumnCheck, check_columns
+from dpgram.rows.encoder import PolicyCounts
 from dpgram.rows.rules import RowRules
 from dpgram.schema import SourceColumn
 
@@ -45,6 +46,8 @@ class Losses:
 
     columns: tuple[ColumnCheck, ...]
     causes: tuple[Cause, ...]
+    counts: Mapping[str, PolicyCounts]
+    """The rows that were looked at, and those that can be used; by block, "all" where there is one."""
     rows: str = ""
     """Which rows were looked at, where these are not all."""
 
@@ -57,6 +60,11 @@ class Losses:
     def warnings(self) -> tuple[str, ...]:
         """One for each column of which much is lost, clamped or missing, with the guesses at its cause."""
         return tuple(self._warnings())
+
+    @property
+    def row_warnings(self) -> tuple[str, ...]:
+        """The same of rows: of columns with gaps in different rows few rows are left."""
+        return tuple(row_warnings(self.counts, self.rows))
 
     def _warnings(self) -> Iterator[str]:
         for column in self.columns:
@@ -109,6 +117,16 @@ class Losses:
             )
 
 
+def row_warnings(counts: Mapping[str, PolicyCounts], looked_at: str = "") -> Iterator[str]:
+    """Where no row can be used, or far fewer than there are."""
+    for name, each in counts.items():
+        where = ("" if name == "all" else f" of {name}") + looked_at
+        if each.rows_used == 0 and not looked_at:
+            yield f"no row{where} can be used: a release would hold noise alone"
+        elif each.rows_used < (1.0 - MOST_ROWS_LOST) * each.rows_read:
+            yield f"{1.0 - each.rows_used / each.rows_read:.1%} of the rows{where} are dropped"
+
+
 def losses_of(
     data: object, engine: Engine, rules: RowRules, *, most_rows: int | None = None
 ) -> Losses | None:
@@ -117,13 +135,13 @@ def losses_of(
     if readable is None:
         return None
     table, said = readable
-    found = check_columns(table, rules, most_rows=most_rows)
+    found, counts = check_columns(table, rules, most_rows=most_rows)
     declared: dict[str, SourceColumn] = {
         column.name: column for column in (*rules.extra, *rules.schema.columns_read)
     }
     guesses = [cause for one in found if one.name in declared for cause in causes(one, declared[one.name])]
     whole = most_rows is not None and all(one.cells < most_rows for one in found)
-    return Losses(columns=found, causes=tuple(guesses), rows="" if whole else said)
+    return Losses(columns=found, causes=tuple(guesses), counts=counts, rows="" if whole else said)
 
 
 def _readable(data: Any, engine: Engine, rules: RowRules, most_rows: int | None) -> tuple[object, str] | None:
@@ -200,10 +218,13 @@ class WatchedEngine:
             return
         try:
             found = losses_of(data, self.engine, self.rules, most_rows=ROWS_LOOKED_AT)
-            if found is not None and not found.warnings and read > ROWS_LOOKED_AT and _much(work, sums):
+            few = found is not None and not (found.warnings or found.row_warnings)
+            if few and read > ROWS_LOOKED_AT and _much(work, sums):
                 found = losses_of(data, self.engine, self.rules)
         except Exception:  # noqa: BLE001  (a look that fails must not stop what it looks at)
             return
+        if any(each.counts.rows_used for each in sums):  # else the pass itself has said so
+            yield from row_warnings(_by_matrices(work, sums)) if found is None else found.row_warnings
         if found is not None:
             yield from found.warnings
             yield from self._unstopped(found, work.units_read(sums) if self.rules.unit else read)
@@ -223,8 +244,25 @@ _GOES_ON: Final = "it goes on, and all of it is charged"
 def _much(work: Pass, sums: Sums) -> bool:
     """Whether many rows, or cells of a column, were lost: then the first rows need not tell why."""
     used = max((found.counts.rows_used for found in sums), default=0)
-    lost = max((lost for lost, _ in _by_histograms(work, sums)), default=0.0)
-    return used < (1 - MOST_ROWS_LOST) * work.rows_read(sums) or lost > MOST_CELLS_LOST
+    lost = [lost for lost, _ in _by_histograms(work, sums)]
+    rows = used < (1 - MOST_ROWS_LOST) * work.rows_read(sums) or sum(lost) > MOST_ROWS_LOST
+    return rows or max(lost, default=0.0) > MOST_CELLS_LOST
+
+
+def _by_matrices(work: Pass, sums: Sums) -> dict[str, PolicyCounts]:
+    """Rows read and used, where matrices were added up; without those that a unit has beyond its limit."""
+    from dpgram.sums.grams import GramStatistic
+
+    found = [
+        sum((each.counts for each in groups), PolicyCounts())
+        for statistic, groups in zip(work.statistics, work.by_statistic(sums), strict=True)
+        if isinstance(statistic, GramStatistic)
+    ]
+    names = ["all"] if len(found) == 1 else [f"block {number}" for number in range(1, len(found) + 1)]
+    return {
+        name: replace(each, rows_read=each.rows_read - each.rows_over_unit_limit)
+        for name, each in zip(names, found, strict=True)
+    }
 
 
 def _by_histograms(work: Pass, sums: Sums) -> Iterator[tuple[float, float]]:
@@ -242,12 +280,13 @@ def _by_histograms(work: Pass, sums: Sums) -> Iterator[tuple[float, float]]:
 
 
 def _little(work: Pass, sums: Sums) -> bool:
-    """Whether exact counts show that no column can have lost much: a look at it is saved."""
+    """Whether exact counts show that no column, and not many rows, can have been lost: a look is saved."""
     from dpgram.sums.grams import GramStatistic
 
     parts = list(_by_histograms(work, sums))
     if parts:
-        return all(lost <= MOST_CELLS_LOST and clamped <= MOST_CLAMPED for lost, clamped in parts)
+        few = all(lost <= MOST_CELLS_LOST and clamped <= MOST_CLAMPED for lost, clamped in parts)
+        return few and sum(lost for lost, _ in parts) <= MOST_ROWS_LOST
     if not all(isinstance(each, GramStatistic) for each in work.statistics):
         return False
     counts = [found.counts for found in sums]
