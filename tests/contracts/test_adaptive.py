@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 import dpgram as dg
 from dpgram.analysis.estimand import DEVIATIONS_CAUTION
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.row_sets import row_sets
 from dpgram.document.fields import (
     LevelHistogram,
     MeasuredClip,
@@ -516,6 +519,44 @@ class TestWhatIsSaid:
         assert release.describe().cautions == (DEVIATIONS_CAUTION,)
         (plain,) = published(data, declared, adaptive=False)
         assert plain.describe().cautions == ()
+
+    def test_rows_with_gaps_are_counted_and_are_not_in_the_matrix(self) -> None:
+        """The mean of x is of all rows, its deviation of those that have a z: two tables in one line."""
+        generator = np.random.default_rng(0)
+        x, noise, z = generator.normal(size=(3, 20_000))
+        gone = generator.random(len(x)) < 1 / (1 + np.exp(0.6 - 3 * x))
+        data = {"x": x, "y": x + noise, "z": np.where(gone, np.nan, z)}
+        declared = dg.Schema(dg.numeric("x", -5, 5), dg.numeric("y", -8, 8), dg.numeric("z", -5, 5))
+        (release,) = published(data, declared, epsilon=1.0)
+        found = release.describe()
+        (said,) = (caution for caution in found.cautions if "rows that were read" in caution)
+        fit = release.regress("y", on=["x"])
+        complete = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]+)", said)]
+        assert complete[0] == pytest.approx(release.count(), abs=1)
+        assert complete[1] == pytest.approx((~gone).sum(), rel=0.02)
+        assert complete[1] == pytest.approx(fit.nobs, rel=0.02)
+        assert f"about {complete[1]:,} have no missing value" in " ".join(str(release).split())
+        (plain,) = published(data, declared, epsilon=1.0, adaptive=False)
+        assert not plain.describe().cautions
+        (filled,) = published(data, declared, epsilon=1.0, rows=dg.Rows(missing="midpoint"))
+        assert not any("rows that were read" in caution for caution in filled.describe().cautions)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"rows": dg.Rows(unit="who")},
+            {"rows": dg.Rows(weight=dg.numeric("w", 0, 2))},
+            {"rows": dg.Rows(by=dg.categorical("g", ["r", "s", "t"]))},
+            {"delta": 0.0, "epsilon": 4.0},
+        ],
+        ids=["rows", "persons", "weights", "groups", "pure"],
+    )
+    def test_without_gaps_they_are_the_same_rows(self, options: Any) -> None:
+        declared = dg.Schema(dg.numeric("x", 0, 100), dg.numeric("y", -50, 50), dg.boolean("b"))
+        for seed in range(8):
+            for release in published(table(8_000), declared, seed=seed, **options):
+                assert row_sets(release, Moments.of(release)) is None
 
     def test_whatever_is_not_least_squares_comes_with_a_caution(self) -> None:
         """Also where the clip took less than 1% of all weight: skewed errors move the slope all the same."""

@@ -5,7 +5,7 @@ noise by rᵀNc/n, r = f − mean·c, and its sampling error is deviation/√n. 
 noisy sum above and a noisy n below, and moves by (rᵀNr − v·cᵀNc)/n; of its sampling error second moments do
 not tell, so the interval of a deviation is for the table. The number of rows, and of rows with a level, are
 numbers of the table too: their only error is the noise. Where a release has histograms, counts and means are
-those of them (histograms.py).
+those of them (histograms.py), of rows with missing cells too; deviations never are (row_sets.py).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dpgram.analysis.histograms import Histogram, histogram_count, histograms, o
 from dpgram.analysis.inference import check_kind
 from dpgram.analysis.moments import Moments
 from dpgram.analysis.normal_equations import too_noisy
+from dpgram.analysis.row_sets import matrix_count, row_sets
 from dpgram.analysis.summary import WIDTH, aligned
 from dpgram.document.labels import Labels
 from dpgram.document.terminal import escaped, in_lines, one_line
@@ -224,9 +225,9 @@ def describe(
     columns = tuple(
         replace(column, label=words.label(column.name), units=words.units(column.name)) for column in columns
     )
-    rows = _row_count(moments, constant)
+    rows, apart = matrix_count(moments, constant), None
     if counted and not isinstance(release, Moments):
-        rows = histogram_count(release)
+        rows, apart = histogram_count(release), row_sets(release, moments)
     return Description(
         level=level,
         kind=kind,
@@ -234,6 +235,7 @@ def describe(
         columns=columns,
         cautions=(
             *description_cautions(moments, kind, counted=bool(counted)),
+            *([] if apart is None else [apart.caution]),
             *([MOVED_CAUTION] if moved else []),
         ),
     )
@@ -275,13 +277,6 @@ def _centred(moments: Moments, constant: Vector, places: Sequence[int]) -> _Cent
         squares=np.diagonal(found.sums),
         square_noise=squares * found.inflation,
     )
-
-
-def _row_count(moments: Moments, constant: Vector) -> tuple[float, float]:
-    """The number of rows as the matrix tells it, and the deviation of its noise."""
-    one = in_noise_coordinates(moments, constant)
-    variance = noise_covariance(moments.noise, symmetric_product(one[:, None], one[:, None]))
-    return moments.rows or math.nan, math.sqrt(float(variance[0, 0]))
 
 
 def _level_count(moments: Moments, constant: Vector, place: int) -> tuple[float, float]:

@@ -27,6 +27,7 @@ Matrix = npt.NDArray[np.float64]
 def count(release: Document) -> float:
     """The noisy number of rows: from histograms of them where there are some, which a clip does not touch.
 
+    These have rows with missing cells too, which are in no regression (row_sets.py).
     Otherwise vᵀGv for the v with v·a = 1 in every row, times what a weight of 1 means.
     """
     measured = of_the_same_rows(release)
@@ -42,7 +43,7 @@ def count(release: Document) -> float:
 
 
 def mean(release: Document) -> dict[str, float]:
-    """In original units, for every column but the constant: from histograms of the same rows, or G₀ⱼ / G₀₀.
+    """In original units, for every column but the constant: from histograms of all rows read, or G₀ⱼ / G₀₀.
 
     Columns that are computed from others have no histogram of their own; products and powers are as they are.
     """

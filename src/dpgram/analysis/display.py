@@ -11,6 +11,8 @@ import msgspec
 from dpgram.analysis import descriptive
 from dpgram.analysis.clip import clip_counts
 from dpgram.analysis.histograms import of_the_same_rows
+from dpgram.analysis.moments import Moments
+from dpgram.analysis.row_sets import row_sets
 from dpgram.document.fields import MeasuredHistograms, MeasuredStep, UnmeasuredModel
 from dpgram.document.measurements import learnt_bounds, learnt_levels, learnt_radius
 from dpgram.document.statement import SEEDED, in_words
@@ -195,10 +197,13 @@ def _rows(release: Document) -> str:
     clipped = _clipped(release) and of_the_same_rows(release) is None
     weighted = " in weight" if clipped or release.survey_weight is not None else ""
     try:
-        count = descriptive.count(release)
+        count, apart = descriptive.count(release), row_sets(release, Moments.of(release))
     except DpgramError as refusal:  # of a forged file; whatever else it says is shown
         return f"no count: {refusal.what}" + public
-    return f"about {count:,.0f}{what}{weighted} (noisy)" + public
+    complete = (
+        "" if apart is None else f"; about {apart.complete:,.0f} have no missing value: the matrix has these"
+    )
+    return f"about {count:,.0f}{what}{weighted} (noisy){complete}" + public
 
 
 def _radius(release: Document) -> str:

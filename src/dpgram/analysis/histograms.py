@@ -159,10 +159,11 @@ class Histogram:
 
 
 def of_the_same_rows(release: Document) -> MeasuredHistograms | None:
-    """The histograms, where they tell best of the rows that are in the matrix, each counted as there.
+    """The histograms, where rows count in them as in the matrix, and they tell best of their number.
 
-    Those beside several rows of a unit have one of them. A matrix of the columns as declared, as there is
-    where rows are few, has clipped nothing and most of the budget: it may tell the number of rows better.
+    They have rows with missing cells as well, which the matrix has not (row_sets.py). Those beside several
+    rows of a unit have one of them. A matrix of the columns as declared, as there is where rows are few, has
+    clipped nothing and most of the budget: it may tell the number of rows better.
     """
     rule = release.unit_rule
     if rule is not None and rule.counts == "rows" and rule.rows_at_most > 1:

@@ -63,6 +63,7 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
                 "mechanism": loaded.mechanism.name,
                 "entropy": loaded.entropy,
                 "count": loaded.count() if loaded.schema.constant else None,
+                "count_in_matrix": _count_in_matrix(loaded),
                 "mean": means,
                 "receipt": None if loaded.receipt is None else loaded.receipt.ledger_name,
                 "signed_by": None if loaded.signature is None else loaded.signature.public_key,
@@ -78,6 +79,18 @@ def show(release: ReleaseFile, public_key: PublicKeyIfAny = None, as_json: JsonF
     if hidden is not None:
         say("")
         say(f"It tells no means: {hidden}")
+
+
+def _count_in_matrix(release: Release) -> float | None:
+    """The noisy number of rows without a missing cell, where that is clearly another than the count."""
+    from dpgram.analysis.moments import Moments
+    from dpgram.analysis.row_sets import row_sets
+
+    try:
+        found = row_sets(release, Moments.of(release))
+    except AnalysisError:  # of a forged file: whatever else it says is shown
+        return None
+    return None if found is None else found.complete
 
 
 def _means(release: Release) -> tuple[dict[str, float], AnalysisError | None]:

@@ -63,7 +63,10 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         raise ReleaseError("unknown units", got=repr(units), limit='"encoded" or "original"')
 
     def count(self) -> float:
-        """The noisy number of rows used; of units, where each counts as one; the sum of survey weights.
+        """The noisy number of rows; of units, where each counts as one; the sum of survey weights.
+
+        An adaptive release counts all rows that were read, others those without a missing cell, which alone
+        are in the matrix: `fit.nobs` is the number of these, and `describe()` cautions where they are fewer.
 
         >>> round(release.count())
         20016
@@ -73,8 +76,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     def histogram(self, column: str) -> Histogram:
         """The noisy histogram of one column, with its noise: counts, shares, its mean, what was lost.
 
-        Adaptive releases have one of every column that was read from the table: of all rows, those of other
-        groups included, and of one row of each person where persons are protected.
+        Adaptive releases have one of every column that was read from the table: of all rows, those with gaps
+        in other columns included, and of one row of each person where persons are protected.
 
         >>> wide = dg.publish(table, schema, epsilon=1, delta=1e-6)
         >>> wide.histogram("smoker").values
@@ -92,7 +95,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return found[column]
 
     def mean(self) -> dict[str, float]:
-        """The noisy mean of each column, in original units.
+        """The noisy mean of each column, in original units: of all its readable cells in an adaptive release.
 
         >>> {name: round(value, 2) for name, value in release.mean().items()}
         {'age': 49.82, 'smoker=no': 0.83, 'smoker=yes': 0.17, 'charges': 6479.98}

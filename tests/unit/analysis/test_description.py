@@ -11,10 +11,11 @@ from scipy.stats import binom
 from tests.flat import publish
 from tests.unit.analysis.tables import encode, insurance, insurance_schema
 
-from dpgram.analysis.description import Description, _centred, _column, _level_count, _row_count, describe
+from dpgram.analysis.description import Description, _centred, _column, _level_count, describe
 from dpgram.analysis.forms import residuals
 from dpgram.analysis.moments import EncodedNoise, Moments
 from dpgram.analysis.regress import regress
+from dpgram.analysis.row_sets import matrix_count
 from dpgram.demo import insurance as demo
 from dpgram.errors import AnalysisError
 from dpgram.noise import SymmetricGaussian
@@ -59,7 +60,7 @@ def test_without_noise_it_is_numpys(release: Release) -> None:
         assert column.deviation.estimate == pytest.approx(values.std(ddof=1), rel=1e-9)
         if column.count is not None:
             assert column.count.estimate == pytest.approx(values.sum())
-    assert _row_count(quiet, constant)[0] == pytest.approx(ROWS)
+    assert matrix_count(quiet, constant)[0] == pytest.approx(ROWS)
     assert _level_count(quiet, constant, SCHEMA.names.index("active"))[0] == pytest.approx(
         TABLE["active"].sum()
     )
