@@ -1,4 +1,4 @@
-"""Fuzzing of all that comes from outside: releases, series, partial sums, schemas, arguments, CSV, Parquet.
+"""Fuzzing of all that comes from outside: releases, series, sums, journals, schemas, arguments, tables.
 
 python -m assurance fuzzing                          # the part of `make assurance`
 python -m assurance.fuzzing --inputs 1000000         # the long form: so many inputs over all targets
@@ -29,6 +29,7 @@ TARGETS: Final = {
     "releases": "Release files: refused by name, or loaded and asked an analyst's questions",
     "partials": "Partial sums of sites: refused by name, or loaded and merged",
     "series": "Public files of a series: refused by name, or read and asked for windows, trends and pages",
+    "journals": "Files of an interrupted publication: refused by name, or it goes on; nothing is paid twice",
     "schemas": "Schema files: refused by name, or the same schema in both forms",
     "commands": "Command lines: exit code 0, or 2 and one line; no budget lost",
     "csv_tables": "CSV tables: as an independent slow reading reads them, or refused",
@@ -42,7 +43,8 @@ SHARES: Final = {
     "partials": 0.2,
     "series": 0.05,
     "schemas": 0.3,
-    "csv_tables": 0.325,
+    "csv_tables": 0.32,
+    "journals": 0.005,
     "one_row": 0.01,
     "parquet_tables": 0.012,
     "commands": 0.003,

@@ -20,6 +20,7 @@ SHORT = {
     "releases": 100,
     "partials": 150,
     "series": 80,
+    "journals": 60,
     "schemas": 250,
     "commands": 40,
     "csv_tables": 200,
