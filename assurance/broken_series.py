@@ -122,9 +122,9 @@ def _priced(patch: Patch, long: bool) -> Outcome:
 @contextmanager
 def _single_period() -> Iterator[None]:
     one_line = property(lambda terms: coefficients(1, terms.bits)[0] ** 2)
-    # A second period would be refused: the audit must see it by itself.
-    unseen = mock.patch.object(_curate, "_refuse_changed")
-    with mock.patch.object(SeriesTerms, "moved", one_line), unseen:
+    # A second period would be refused, and so would the file: the audit must see it by itself.
+    unseen = mock.patch.object(_curate, "_refuse_changed"), mock.patch.object(Stream, "check")
+    with mock.patch.object(SeriesTerms, "moved", one_line), unseen[0], unseen[1]:
         yield
 
 

@@ -122,7 +122,7 @@ def read_whole(path: Path, most: int) -> bytes:
     """All of a file that somebody names; OSError where it has more than `most` bytes or is none."""
     with opened(path) as stream:
         if size_of(stream) > most:
-            raise OSError(errno.EFBIG, f"it is too large: more than {most:,} bytes")
+            raise OSError(errno.EFBIG, f"more than {most:,} bytes")
         return stream.read()
 
 

@@ -74,6 +74,7 @@ def same_numbers(told: list[float | None], wanted: list[float | None]) -> None:
     assert [number for number in told if number is not None] == pytest.approx(known, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
 def test_the_regression(release: Release, page: Path, opened: Opener) -> None:
     driver = ready(opened(page))
     same(driver, release.regress("charges"))
@@ -141,6 +142,7 @@ def test_methods_levels_and_kinds(release: Release, page: Path, opened: Opener) 
     same(driver, release.regress("charges", on), 0.99, "table")
 
 
+@pytest.mark.filterwarnings("ignore:rows far from the others count less:dpgram.errors.DpgramWarning")
 def test_one_person(release: Release, page: Path, opened: Opener) -> None:
     fit = release.regress("charges", ["age", "smoker", "region"])
     person = {"age": [61], "smoker": ["yes"], "region": ["south"]}

@@ -431,6 +431,13 @@ class TestEverythingElse:
         assert release.regress("y", on=["x"]).values[1] == pytest.approx(0.5, abs=0.1)
         assert dg.Release.from_json(release.to_json()) == release
 
+    def test_open_levels_with_pure_noise(self) -> None:
+        """One matrix gets all that is left, however many levels are found."""
+        declared = dg.Schema(dg.numeric("x", -10, 10), dg.categorical("g"))
+        data = pa.table({"x": np.linspace(-1, 1, 3_000), "g": ["a", "b", "c"] * 1_000})
+        (release,) = published(data, declared, epsilon=0.2, mechanism="matrix-laplace")
+        assert release.guarantee.epsilon == 0.2
+
     @pytest.mark.parametrize("rows", [0, 1, 30])
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     def test_few_rows_are_never_refused(self, rows: int, delta: float) -> None:

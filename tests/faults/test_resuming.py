@@ -205,7 +205,6 @@ def _enormous(value: Any) -> Any:
     return 2**53 if isinstance(value, int | float) else value
 
 
-@pytest.mark.filterwarnings("ignore::dpgram.errors.DpgramWarning")
 @pytest.mark.parametrize("forged", [_shortened, _enormous, lambda _: [], lambda _: [None], lambda _: [{}]])
 @pytest.mark.parametrize("number", range(2))
 def test_results_of_another_form_are_refused_and_charged_nothing(

@@ -153,7 +153,7 @@ class TestSchemas:
     def test_endless_files(self, tmp_path: Path) -> None:
         path = tmp_path / "a.toml"
         path.write_bytes(b"a = [" + b"[]," * LONGEST_FILE + b"]")
-        with limited("a schema"), pytest.raises(SchemaError, match="too large"):
+        with limited("a schema"), pytest.raises(SchemaError, match="more than"):
             Schema.from_file(path)
 
     def test_endless_columns(self) -> None:

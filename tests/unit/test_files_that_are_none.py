@@ -62,12 +62,12 @@ def test_an_endless_partial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = tmp_path / "some.partial"
     path.write_bytes(b"x" * 101)
     monkeypatch.setattr("dpgram.engines.federated._LARGEST_FILE", 100)
-    with pytest.raises(DpgramError, match="too large: more than 100 bytes"):
+    with pytest.raises(DpgramError, match="more than 100 bytes"):
         Partial.load(path)
 
 
 def test_a_file_of_just_the_size(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 10)
     assert read_whole(tmp_path / "a", 10) == b"x" * 10
-    with pytest.raises(OSError, match="too large"):
+    with pytest.raises(OSError, match="more than"):
         read_whole(tmp_path / "a", 9)

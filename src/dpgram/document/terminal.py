@@ -26,6 +26,6 @@ def in_lines(lines: Iterable[str]) -> str:
     return "\n".join(map(one_line, lines))
 
 
-def escaped(text: str, quote: bool = True) -> str:
+def escaped(text: str) -> str:
     """For a page: what HTML would take for its own, and control characters, spelled out."""
-    return html.escape(printable(text), quote=quote)
+    return html.escape(printable(text))

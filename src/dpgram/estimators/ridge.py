@@ -24,6 +24,7 @@ from dpgram.estimators._table import Table
 from dpgram.estimators.linear import Matrix, RegressionEstimator, penalised
 from dpgram.estimators.noisy_sums import TARGET_LENGTH, NoisySums, reweighted
 from dpgram.mechanisms import Auto, MatrixLaplace, MechanismLike, PublicFacts
+from dpgram.mechanisms.choice import PURE_LEDGER
 from dpgram.privacy.adjacency import adjacency as adjacency_named
 from dpgram.privacy.guarantee import GaussianDP, Guarantee, as_number
 from dpgram.publishing.measurements.target import SLOPE, Target, TargetedGaussian
@@ -88,20 +89,20 @@ class PrivateRidge(RegressionEstimator):
         return self.adaptive is not False and self.radius is None and self.mechanism in (Auto.name, Auto())
 
     def _chosen(self, asked: Guarantee, row_bounds: TargetBounds) -> tuple[MechanismLike, str]:
-        """By public facts alone; with the reason in words, empty where it was asked for by name."""
+        """By public facts alone; with the reason that a release gives, where it was not asked for by name."""
         if self.mechanism not in (Auto.name, Auto()):
             return self.mechanism, ""
         book = open_ledger(self.ledger)
         if asked.pure:
             return MatrixLaplace.name, f"auto: delta = 0 was asked for, and {JOINT} cannot give it"
         if book is not None and book.currency == "epsilon":
-            return MatrixLaplace.name, "auto: the ledger has delta = 0, so only pure releases fit in it"
+            return MatrixLaplace.name, PURE_LEDGER
         if book is not None:
-            return JOINT, "auto: cheaper in this ledger"
+            return JOINT, ""
         joint = TargetedGaussian.calibrated(asked, row_bounds, adjacency_named(self.adjacency))
         if self._laplace_forecast(asked, row_bounds) < joint.forecast:
             return MatrixLaplace.name, f"auto: less forecast error than {JOINT}, and no delta"
-        return JOINT, f"auto: less forecast error than {MatrixLaplace.name}"
+        return JOINT, ""
 
     def _laplace_forecast(self, asked: Guarantee, row_bounds: TargetBounds) -> float:
         """E|n − Nβ|² of matrix Laplace noise, the target at its best length: against the joint `forecast`."""

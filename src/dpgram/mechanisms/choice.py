@@ -47,6 +47,8 @@ SEMIDEFINITE_CANDIDATES: Final[tuple[tuple[Mechanism, ...], ...]] = (
     (SketchAdaptive(),),
 )
 """By what their calibration costs. Inverse-Wishart sampling has the ridge of a sketch, and more error."""
+PURE_LEDGER: Final = "auto: the ledger counts in ε, so only pure releases fit in it"
+"""Why there is no Gaussian noise."""
 CLOSE_TO_FLOOR: Final = 1.1
 """A semidefinite release whose error is within this of the floor is taken: looking on could gain no more."""
 
@@ -72,9 +74,7 @@ def choose(
     if guarantee.pure:
         return _pure(guarantee.epsilon, facts, "auto: delta = 0 was asked for, and gaussian cannot give it")
     if currency == "epsilon":
-        return _pure(
-            guarantee.epsilon, facts, "auto: the ledger has delta = 0, so only pure releases fit in it"
-        )
+        return _pure(guarantee.epsilon, facts, PURE_LEDGER)
     try:
         gaussian = Gaussian().calibrated(guarantee, facts)
     except (GuaranteeError, MechanismError):

@@ -168,7 +168,8 @@ def calibrate_adaptive(request: Request, family: Family) -> AdaptiveCalibration:
     )
     # Noise that is too small for the proof, or too large to be drawn, is refused before anything is charged:
     # the largest prices of one matrix and of one histogram, and the smallest of what may come later.
-    smallest = min(parts_of_blocks(schema, family)) if not schema.without_levels else _NARROWEST
+    known = not schema.without_levels or len(schema.in_blocks()) == 1
+    smallest = min(parts_of_blocks(schema, family)) if known else _NARROWEST
     left = (1.0 - MOST_FOR_ZOOM) * smallest * float(made.matrices_rest)
     later = [share * left for share in (split.first, 0.5 * split.clip)]
     models = ModelsBudget(request=request, whole=whole).least_prices

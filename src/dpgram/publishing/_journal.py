@@ -70,9 +70,12 @@ class _Found(Struct, frozen=True):
     end: int
 
 
-def _unusable(path: Path) -> DpgramError:
+def _unusable(path: Path, problem: Exception | None = None) -> DpgramError:
+    known = problem.what if isinstance(problem, DpgramError) else type(problem).__name__
     return DpgramError(
-        f"{path.name} does not hold what an interrupted publication has drawn: it was damaged or edited",
+        f"{path.name} does not hold what an interrupted publication has drawn: it was damaged or edited, or "
+        "this is a bug",
+        got=None if problem is None else known,
         remedy=f"Put a good copy of {path} back: only with it can this publication be finished. Once it is "
         "removed, what was drawn is lost, and what was paid for it with it",
     )
@@ -85,7 +88,7 @@ def read_back(path: Path) -> Iterator[None]:
         yield
     # Those of msgspec are ValueErrors; a ReleaseError finds it when the release is put together.
     except (ReleaseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as problem:
-        raise _unusable(path) from problem
+        raise _unusable(path, problem) from problem
 
 
 @contextlib.contextmanager

@@ -162,8 +162,12 @@ def calibrate_learning(request: Request, currency: Currency | None) -> LearningC
         ]
         return sum(found, Fraction(0))
 
-    matrix_price = (1.0 - split.total) * whole * SLACK
     first, later = price("count", "levels", "octaves"), price("bins")
+    matrix_price = (1.0 - split.total) * whole * SLACK
+    if level_delta:
+        # Counts with the least noise that is proven cost less than their share: the matrix has the rest, so
+        # that a ledger is charged for all of the (ε, δ) that is promised.
+        matrix_price = max(matrix_price, float(Fraction(whole) - first - later) * SLACK)
     if first + later + Fraction(matrix_price) > Fraction(whole):
         raise MechanismError(
             "the parts of this event cost more than the whole", remedy="This is a bug: please report it"

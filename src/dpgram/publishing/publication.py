@@ -284,8 +284,7 @@ class _Run:
         kept = None if self.journal is None else self.journal.kept(number)
         if self.journal is None or kept is None:
             return self._measured(number, stage), contextlib.nullcontext()
-        with read_back(self.journal.path):
-            return self._recalled(stage, kept), read_back(self.journal.path)
+        return self._recalled(stage, kept, self.journal.path), read_back(self.journal.path)
 
     def _measured(self, number: int, stage: Stage) -> tuple[Any, ...]:
         """Read, charge, draw, keep: in this order."""
@@ -330,15 +329,16 @@ class _Run:
             finally:
                 WATCHED.reset(before)
 
-    def _recalled(self, stage: Stage, kept: Kept) -> tuple[Any, ...]:
+    def _recalled(self, stage: Stage, kept: Kept, journal: Path) -> tuple[Any, ...]:
         """What an interrupted run of the same publication has drawn already."""
         if stage.charge is not None:
             self._charge(stage.charge)
         for measurement in stage.measurements:
             self.allowance.use(measurement.event)
         self.public_rows = kept.public_rows
-        found = zip(stage.measurements, kept.published, strict=True)
-        return tuple(measurement.from_json(plain) for measurement, plain in found)
+        with read_back(journal):
+            found = zip(stage.measurements, kept.published, strict=True)
+            return tuple(measurement.from_json(plain) for measurement, plain in found)
 
     def _read(self, stage: Stage) -> Sums:
         """The exact sums of one pass. After the charge nothing but the source itself may make it fail."""

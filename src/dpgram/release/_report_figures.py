@@ -88,7 +88,7 @@ def histogram(found: Histogram) -> str:
         for i, count in enumerate(counts.tolist())
     )
     base = f'<line class="zero" x1="0" x2="{width}" y1="{y(0.0):.1f}" y2="{y(0.0):.1f}"/>'
-    words = escaped(f"Noisy histogram of {found.column[:80]}, {len(counts)} bars", quote=True)
+    words = escaped(f"Noisy histogram of {found.column[:80]}, {len(counts)} bars")
     return (
         f'<div class="chart small-chart"><svg viewBox="0 0 {width} {height}" width="{width}" role="img" '
         f'aria-label="{words}">{bars}{base}</svg></div>'

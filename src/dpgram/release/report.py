@@ -425,7 +425,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, 
     ]
     heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in head)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption, quote=True)}"><table>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}"><table>'
         f"<caption>{escaped(caption)}</caption><thead><tr>{heads}</tr></thead>\n"
         f"<tbody>{''.join(cells)}</tbody></table></div>\n"
     )

@@ -103,7 +103,7 @@ def _parquet_files(folder: Path) -> list[Path]:
     return found
 
 
-def shown(path: PurePath) -> str:
+def shown_path(path: PurePath) -> str:
     """A path for messages: of a folder key=value the key, for the value is a cell of all rows below it."""
     folders = [f"{part.partition('=')[0]}=…" if "=" in part else part for part in path.parent.parts]
     return str(type(path)(*folders, path.name))
@@ -115,20 +115,21 @@ def unreadable(path: Path) -> Callable[[BaseException], SourceError]:
     def explain(failure: BaseException) -> SourceError:
         if isinstance(failure, FileNotFoundError):
             return SourceError(
-                f"the file {shown(path)!r} is gone", remedy="Check that nothing moves or deletes it."
+                f"the file {shown_path(path)!r} is gone", remedy="Check that nothing moves or deletes it."
             )
         if isinstance(failure, PermissionError):
             return SourceError(
-                f"the file {shown(path)!r} may not be read", remedy="Check the permissions of the file."
+                f"the file {shown_path(path)!r} may not be read", remedy="Check the permissions of the file."
             )
         if path.is_file() and path.stat().st_size == 0:
             return SourceError(
-                f"the file {shown(path)!r} is empty: it does not even have column names",
+                f"the file {shown_path(path)!r} is empty: it does not even have column names",
                 got="0 bytes",
                 remedy="Write it again, or take it out of the list.",
             )
         return SourceError(
-            f"the file {shown(path)!r} cannot be read: it is damaged, cut short, or not what its name says",
+            f"the file {shown_path(path)!r} cannot be read: it is damaged, cut short, or not what its name "
+            "says",
             got=type(failure).__name__,
             remedy="Write it again, or copy it again from where it came.",
         )

@@ -219,10 +219,10 @@ def _as_declared(name: str, column: Any) -> npt.NDArray[Any]:
         if array.dtype == stated:
             return array
     raise SourceError(
-        f"the column {name!r} states no type that its cells are sure to have",
+        f"the column {name!r} states no type of numpy that its cells are sure to have",
         got=type(column).__name__,
         limit="arrays of numpy, and columns of pandas, Polars and Arrow",
-        remedy="Convert it to one of these before.",
+        remedy="Convert it to one of these before; to numpy's if none of its cells can change the type.",
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 
 from dpgram.errors import MissingExtra, SourceError
 from dpgram.sources.base import attempt
-from dpgram.sources.files import shown
+from dpgram.sources.files import shown_path
 
 FAILURES = (pa.ArrowException, OSError, ValueError, ImportError)
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -34,7 +34,7 @@ class RemoteFile:
 
     def unreadable(self, failure: BaseException) -> SourceError:
         """An error for a file that cannot be read, without the reader's own words: they may quote a value."""
-        name = shown(PurePosixPath(self.path))
+        name = shown_path(PurePosixPath(self.path))
         if isinstance(failure, FileNotFoundError):
             return SourceError(f"the file {name!r} is gone", remedy="Check that nothing moves or deletes it.")
         return SourceError(

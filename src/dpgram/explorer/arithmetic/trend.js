@@ -87,8 +87,9 @@ function trend(moments, series, { target, on, references = {}, kind, level, ends
     };
   });
   const names = windows.at(-1).design.names.filter((name) => windows.every(({ design }) => design.names.includes(name)));
-  const repeated = moments.facts.series.repeated[kind];
-  const cautions = [...new Set([...windows.flatMap(({ inference }) => inference.cautions), ...(repeated === null ? [] : [repeated])])];
+  const seeded = moments.facts.seeded ? "the noise came from a seed: whoever knows it can remove it" : null;
+  const beside = [moments.facts.series.repeated[kind], seeded].filter((caution) => caution !== null);
+  const cautions = [...new Set([...windows.flatMap(({ inference }) => inference.cautions), ...beside])];
   const shared = running && windows.length > 1;
   const known = memory();
   return { names, windows, cautions, level, kind, coefficient: (name) => known(name, () => coefficientOf(windows, name, level, shared)) };
