@@ -7,6 +7,7 @@ import json
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from tests.unit.cells import UNREADABLE, cells_of
 import dpgram as dg
 from dpgram.analysis.pooling import union
 from dpgram.engines.federated import Partials, partial_gram
-from dpgram.engines.local import LocalEngine
+from dpgram.engines.local import LocalEngine, gram
 from dpgram.engines.partials import PartialsEngine
 from dpgram.errors import SchemaError, SourceError
+from dpgram.privacy.sampling.entropy import SeededEntropy
+from dpgram.publishing import publish_with
 from dpgram.rows.units import unit_ids
 from dpgram.schema import Schema, boolean, categorical, numeric, ordinal
 from dpgram.schema.reading import Reading
@@ -513,3 +516,52 @@ def test_cells_are_read_one_by_one_and_once(cells: list[str], column: Any) -> No
     objects = values({"x": texts.to_pylist()}, column)
     assert objects == cells_of(once[0])
     column.read(once[0])
+
+
+NUMBERS_AMONG_OBJECTS: dict[str, Callable[[list[Any]], Any]] = {
+    "arrow": lambda cells: pa.table({"x": cells}),
+    "list": lambda cells: {"x": cells},
+    "objects": lambda cells: {"x": np.array(cells, object)},
+    "text": lambda cells: {"x": [None if cell is None else str(cell) for cell in cells]},
+    "floats": lambda cells: {"x": [None if cell is None else float(cell) for cell in cells]},
+    "pandas": lambda cells: pd.DataFrame({"x": pd.Series(cells, dtype=object)}),
+}
+
+
+@pytest.mark.parametrize("form", NUMBERS_AMONG_OBJECTS)
+@pytest.mark.parametrize("code", [0, 1, 9])
+def test_numbers_that_stand_for_missing_truths_do_so_in_every_form(form: str, code: int) -> None:
+    """Among Python objects they were true, false or unreadable before anybody asked for codes."""
+    cells = [1, 0, 1, 1, 0, 9, None]
+    found = gram(NUMBERS_AMONG_OBJECTS[form](cells), Schema(boolean("x", missing=[code])), progress=False)
+    read = [cell for cell in cells if cell in (0, 1) and cell != code]
+    assert found.counts.rows_used == len(read)
+    # true is 1, false −1, beside the constant
+    assert found.cells[0, 1] / found.cells[0, 0] == pytest.approx(np.mean([2 * cell - 1 for cell in read]))
+
+
+@pytest.mark.parametrize("cells", [[date(2001, 1, 1), 9999], ["2001-01-01", "9999"]], ids=["objects", "text"])
+def test_a_number_that_stands_for_no_date(cells: list[Any]) -> None:
+    declared = Schema(numeric("x", "2000-01-01", "2010-01-01", missing=["9999"]))
+    counts = gram({"x": cells}, declared, progress=False).counts
+    assert (counts.rows_used, counts.cells_missing, counts.cells_unknown) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("levels", [[], ["1", "inf"]], ids=["open", "declared"])
+def test_an_infinite_number_is_a_level_in_every_form(levels: list[str]) -> None:
+    cells = [1.0] * 400 + [float("inf")] * 300 + [float("nan")] * 5
+    declared = Schema(categorical("x", levels) if levels else categorical("x"), numeric("z", 0, 1))
+    forms = [pa.array(cells), cells, np.array(cells, np.float32), np.array(cells, object)]
+    releases = [
+        publish_with(
+            {"x": form, "z": [0.5] * len(cells)},
+            declared,
+            epsilon=8.0,
+            delta=1e-6,
+            entropy=SeededEntropy(1),
+            progress=False,
+        )
+        for form in forms
+    ]
+    assert all(release == releases[0] for release in releases)
+    assert "x=inf" in releases[0][0].schema.names

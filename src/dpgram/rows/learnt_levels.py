@@ -48,7 +48,7 @@ def _writer(kind: pa.DataType, column: str) -> Callable[[Any], str | None]:
 
 def _text_of_float(value: float) -> str | None:
     """As the reader writes it: whole numbers without a point, NaN as nothing."""
-    if not math.isfinite(value):
+    if math.isnan(value):
         return None
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 

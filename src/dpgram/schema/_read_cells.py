@@ -198,7 +198,7 @@ def _is_float_text(text: str) -> bool:
         value = float(text)
     except ValueError:
         return False
-    if not np.isfinite(value):
+    if np.isnan(value):
         return False
     return text == (str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value))
 

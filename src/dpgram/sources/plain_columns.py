@@ -51,8 +51,11 @@ def from_objects(
     if kind is None or kind == "text":
         return pa.array(_each(_text, cells), pa.string())
     held = _each(_decoded, cells)
-    if reading.true:  # numbers that stand for true and false are words as well
+    # Numbers among the cells may be words of a rule: for true and false, or for what is missing.
+    if kind == "boolean" and (reading.true or reading.missing):
         held = _each(_truth_or_text, held)
+    elif kind == "date" and reading.missing:
+        held = _each(_moment_or_text, held)
     values = pa.array(_each(_READERS[kind], held), TYPE_OF_KIND[kind])
     # Text goes through the parser that text columns use, so that every source reads a word alike.
     texts = pa.array([cell if type(cell) is str else None for cell in held], pa.string())
@@ -273,6 +276,10 @@ def _text(cell: Any) -> str | None:
     if isinstance(cell, date) and not isinstance(cell, datetime):
         return date.isoformat(cell)
     return None
+
+
+def _moment_or_text(cell: object) -> object:
+    return cell if isinstance(cell, date | np.datetime64) else _text(cell)
 
 
 def _truth_or_text(cell: object) -> bool | np.bool_ | str | None:
