@@ -100,12 +100,13 @@ def difference_cautions(
     Where intervals are `refused`, nothing is said of them. `declared` models have a clip of their own.
     """
     found = [
-        f"{change.caution}, and no interval here includes the difference"
+        f"{change.caution}, and no interval here includes the difference{change.remedy}"
         for change in _changes(moments, declared=declared)
         if change.caution is not None
     ]
     if refused:
-        return tuple(change.caution for change in _changes(moments) if change.caution is not None)
+        changes = _changes(moments)
+        return tuple(change.caution + change.remedy for change in changes if change.caution is not None)
     if kind == "population" and moments.unit is not None:
         found.append(
             f"rows of one {moments.unit!r} may depend on each other: intervals for the population allow for "
@@ -122,6 +123,8 @@ class _Change:
     clause: str
     caution: str | None = None
     """Nothing for what the curator asked for by name."""
+    remedy: str = ""
+    """A sentence after it."""
 
 
 def _bounded_influence(moments: Moments) -> _Change:
@@ -130,12 +133,12 @@ def _bounded_influence(moments: Moments) -> _Change:
     if moments.least_squares:
         return _Change(f"long rows scaled down, so few{lost} that it is that of least squares")
     clause = f"bounded-influence regression, rows far from the others counting less{lost}"
-    remedy = "create a new series" if moments.of_series else "publish"
+    published = "new series" if moments.of_series else "release"
     return _Change(
         clause,
         "rows far from the others count less, so that the regression is one of bounded influence: it equals "
-        "least squares where errors are symmetric given the features, and differs where they are skewed. For "
-        f"least squares itself {remedy} with adaptive=False",
+        "least squares where errors are symmetric given the features, differs where they are skewed",
+        f". Least squares itself takes a {published} with adaptive=False",
     )
 
 

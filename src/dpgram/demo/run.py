@@ -188,7 +188,7 @@ def _ask(release: Release, table: pa.Table, say: Say) -> tuple[Answer, ...]:
 
 def _overspend(ledger: Ledger, table: pa.Table, say: Say) -> str:
     say(_heading("5. The budget cannot be overspent"))
-    say(_text(f"The ledger has {ledger.left()}. A second release like the first is refused:"))
+    say(_text(f"In the ledger {ledger.left()}. A second release like the first is refused:"))
     try:
         publish(table, insurance.schema(), epsilon=SPENT[0], delta=SPENT[1], ledger=ledger)
     except BudgetExceeded as refusal:

@@ -95,7 +95,7 @@ class TestReleases:
         """Its coordinates are fixed: no later period can be published without them."""
         moments = replace(Moments.of(months.total()), clip=None)
         told = " ".join(estimand.difference_cautions(moments, "population"))
-        assert "For least squares itself create a new series with adaptive=False" in told
+        assert "Least squares itself takes a new series with adaptive=False" in told
         assert "publish with adaptive=False" not in told
 
     def test_counts_are_those_of_the_periods_added_up(self, months: Series) -> None:
