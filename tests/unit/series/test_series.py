@@ -96,7 +96,7 @@ class TestReleases:
         moments = replace(Moments.of(months.total()), clip=None)
         told = " ".join(estimand.difference_cautions(moments, "population"))
         assert "Least squares itself takes a new series with adaptive=False" in told
-        assert "publish with adaptive=False" not in told
+        assert "takes a release with" not in told
 
     def test_counts_are_those_of_the_periods_added_up(self, months: Series) -> None:
         one, two, both = months.period(1), months.period(2), months.window(1, 2)
