@@ -54,6 +54,11 @@ def texts(release: Release) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize("label", ["10\u00a0km", "à\u202f: 5", "می\u200cخواهم", "क्\u200dष"])
+def test_blanks_and_joiners_of_a_language_stay(label: str) -> None:
+    assert one_line(label) == label
+
+
 def test_nothing_steers(release: Release) -> None:
     for name, text in texts(release).items():
         assert not set(STEERING) & set(text), name

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import html
+import unicodedata
 from collections.abc import Iterable
+from typing import Final
+
+JOINERS: Final = "\u200c\u200d"
 
 
 def printable(text: str) -> str:
@@ -18,7 +22,12 @@ def one_line(text: str) -> str:
     >>> one_line("a\\nb\\x1b[2J")
     'a\\\\nb\\\\x1b[2J'
     """
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if text.isprintable() else "".join(c if _harmless(c) else ascii(c)[1:-1] for c in text)
+
+
+def _harmless(character: str) -> bool:
+    """Also blanks of any width, and the joiners of Persian, Hindi and others, which Python does not print."""
+    return character.isprintable() or character in JOINERS or unicodedata.category(character) == "Zs"
 
 
 def in_lines(lines: Iterable[str]) -> str:
