@@ -23,6 +23,7 @@ LONGEST: Final = {
     "releases": 20_000,
     "partials": 5_000,
     "series": 30_000,
+    "journals": 30_000,
     "schemas": 2_000,
     "commands": 500,
     "csv_tables": 400,

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from assurance.fuzzing import TARGETS, guided, why_not_guided
+from assurance.fuzz_targets.guided import LONGEST
+from assurance.fuzzing import SHARES, TARGETS, guided, why_not_guided
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,6 +75,11 @@ def test_mutations_take_what_the_fuzzer_made(target: str, data: bytes) -> None:
     module = import_module(f"assurance.fuzz_targets.{target}")
     for seed in range(20):
         assert isinstance(module.mutate(data, random.Random(seed)), bytes)
+
+
+def test_every_target_has_its_share_and_its_size() -> None:
+    assert set(TARGETS) == set(SHARES) == set(LONGEST) == set(SHORT)
+    assert sum(SHARES.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.skipif(why_not_guided() is not None, reason=str(why_not_guided()))
