@@ -17,7 +17,6 @@ M = E xxᵀ, whose covariance is computed under the model by quadrature along th
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, final
@@ -43,7 +42,7 @@ from dpgram.analysis.quality import SIGNAL_TO_NOISE
 from dpgram.analysis.sampling import degrees_of_freedom
 from dpgram.analysis.trust import noise_cautions, refusal_of, trusted, untrusted_caution
 from dpgram.document.labels import Labels
-from dpgram.document.terminal import in_lines, one_line
+from dpgram.document.terminal import one_line, with_notes
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -140,9 +139,7 @@ class Discriminant(Estimates):
         if (legend := Labels(self.design.schema).legend((self.target, *self.names))) is not None:
             notes.append(f"Columns: {legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return in_lines(
-            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
-        )
+        return with_notes(lines, notes)
 
     def _check(self) -> None:
         """Where the noise leaves no answer, none was made."""

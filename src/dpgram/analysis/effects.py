@@ -7,7 +7,6 @@ of treated × after beside both, which is how much more the treated changed than
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
@@ -22,7 +21,7 @@ from dpgram.analysis.inference import Inference, infer
 from dpgram.analysis.labelled import LabelledMatrix, LabelledVector
 from dpgram.analysis.moments import Moments
 from dpgram.document.labels import Labels
-from dpgram.document.terminal import in_lines, one_line
+from dpgram.document.terminal import one_line, with_notes
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -121,9 +120,7 @@ class Effects:
         if self.legend is not None:
             notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.inference.cautions]
-        return in_lines(
-            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
-        )
+        return with_notes(lines, notes)
 
     def as_rows(self, level: float = 0.95) -> list[dict[str, str | float | None]]:
         """Name, estimate, error, ends and p-value of each; None where the noise leaves no interval.

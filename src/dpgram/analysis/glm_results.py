@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from dpgram.analysis.pilot import Pilot, pilot
 from dpgram.analysis.prediction import design_matrix
 from dpgram.analysis.robust import repaired
 from dpgram.document.fields import MeasuredStep, UnmeasuredModel
-from dpgram.document.terminal import in_lines, one_line
+from dpgram.document.terminal import one_line, with_notes
 from dpgram.errors import AnalysisError
 
 if TYPE_CHECKING:
@@ -184,9 +183,7 @@ class GeneralizedLinear(Estimates):
             note += " Counts may vary more than Poisson's law has it: errors are robust."
         notes = [note]
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return in_lines(
-            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
-        )
+        return with_notes(lines, notes)
 
     def plot(self, path: str | Path | None = None, *, level: float = 0.95, dark: bool = False) -> Figure:
         """Each coefficient with its interval, times half of its column's public range.

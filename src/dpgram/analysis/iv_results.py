@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -13,7 +12,7 @@ from dpgram.analysis.anderson_rubin import AndersonRubin, InstrumentTest
 from dpgram.analysis.estimand import Kind
 from dpgram.analysis.estimates import Estimates, as_lines
 from dpgram.analysis.inference import NOISE_REMEDY
-from dpgram.document.terminal import in_lines, one_line
+from dpgram.document.terminal import one_line, with_notes
 from dpgram.errors import AnalysisError
 
 Matrix = npt.NDArray[np.float64]
@@ -125,9 +124,7 @@ class InstrumentalVariables(Estimates):
         if self.legend is not None:
             notes.append(f"Columns: {self.legend}.")
         notes += [f"Caution: {caution}." for caution in self.cautions]
-        return in_lines(
-            [*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), width=80))]
-        )
+        return with_notes(lines, notes)
 
     @property
     def meaning(self) -> str:

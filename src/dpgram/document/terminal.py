@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
@@ -33,6 +34,11 @@ def _harmless(character: str) -> bool:
 def in_lines(lines: Iterable[str]) -> str:
     """One text of these lines, and of no others: a name within one of them cannot begin a new one."""
     return "\n".join(map(one_line, lines))
+
+
+def with_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
+    """The lines of a table, and below them notes, folded at 80 letters."""
+    return in_lines([*lines, "", *(line for note in notes for line in textwrap.wrap(one_line(note), 80))])
 
 
 def escaped(text: str) -> str:
