@@ -27,9 +27,7 @@ test-shuffled: $(STAMP) ## the same in another order: make test-shuffled SEED=2
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --shuffle $(SEED)
 
 test-luck: $(STAMP)     ## TIMES over, what asks the system for random bits (make test finds out), with them; WHO=own or started: a part
-	for seed in $$(seq $(TIMES)); do \
-	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --luck=$(WHO) --shuffle $$seed || exit 1; \
-	done
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --luck=$(WHO) --shuffle $(SEED) --rounds $(TIMES)
 
 test-full: $(STAMP)     ## with the long statistical and stress tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "full or not full"

@@ -5,6 +5,7 @@
     pytest --luck=own          without those of which only a process that they start may ask
     pytest --luck=started      only those that start a process which may ask
     pytest --shuffle SEED      files, classes and tests in an order that follows from the seed
+    pytest --rounds N          all of them N times, each time in another order
 
 `SystemEntropy` is the only door to the system's bits. Here it leads to a stream that belongs to the test or
 fixture that asks, whatever ran before; tests marked `system_entropy` are about the door itself and get the
@@ -21,6 +22,7 @@ import sys
 import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,7 @@ DOOR = Door()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("luck")
     group.addoption("--shuffle", type=int, metavar="SEED", help="run in an order that follows from the seed")
+    group.addoption("--rounds", type=int, default=1, metavar="N", help="run every test N times, in N orders")
     group.addoption(
         "--luck",
         nargs="?",
@@ -102,8 +105,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    seed = config.getoption("shuffle")
-    return None if seed is None else f"shuffled: --shuffle {seed}"
+    seed, rounds = config.getoption("shuffle"), config.getoption("rounds")
+    told = [] if seed is None else [f"shuffled: --shuffle {seed}"]
+    told += [f"{rounds} rounds, the k-th in the order of --shuffle {seed or 0} + k - 1"] if rounds > 1 else []
+    return ", ".join(told) or None
 
 
 def _stream(owner: Any, *names: str) -> SeededEntropy | None:
@@ -173,9 +178,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         asking = [item for item in items if {item.nodeid, _file(item.nodeid)} & _asking(config)]
         config.hook.pytest_deselected(items=list(set(items) - set(asking)))
         items[:] = asking
-    seed = config.getoption("shuffle")
-    if seed is not None:
-        items[:] = shuffled(items, seed)
+    seed, rounds = config.getoption("shuffle"), config.getoption("rounds")
+    if seed is not None or rounds > 1:
+        orders = [shuffled(items, (seed or 0) + number) for number in range(rounds)]
+        items[:] = orders[0] + [_once_more(item) for order in orders[1:] for item in order]
+
+
+def _once_more(item: Any) -> Any:
+    """A test is run by an item of its own: two runs of it may follow one another, and share nothing."""
+    again = copy(item)
+    again.user_properties = []
+    again._initrequest()
+    return again
 
 
 def shuffled(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:

@@ -10,7 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.luck import DOOR, KEPT, KEPT_STARTED, pytest_ignore_collect, shuffled
+from tests.luck import (
+    DOOR,
+    KEPT,
+    KEPT_STARTED,
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+    shuffled,
+)
 
 from dpgram.privacy.sampling.entropy import SeededEntropy, SystemEntropy
 
@@ -98,6 +105,20 @@ def test_an_order_follows_from_its_seed(request: pytest.FixtureRequest) -> None:
     files = [item.nodeid.partition("::")[0] for item in one]
     changes = sum(a != b for a, b in pairwise(files))
     assert changes == len(set(files)) - 1, "files stay together"
+
+
+def test_every_round_runs_all_tests_anew_in_an_order_of_its_own(request: pytest.FixtureRequest) -> None:
+    items = list({item.nodeid: item for item in request.session.items}.values())[:40]
+    given = {"luck": None, "shuffle": 5, "rounds": 3}
+    config: Any = SimpleNamespace(getoption=given.get)
+    run = list(items)
+    pytest_collection_modifyitems(config, run)
+    rounds = [run[start : start + len(items)] for start in range(0, len(run), len(items))]
+    assert [[item.nodeid for item in order] for order in rounds] == [
+        [item.nodeid for item in shuffled(items, seed)] for seed in (5, 6, 7)
+    ]
+    assert len(set(map(id, run))) == 3 * len(items), "an item runs once"
+    assert len({id(item.user_properties) for item in run}) == 3 * len(items)
 
 
 def test_a_round_of_luck_reads_only_the_files_that_it_runs(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
     return call
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table, its schema, a ledger and a paid release."""
     import pyarrow.parquet as pq
@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release with a comma and a sign of equality in names, and a level that no row has."""
     draw = np.random.default_rng(3)
@@ -90,7 +90,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return release.save(tmp_path_factory.mktemp("odd") / "odd.json")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def panel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release with an instrument, one that is none, a treatment before and after, and a group."""
     draw = np.random.default_rng(4)

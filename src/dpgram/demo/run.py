@@ -177,10 +177,14 @@ def _ask(release: Release, table: pa.Table, say: Say) -> tuple[Answer, ...]:
     say(_heading("4. Analysts ask whatever they like, at no further cost, for ever"))
     say(_text(_ANALYSTS.format(width=release.schema.width)))
     answers: list[Answer] = []
+    notes: list[str] = []
     for target, features in QUESTIONS.items():
         fit = release.regress(target, on=features)
         say(f"  What explains {target}?")
-        answers += _compare(fit, _columns(table), say)
+        found, told = _compare(fit, _columns(table), say)
+        answers += found
+        notes += told
+    _tell(notes, say)
     covered = sum(answer.covered for answer in answers)
     say(_text(f"{covered} of the {len(answers)} intervals contain the exact coefficient."))
     return tuple(answers)
@@ -211,7 +215,8 @@ def _real_patients(say: Say) -> tuple[Answer, ...]:
     say(_text(_PATIENTS))
     release = publish(columns, schema, epsilon=2.0, delta=1e-6)
     say(_text(_NOISE.format(name=release.mechanism.name)))
-    found = _compare(release.regress("progression", on=["bmi", "bp"]), columns, say)
+    found, notes = _compare(release.regress("progression", on=["bmi", "bp"]), columns, say)
+    _tell(notes, say)
     say(_text("The intervals are wide, and say so. With thousands of rows the noise fades, as above."))
     return tuple(found)
 
@@ -229,8 +234,8 @@ def _conclude(say: Say, folder: Path, seconds: float) -> None:
         say(f"    {command}")
 
 
-def _compare(fit: Regression, columns: Columns, say: Say) -> list[Answer]:
-    """Print and return private and exact coefficients, with what the library has to say about them."""
+def _compare(fit: Regression, columns: Columns, say: Say) -> tuple[list[Answer], list[str]]:
+    """Print and return private and exact coefficients, and what the library has to say about them."""
     exact = _least_squares(fit, columns)
     intervals, notes = _intervals(fit)
     answers = [
@@ -245,9 +250,13 @@ def _compare(fit: Regression, columns: Columns, say: Say) -> list[Answer]:
         for name, value in fit.fitted_params.items()
     ]
     say(_table(answers))
-    for note in notes:
+    return answers, notes
+
+
+def _tell(notes: list[str], say: Say) -> None:
+    """What holds for several regressions is said once."""
+    for note in dict.fromkeys(notes):
         say(_text(f"Note: {note}.", indent=4))
-    return answers
 
 
 def _intervals(fit: Regression) -> tuple[Mapping[str, tuple[float, float]], list[str]]:
