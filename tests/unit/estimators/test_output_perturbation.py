@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +17,10 @@ from dpgram.audit import audit
 from dpgram.errors import GuaranteeError
 from dpgram.estimators.output_perturbation import OutputPerturbation
 from dpgram.privacy.accountant import PureEvent
+from dpgram.privacy.adjacency import AddRemove
 from dpgram.privacy.guarantee import Guarantee
 from dpgram.privacy.sampling.entropy import Entropy, SeededEntropy
+from dpgram.publishing.measurements.minimiser import RidgeProblem
 from dpgram.publishing.measurements.proven_minimiser import on_grid
 
 BOUNDS = {"x_norm": 1.0, "y_bound": 1.0}
@@ -75,6 +79,28 @@ def test_no_row_moves_it_further_than_proven(
     changed = minimiser(x[other], y[other], ridge, radius)
     bound = min((2 if replace else 1) * (1 + radius) / ridge, 2 * radius)
     assert np.linalg.norm(changed - without) <= bound
+
+
+@pytest.mark.parametrize("ridge", [1e-27, 1.0, 1e27])
+@pytest.mark.parametrize("radius", [1e-27, 1.0, 1e27])
+@pytest.mark.parametrize("count", [0, 1, 2**33])
+def test_no_table_is_refused(ridge: float, radius: float, count: int) -> None:
+    """By the ends of all ranges that are allowed; it once depended on a row."""
+    problem = RidgeProblem(ridge=ridge, radius=radius, width=2, adjacency=AddRemove())
+    for first in (2**15, 1):  # rows as long as they may be, and hardly any
+        cell = np.array([[first * first, 0], [0, 0]], dtype=object) * count
+        exact: Any = SimpleNamespace(xx=cell, xy=np.array([first << 15, 0], dtype=object) * count)
+        found = problem.solved(exact)
+        slope = min(first * 2**15 * count / (first * first * count + ridge * 2**30), radius)
+        assert float(found[0] / problem.steps) == pytest.approx(slope, rel=1e-9, abs=2 / problem.steps)
+
+
+def test_one_row_does_not_decide_whether_it_fits() -> None:
+    def fitted(count: int) -> OutputPerturbation:
+        x = np.tile([[5e7, 0.0]], (count, 1))
+        return OutputPerturbation(x_norm=1e8, y_bound=1.0, entropy=SeededEntropy(1)).fit(x, np.ones(count))
+
+    assert all(np.isfinite(fitted(count).coef_).all() for count in (501, 502))
 
 
 def test_the_bound_is_nearly_reached() -> None:

@@ -74,7 +74,7 @@ def _attempt(
         step = (length / reach - 1) * length**2 / _dot(theta, matrix.solve(theta))
         shift = (shift + step).mid()
         theta = (gram + identity * (penalty + shift)).solve(right)
-        if step.abs_upper() <= (shift + penalty) * arb(2) ** (-START_BITS // 2):
+        if step.abs_upper() <= (shift + penalty) * _close():
             break
     feasible = _feasible(theta, reach)
     residual = (gram + identity * (penalty + shift)) * feasible - right
@@ -90,14 +90,21 @@ def _attempt(
 
 def _feasible(theta: arb_mat, reach: arb) -> arb_mat:
     """θ at the midpoints of its balls, shortened to the ball of radius R where it is not surely inside."""
-    from flint import arb, arb_mat
+    from flint import arb_mat
 
     middle = arb_mat([[theta[i, 0].mid()] for i in range(theta.nrows())])
     length = _dot(middle, middle).sqrt()
     if length <= reach:
         return middle
-    shorter = reach / length * (1 - arb(2) ** (-START_BITS // 2))
+    shorter = reach / length * (1 - _close())
     return arb_mat([[(middle[i, 0] * shorter).mid()] for i in range(theta.nrows())])
+
+
+def _close() -> arb:
+    """What counts as equal, by half of the bits of the context: more bits must bring the error down."""
+    from flint import arb, ctx
+
+    return arb(2) ** (-ctx.prec // 2)
 
 
 def _dot(a: arb_mat, b: arb_mat) -> arb:
