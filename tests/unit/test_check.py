@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import dpgram as dg
@@ -68,3 +70,25 @@ def test_it_refuses_what_publish_refuses() -> None:
         dg.check(TABLE, SCHEMA, epsilon=1.0, delta=0.0, mechanism="gaussian", progress=False)
     with pytest.raises(SchemaError, match="Rows"):
         dg.check(TABLE, SCHEMA, rows=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mechanism": "gausian"}, "gausian"),
+        ({"rows": dg.Rows(expected=-5)}, "whole number above zero"),
+        ({"models": [dg.logistic("nope")]}, "nope"),
+        ({"models": [dg.logistic("x")]}, "x"),
+        ({"delta": 2.0}, "delta"),
+        ({"ledger": "nothing.ledger"}, "nothing.ledger"),
+    ],
+)
+def test_what_was_given_is_checked_without_epsilon_too(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(dg.DpgramError, match=words):
+        dg.check(TABLE, SCHEMA, progress=False, **given)
+
+
+def test_a_stream_is_counted_without_epsilon() -> None:
+    table = pa.table(TABLE)
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert dg.check(stream, SCHEMA, progress=False).counts["all"].rows_read == 5

@@ -635,6 +635,20 @@ class TestLedger:
         assert verified == {"releases": 1, "entries": 1, "unclaimed": []}
         assert "intact" in run("ledger", "verify", made / "people.ledger", made / "people.json").out
 
+    def test_charges_are_counted_not_releases(self, run: Any, made: Path, tmp_path: Path) -> None:
+        """A release with a histogram of every column is paid in two charges, and carries both receipts."""
+        path, output = tmp_path / "two.ledger", tmp_path / "two.json"
+        Ledger.create(path, name="two", epsilon=3.0, delta=1e-5)
+        release = dpgram.publish(
+            made / "people.parquet", insurance.schema(), epsilon=1.0, delta=1e-6, ledger=path
+        )
+        release.save(output)
+        assert "2 of its 2 charges" in run("ledger", "verify", path, output).out
+        dpgram.publish(insurance.table(500), insurance.schema(), epsilon=0.5, delta=1e-6, ledger=path)
+        found = run("ledger", "verify", path, output).out
+        assert "2 of its 4 charges" in found
+        assert "not shown here: entry 3, 4" in found
+
     def test_a_release_of_another_ledger_is_exposed(self, run: Any, made: Path, tmp_path: Path) -> None:
         Ledger.create(tmp_path / "c.ledger", name="c", epsilon=1.0, delta=1e-6)
         result = run("ledger", "verify", tmp_path / "c.ledger", made / "people.json")
@@ -665,6 +679,14 @@ class TestErrors:
             "publish {made}/people.parquet -s nothing.toml --epsilon 1 -o x.json",
             "check {made}/people.parquet -s {made}/people.parquet",
             "check {made}/people.json -s {made}/people.toml",
+            "check {made}/people.parquet -s {made}/people.toml --model logistic:nope",
+            "check {made}/people.parquet -s {made}/people.toml --model logistic:charges",
+            "check {made}/people.parquet -s {made}/people.toml --model poisson:smoker",
+            "check {made}/people.parquet -s {made}/people.toml --model linear:charges~agee",
+            "check {made}/people.parquet -s {made}/people.toml --mechanism gausian",
+            "check {made}/people.parquet -s {made}/people.toml --rows=-5",
+            "check {made}/people.parquet -s {made}/people.toml --delta 2",
+            "check {made}/people.parquet -s {made}/people.toml -l none.ledger",
             "schema nothing.csv",
             "show {made}/people.toml",
             "show nothing.json",

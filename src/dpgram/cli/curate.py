@@ -189,7 +189,7 @@ def check(
         table,
         declared,
         epsilon=epsilon,
-        delta=0.0 if epsilon is None else given_delta(delta),
+        delta=(delta or 0.0) if epsilon is None else given_delta(delta),
         ledger=ledger,
         rows=Rows(
             unit=unit,

@@ -220,7 +220,8 @@ def verify(
     if as_json:
         print_json({"releases": found.releases, "entries": found.entries, "unclaimed": list(found.unclaimed)})
         return
-    say(f"the ledger is intact, and {found.releases} of its {found.entries} charges are shown here")
+    shown = found.entries - len(found.unclaimed)
+    say(f"the ledger is intact, and {shown:,} of its {found.entries:,} charges are shown here")
     if found.unclaimed:
         say(f"charged, but not shown here: entry {comma_separated(found.unclaimed)}")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack, final
 
 from dpgram.engines.find import find_engine
 from dpgram.privacy.accountant import describe, price
+from dpgram.privacy.guarantee import Guarantee
 from dpgram.publishing._adaptive_prices import adaptive_family, calibrate_adaptive
 from dpgram.publishing._learning import calibrate_learning
 from dpgram.publishing.causes import Cause
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 EVERYTHING: Final = (-1e150, 1e150)
 """Bounds of a column whose own are to be learnt: no value is clamped by them."""
+
+ANY_BUDGET: Final = Guarantee(1.0, 1e-30)
+"""In place of one that was not given, to check the rest: nothing is refused or warned about because of it."""
 
 
 @final
@@ -114,7 +118,7 @@ def check(
     """Dry run of `publish`, which takes the same: read and count everything, spend and write nothing.
 
     Refuses whatever `publish` would refuse, a ledger with too little left among it. Without `epsilon` the
-    rows are counted and nothing is priced.
+    rows are counted and nothing is priced; all else that was given is checked all the same.
 
     >>> found = dg.check(table, schema, epsilon=1, delta=1e-6, ledger=ledger)
     >>> found.counts["all"].rows_used, ledger.entries
@@ -126,7 +130,10 @@ def check(
     chosen = find_engine(engine, data)
     rules = row_rules(schema, rows)
     cost = None
-    if epsilon is not None:
+    if epsilon is None:
+        requested(schema, epsilon=ANY_BUDGET.epsilon, delta=delta or ANY_BUDGET.delta, **asked)
+        open_ledger(ledger)
+    else:
         request = requested(schema, epsilon=epsilon, delta=delta, beside=form_of(data, chosen), **asked)
         cost = price_of(request, ledger)
     open_bounds, open_levels = rules.schema.unbounded, rules.schema.without_levels

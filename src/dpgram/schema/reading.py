@@ -131,8 +131,16 @@ class Reading:
         for what, words in lists:
             _check_words(what, words)
         for (left, some), (right, others) in ((lists[0], lists[1]), (lists[0], lists[2]), lists[1:]):
-            if both := set(some) & set(others):
-                raise SchemaError(f"one word stands in `{left}` and in `{right}`", got=repr(min(both)))
+            # Cells are compared with words for true and false in any case, with codes as they are.
+            alike = _folded if left == "true" else str.strip
+            known = {alike(word) for word in others}
+            if both := [word for word in some if alike(word) in known]:
+                in_any_case = ", in which capital letters do not count" if left == "true" else ""
+                raise SchemaError(
+                    f"one word stands in `{left}` and in `{right}`{in_any_case}",
+                    got=repr(min(both)),
+                    remedy="Leave it in one of them",
+                )
 
     def __bool__(self) -> bool:
         return self != AS_WRITTEN
@@ -210,6 +218,15 @@ def _check_words(what: str, words: tuple[str, ...]) -> None:
             f"the list `{what}` is too long",
             limit=f"{MOST_WORDS} words of at most {LONGEST_WORD} characters",
         )
+
+
+def _folded(word: str) -> str:
+    """A word for true or false as cells are compared with it: a number of a typed column by its value."""
+    plain = word.strip().lower()
+    try:
+        return _word("true", float(plain))
+    except (ValueError, SchemaError):
+        return plain
 
 
 def _check_format(text: str) -> None:

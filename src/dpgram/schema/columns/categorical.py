@@ -108,12 +108,13 @@ class Categorical(SourceColumn):
 
     def _check_that_levels_can_occur(self) -> None:
         """A level that the reading rules turn into something else would never be found."""
+        cased = {"lower": str.lower, "upper": str.upper}.get(self.reading.case or "", str)
+        codes = {cased(code.strip()) for code in self.reading.missing}
         for level in self.levels:
             if level == self.other or not level.isascii():  # learnt levels come from the reader itself
                 continue
-            trimmed = level.strip(" \t") if self.reading.trim else level
-            found = {"lower": str.lower, "upper": str.upper}.get(self.reading.case or "", str)(trimmed)
-            if found != level or level in self.reading.missing:
+            found = cased(level.strip(" \t") if self.reading.trim else level)
+            if found != level or level.strip() in codes:
                 reason = "a code for missing" if found == level else f"read as {found!r}"
                 raise SchemaError(
                     f"level {level!r} of column {self.name!r} can never occur: it is {reason}",
