@@ -113,7 +113,9 @@ def in_original_units(schema: Schema, encoded: Matrix) -> Matrix:
     return symmetric(result)
 
 
-def refuse_beyond_floats(schema: Schema) -> None:
+def refuse_beyond_floats(
+    schema: Schema, *, remedy: str = 'Use release.matrix("encoded"), or publish the column in another unit'
+) -> None:
     """Bounds whose products, squared, are no floats: nothing can be told in the units of such a column."""
     for column in schema.encoded:
         if not (
@@ -122,7 +124,7 @@ def refuse_beyond_floats(schema: Schema) -> None:
             raise AnalysisError(
                 f"the bounds of column {column.name!r} are too large or too close together to compute with",
                 limit=f"sizes from {LEAST_SCALE:g} to {1.0 / LEAST_SCALE:g}",
-                remedy='Use release.matrix("encoded"), or publish the column in another unit',
+                remedy=remedy,
             )
 
 

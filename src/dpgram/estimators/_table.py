@@ -208,8 +208,32 @@ def cells(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 def label_cells(y: Any) -> npt.NDArray[Any]:
     """Labels by themselves: what stands in one row changes neither the type nor the shape of the others."""
-    array = cells(y) if isinstance(y, list | tuple) else np.asarray(_unmasked(y), dtype=object)
+    columns = _columns_of(y)
+    y = columns[0][1] if columns is not None and len(columns) == 1 else y
+    found = _one_by_one(y)
+    array = np.asarray(_unmasked(y), dtype=object) if found is None else cells(found)
     return np.asarray(column_or_1d(array, warn=True))
+
+
+def _one_by_one(y: Any) -> Sequence[Any] | None:
+    """Labels that numpy would turn into floats where one is missing, so that integers beyond 2^53 merge.
+
+    These are integers, plain or behind the codes of a dictionary. None: numpy keeps each as it is.
+    """
+    if isinstance(y, list | tuple):
+        return y
+    if isinstance(y, pa.Array | pa.ChunkedArray):
+        plain = y.cast(y.type.value_type) if pa.types.is_dictionary(y.type) else y
+        return plain.to_pylist() if pa.types.is_integer(plain.type) else None
+    kind = getattr(y, "dtype", None)
+    if hasattr(y, "to_physical"):  # Polars
+        return y.to_list() if kind.is_integer() else None
+    if hasattr(kind, "pyarrow_dtype"):  # pandas
+        return _one_by_one(getattr(y, "array", y).__arrow_array__())
+    if hasattr(kind, "categories"):  # pandas
+        categories = np.asarray(kind.categories, dtype=object)
+        return [None if code < 0 else categories[code] for code in getattr(y, "cat", y).codes]
+    return None
 
 
 def _unmasked(X: Any) -> Any:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from dpgram.document.fields import AdjacencyName, MissingPolicy, StatedGuarantee
+from dpgram.document.original_units import refuse_beyond_floats
 from dpgram.document.statement import in_words
 from dpgram.errors import DpgramWarning, SchemaError
 from dpgram.estimators._fit_publication import checked_entropy
@@ -219,6 +220,8 @@ class PublishingEstimator(PrivateEstimator, ABC):
         models: Sequence[Model] = (),
     ) -> Release:
         """One release of the table under this estimator's parameters; the ledger is charged inside."""
+        if not (table.schema.unbounded or table.schema.without_levels):
+            refuse_beyond_floats(table.schema, remedy="Give the column in another unit")
         (release,) = publish_with(
             table.data,
             table.schema,

@@ -245,7 +245,8 @@ class ColumnStandardizer(MomentTransformer):
     scale: Parameter = None
 
     def _apply(self, X: Floats) -> Floats:
-        return (X - self.mean_) / self.scale_
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one row
+            return (X - self.mean_) / self.scale_
 
 
 @final

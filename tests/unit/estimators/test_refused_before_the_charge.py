@@ -62,6 +62,26 @@ CASES = [
         for name in ("first", "second", "accounting", "floor", "p", "iterations", "adjacency")
         for value in ([1], HUGE, "x", math.nan)
     ),
+    *(
+        (name, BOTH | extra, parameter, (0, 1e100))
+        for name, extra in [
+            ("PrivateRidge", {}),
+            ("PrivateRidge", {"adaptive": False}),
+            ("PrivateRidge", {"adaptive": False, "mechanism": "gaussian"}),
+            ("PrivateLasso", {}),
+            ("PrivateLinearRegression", {"adaptive": False}),
+            ("RobustRegression", {}),
+            ("PrivatePoisson", {}),
+        ]
+        for parameter in ("bounds", "target_bounds")
+    ),
+    ("PrivateLogistic", BOUNDS, "bounds", (0, 1e100)),
+    (
+        "LpRegression",
+        NORMS | {"delta": 0.0, "accounting": "basic", "first": "laplace", "second": "matrix-laplace"},
+        "epsilon",
+        1e-9,
+    ),
     *(("OutputPerturbation", NORMS, name, HUGE) for name in ("alpha", "theta_bound", "noise")),
     *(
         ("SigmaClipper", BOUNDS | {"epsilon": 1.0}, "c", value)

@@ -15,6 +15,7 @@ import dpgram as dg
 from dpgram.errors import DpgramWarning
 from dpgram.estimators import (
     SSP,
+    ColumnStandardizer,
     PrivateCovariance,
     PrivateLasso,
     PrivateLinearRegression,
@@ -22,6 +23,7 @@ from dpgram.estimators import (
     PrivatePCA,
     PrivateRidge,
 )
+from dpgram.estimators._table import label_cells
 from dpgram.privacy.sampling.entropy import SeededEntropy
 
 ROWS = 40
@@ -254,3 +256,46 @@ def test_components_that_noise_hides_are_the_columns_in_order() -> None:
         np.tile(rows, (99, 1))
     )
     assert clear.refusal_ is None
+
+
+YES = 2**53 + 1
+"""A label that is no float."""
+INTEGERS = {
+    "arrow": lambda cells: pa.array(cells, pa.int64()),
+    "arrow-chunks": lambda cells: pa.chunked_array([pa.array(cells, pa.uint64()), pa.array([], pa.uint64())]),
+    "arrow-dictionary": lambda cells: pa.array(cells, pa.int64()).dictionary_encode(),
+    "arrow-table": lambda cells: pa.table({"y": pa.array(cells, pa.int64())}),
+    "polars": lambda cells: pl.Series(cells, dtype=pl.Int64),
+    "polars-frame": lambda cells: pl.DataFrame({"y": pl.Series(cells, dtype=pl.Int64)}),
+    "pandas-categories": lambda cells: pd.Series(pd.Categorical(cells, categories=[0, YES])),
+    "pandas-categories-frame": lambda cells: pd.DataFrame({"y": pd.Categorical(cells, categories=[0, YES])}),
+    "pandas-arrow": lambda cells: pd.Series(cells, dtype="int64[pyarrow]"),
+    "pandas-nullable": lambda cells: pd.Series(cells, dtype="Int64"),
+}
+
+
+@pytest.mark.parametrize("form", INTEGERS)
+def test_a_missing_label_does_not_change_how_the_others_are_read(form: str) -> None:
+    known = [YES, 0] * 10
+    for cells in (known, [*known, None]):
+        assert label_cells(INTEGERS[form](cells))[:20].tolist() == known
+
+
+def test_a_missing_label_costs_its_own_row_alone() -> None:
+    asked = {"epsilon": 5.0, "delta": 1e-6, "bounds": (0, 1), "classes": (0, YES), "adaptive": False}
+    rows = [
+        PrivateLogistic(**asked, entropy=SeededEntropy(1))
+        .fit(np.full((2_000 + len(more), 1), 0.5), pa.array([YES] * 2_000 + more, pa.int64()))
+        .release_.matrix("encoded")[0, 0]
+        for more in ([], [None])
+    ]
+    assert rows == pytest.approx([2_000, 2_000], abs=20)
+
+
+def test_a_far_cell_of_a_standardised_column_is_no_warning() -> None:
+    far = np.full((50, 2), 0.5)
+    far[-1, 0] = 1e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ColumnStandardizer(mean=0.0, scale=0.01).fit(far).transform(far)
+    assert found[:-1] == pytest.approx(50.0)

@@ -104,7 +104,7 @@ class SystemEntropy(Entropy):
 
     def discrete_gaussian(self, scale: float, count: int) -> Integers:
         """OpenDP's sampler; the scale enters as the exact rational value of the float."""
-        checked = _checked_scale(scale)
+        checked = checked_scale(scale)
         if count == 0:
             return _integers([])
         from opendp.domains import atom_domain, vector_domain
@@ -117,7 +117,7 @@ class SystemEntropy(Entropy):
 
     def discrete_laplace(self, scale: float, count: int) -> Integers:
         """OpenDP's sampler; a draw at the end of 64 bits is continued by the law's lack of memory."""
-        checked = _checked_scale(scale)
+        checked = checked_scale(scale)
         if count == 0:
             return _integers([])
         from opendp.domains import atom_domain, vector_domain
@@ -169,7 +169,7 @@ class SeededEntropy(Entropy):
 
     def discrete_gaussian(self, scale: float, count: int) -> Integers:
         """A table of the probabilities for a small scale; a rounded normal, equal to 10⁻⁴ of σ⁻², above."""
-        checked = _checked_scale(scale)
+        checked = checked_scale(scale)
         if checked <= _TABLE_SCALE:
             reach = math.ceil(40.0 * checked) + 1
             support = np.arange(-reach, reach + 1)
@@ -182,7 +182,7 @@ class SeededEntropy(Entropy):
 
     def discrete_laplace(self, scale: float, count: int) -> Integers:
         """The difference of two geometric variables, each the floor of an exponential one."""
-        checked = _checked_scale(scale)
+        checked = checked_scale(scale)
         first, second = np.floor(self._generator.standard_exponential((2, count)) * checked)
         return _integers([int(a) - int(b) for a, b in zip(first.tolist(), second.tolist(), strict=True)])
 
@@ -212,7 +212,8 @@ def _integers(values: list[int]) -> Integers:
     return array
 
 
-def _checked_scale(scale: float) -> float:
+def checked_scale(scale: float) -> float:
+    """The scale of integer noise; refused where none can be drawn. Whoever calibrates asks before a charge."""
     if not 0.0 < scale <= LARGEST_SCALE:
         raise MechanismError(
             "the scale of the noise is out of range",

@@ -18,6 +18,7 @@ from dpgram.privacy.adjacency import Adjacency
 from dpgram.privacy.curves.calibrate import DISCRETE_SIGMA_AT_LEAST, stacked_sigmas
 from dpgram.privacy.curves.rounding import up
 from dpgram.privacy.events import Event, GaussianEvent, composed
+from dpgram.privacy.sampling.entropy import checked_scale
 from dpgram.publishing.measurements.base import Measurement
 from dpgram.publishing.measurements.counts import decimal_cells
 from dpgram.publishing.measurements.gram import MeasuredGram, published_matrix
@@ -42,6 +43,9 @@ class VectorNoise:
 
     law: VectorLaw
     scale: float
+
+    def __post_init__(self) -> None:
+        checked_scale(self.scale)
 
     def draw(self, exact: Integers, entropy: Entropy) -> Cells:
         """Integers plus integers."""
