@@ -66,7 +66,12 @@ in_words <- function(release) {
   }
   paste0(
     "Whatever anybody computes from this release, ", change, " changes the probability of any outcome by a factor ",
-    sprintf("of at most %.4g (e^\u03b5 with \u03b5 = %g)", exp(min(stated$epsilon, 700)), stated$epsilon), exception
+    if (stated$epsilon > 700) {
+      sprintf("of at most e^%g (\u03b5 = %g)", stated$epsilon, stated$epsilon)
+    } else {
+      sprintf("of at most %.4g (e^\u03b5 with \u03b5 = %g)", exp(stated$epsilon), stated$epsilon)
+    },
+    exception
   )
 }
 

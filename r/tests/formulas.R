@@ -44,6 +44,8 @@ if (!there) {
   for (file in list.files(folder, "[.]dpgram[.]json$", full.names = TRUE)) {
     content <- jsonlite::fromJSON(file, simplifyVector = FALSE)
     stopifnot(dpgram:::in_words(content) == content$guarantee$statement)
+    content$guarantee$epsilon <- 1000
+    stopifnot(grepl("by a factor of at most e^1000 (\u03b5 = 1000)", dpgram:::in_words(content), fixed = TRUE))
   }
   forged <- plain
   forged$guarantee$statement <- "Perfectly safe"

@@ -265,6 +265,30 @@ class TestRun:
         assert (folder / name).read_text() == "mine"
         assert charges(folder) == 0
 
+    @pytest.mark.parametrize("kind", ["release", "explorer", "report"])
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("people.csv", "would replace what this job reads"),
+            ("people.ledger", "would replace what this job reads"),
+            ("link.ledger", "would replace what this job reads"),
+            ("job.toml", "would replace what this job reads"),
+            ("people.ledger-journal", "a name that the ledger people.ledger needs"),
+            ("other.json", "two outputs of this job are one file"),
+        ],
+    )
+    def test_no_output_replaces_what_is_read(self, folder: Path, kind: str, name: str, words: str) -> None:
+        (folder / "link.ledger").symlink_to(folder / "people.ledger")
+        names = {"release": "people.dpgram.json", "explorer": "people.html", "report": "report.html"}
+        changes = [(f'{kind} = "{names[kind]}"', f'{kind} = "{name}"')]
+        if name == "other.json":
+            changes.append(("[outputs]", '[outputs]\nregistry = "../' + folder.name + '/other.json"'))
+        before = (folder / "people.csv").read_bytes()
+        with pytest.raises(DpgramError, match=words):
+            job_of(folder, *changes).run(progress=False)
+        assert charges(folder) == 0
+        assert (folder / "people.csv").read_bytes() == before
+
     @pytest.mark.filterwarnings("ignore:a publication with these options was interrupted")
     def test_an_interrupted_run_is_continued(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The ledger has room for one release alone: the second run must not be refused for it."""
@@ -406,6 +430,18 @@ class TestCommand:
         assert "nothing was spent" in told
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
+    @pytest.mark.parametrize(
+        ("line", "words"),
+        [
+            ('unit = "id"', "a public guess of the number of values of 'id'"),
+            ('unit = "id"\nexpected = 5000', "A row of this forecast is one value of 'id'"),
+        ],
+    )
+    def test_with_a_unit_persons_are_expected(self, folder: Path, capsys: Any, line: str, words: str) -> None:
+        job_of(folder, ('missing = "drop"', line), ('ledger = "people.ledger"', "ledger = false"))
+        assert command(["run", str(folder / "job.toml"), "--dry-run"]) == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+
     def test_somebody_must_decide(self, folder: Path, capsys: Any) -> None:
         assert command(["run", str(folder / "job.toml")]) == 2
         assert "--yes" in capsys.readouterr().err
@@ -495,7 +531,7 @@ class TestWords:
 
         from dpgram.cli import curate, ledger
 
-        commands = (curate.publish, ledger.create)
+        commands = (curate.schema, curate.publish, ledger.create)
         known = {name for each in commands for name in inspect.signature(each).parameters}
         assert set(OPTIONS) - {"delta_reserved"} <= known
 

@@ -205,7 +205,13 @@ class TestWords:
         assert "without exception" not in rounded
         assert "0 (δ) + 1.1e-12" in rounded
         assert "floating point" in rounded
-        assert in_words(epsilon=5000.0, delta=0, adjacency="add-remove", unit=None)
+
+    @pytest.mark.parametrize(
+        ("epsilon", "words"), [(1000.0, "at most e^1000 (ε = 1000)"), (1e6, "at most e^1e+06 (ε = 1e+06)")]
+    )
+    def test_a_factor_that_no_float_holds_is_left_as_a_power(self, epsilon: float, words: str) -> None:
+        assert words in in_words(epsilon=epsilon, delta=0, adjacency="add-remove", unit=None)
+        assert "at most 1.014e+304" in in_words(epsilon=700, delta=0, adjacency="add-remove", unit=None)
 
 
 class TestConsistency:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -164,7 +166,9 @@ def test_files_of_unknown_or_mixed_formats(tmp_path: Path) -> None:
     mixed = [written(wide(), tmp_path), text(tmp_path, "age\n1\n")]
     assert "several formats; got delimited, parquet" in str(refusal(mixed))
     (tmp_path / "empty").mkdir()
-    assert "holds no Parquet file" in str(refusal(tmp_path / "empty"))
+    said = str(refusal(tmp_path / "empty"))
+    assert "holds no Parquet file" in said
+    assert 'give a pattern in quotes, such as "folder/*.csv"' in said
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "t.csv.gz"])
@@ -222,6 +226,24 @@ def test_a_file_that_vanishes_after_opening(tmp_path: Path) -> None:
     (tmp_path / "table.parquet").unlink()
     with pytest.raises(SourceError, match="is gone"):
         list(source.batches())
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.ods", "a.sav", "a.dta", "a.sas7bdat"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some readers say no more than that they failed."""
+    path = text(tmp_path, b"\x00\xff" * 600, name)
+    really = os.open
+
+    def closed(asked: object, *rest: Any, **more: Any) -> int:
+        if str(asked) == str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return really(asked, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", closed)
+    said = f"the file {str(path)!r} may not be read. Check the permissions of the file"
+    assert said in str(refusal(path))
 
 
 def zipped() -> bytes:
@@ -298,6 +320,27 @@ def test_a_csv_file_without_header_does_not_show_its_first_row(tmp_path: Path) -
     error = refusal(path, ("secret4712", "age"))  # a near name, if cells were taken for names
     assert "names none of the columns" in str(error)
     assert "2 cells separated by commas" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("Word,AGE", "only in capital letters:"),
+        (" word ,age ", "only in blanks at their ends"),
+        (" Word ,AGE ", "only in capital letters and blanks"),
+    ],
+)
+def test_names_that_differ_in_their_spelling_alone(tmp_path: Path, header: str, words: str) -> None:
+    error = refusal(text(tmp_path, f"{header}\na,1\n"), ("word", "age"))
+    assert words in str(error)
+    assert "Word" not in str(error)
+    assert "AGE" not in str(error)
+
+
+def test_names_in_another_encoding_are_told(tmp_path: Path) -> None:
+    error = refusal(text(tmp_path, "région,age\na,1\n".encode("latin-1")), ("région", "age"))
+    assert 'encoding = "latin-1" at the top of the schema' in str(error)
+    assert "encoding" not in str(refusal(text(tmp_path, "regio,age\na,1\n"), ("region", "age")))
 
 
 def test_lines_of_wrong_length_follow_the_missing_policy(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 
 import dpgram as dg
 from dpgram.cli import app
+from dpgram.errors import DpgramWarning, SourceError
 from dpgram.publishing.starter import starter_schema
 from dpgram.schema import Schema
+from dpgram.sources.headers import look_like_cells
 
 ROWS = 300
 WORDS = ("the", "patient", "was", "seen", "again", "after", "some", "weeks", "and", "felt", "better", "than")
@@ -247,3 +249,76 @@ def test_the_screen_shows_the_starter_as_json_too(tmp_path: Path) -> None:
     pl.DataFrame(TABLE).write_csv(path)
     told = CliRunner().invoke(app, ["schema", str(path), "--json"])
     assert json.loads(told.stdout)["columns"]["age"] == "unknown"
+
+
+HEADLESS = "34,27.5,yes,2020-01-31,11500.25\n51,30.1,no,2020-02-03,9800\n"
+
+
+def test_a_file_without_a_header_is_told_without_its_cells(tmp_path: Path) -> None:
+    path, schema = tmp_path / "t.csv", tmp_path / "t.toml"
+    path.write_text(HEADLESS)
+    with pytest.warns(DpgramWarning, match="seems to have no header") as told:
+        text = starter_schema(path)
+    assert "None of the values is in it" not in text
+    assert "# WARNING: the table seems to have no header" in text
+    assert not any(cell in str(told[0].message) for cell in ("34", "27.5", "2020-01-31", "11500.25"))
+    schema.write_text(text.replace("# low = \n# high = \n", "low = 0\nhigh = 99999\n"))
+    found = CliRunner().invoke(app, ["check", str(path), "-s", str(schema), "--json"])
+    assert "seems to have no header" in json.loads(found.stdout)["curator_only"]["warnings"][0]
+    shown = CliRunner().invoke(app, ["check", str(path), "-s", str(schema)])
+    assert "! the table seems to have no header" in shown.stdout
+
+
+def test_cells_that_stand_twice_in_the_first_line_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("347,347,no,12\n1,2,yes,3\n")
+    with pytest.raises(SourceError, match="a row of the table and not a header") as told:
+        starter_schema(tmp_path / "t.csv")
+    assert "347" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "cells"),
+    [
+        (("34", "27.5"), True),
+        (("1,250.00", "-3", "north"), True),
+        (("12/03/2020", "31 Jan 2020", "yes", "no"), True),
+        (("$12", "40%", "a"), True),
+        (("34", "north", "no", "yes"), False),
+        (("age", "34"), False),
+        (("country", "1990", "1991", "1992"), False),
+        (("0", "1", "2", "3"), False),
+        (("q1", "q2", "v001", "x-3"), False),
+        (("2020q1", "2020q2", "1st", "2nd"), False),
+        (("", " "), False),
+    ],
+)
+def test_names_that_look_like_cells(names: tuple[str, ...], cells: bool) -> None:
+    assert look_like_cells(names) == cells
+
+
+def test_a_sheet_of_several_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("python_calamine")
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.title = "Notes"
+    sheet = book.create_sheet("Daten 2020")
+    for row in (["age", "smoker"], [31, "yes"], [42, "no"]):
+        sheet.append(row)
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    read = tomllib.loads(starter_schema(path, sheet="Daten 2020"))
+    assert read["sheet"] == "Daten 2020"
+    assert [column["name"] for column in read["columns"]] == ["age", "smoker"]
+    written = CliRunner().invoke(app, ["schema", str(path), "--sheet", "Daten 2020", "--json"])
+    assert list(json.loads(written.stdout)["columns"]) == ["age", "smoker"]
+    for given in (None, "Daten"):
+        with pytest.raises(SourceError, match="'Notes', 'Daten 2020'") as told:
+            starter_schema(path, sheet=given)
+        assert "sheet='…'" in str(told.value)
+    with pytest.raises(SourceError, match="workbook"):
+        starter_schema({"age": [31]}, sheet="Notes")
+
+
+def test_the_columns_that_are_told_are_those_of_the_starter(tmp_path: Path) -> None:
+    pl.DataFrame(TABLE).write_csv(tmp_path / "t.csv", separator=";")
+    told = CliRunner().invoke(app, ["schema", str(tmp_path / "t.csv"), "--json"])
+    assert list(json.loads(told.stdout)["columns"]) == list(TABLE)

@@ -111,9 +111,15 @@ def _print_review(job: Job, review: Review) -> None:
     print_check(review.check)
     if review.plan is not None:
         say(f"\n{review.plan}")
+        if job.rows.unit is not None:
+            say_folded(
+                f"A row of this forecast is one value of {job.rows.unit!r}, with all its rows: `expected` is "
+                "their number"
+            )
     else:
+        counted = "rows" if job.rows.unit is None else f"values of {job.rows.unit!r}"
         say(
-            "\nNo forecast: give a public guess of the number of rows, `expected` below [rows]"
+            f"\nNo forecast: give a public guess of the number of {counted}, `expected` below [rows]"
             if job.rows.expected is None
             else "\nNo forecast for several releases at once"
         )

@@ -48,5 +48,8 @@ Radius: TypeAlias = Annotated[
     typer.Option(help="A public row radius; by default nothing is clipped.", rich_help_panel=PANEL),
 ]
 ExpectedRows: TypeAlias = Annotated[
-    int | None, typer.Option("--rows", help="A public guess of the number of rows.", rich_help_panel=PANEL)
+    int | None,
+    typer.Option(
+        "--rows", help="A public guess of the number of rows; with --unit, of persons.", rich_help_panel=PANEL
+    ),
 ]

@@ -13,6 +13,9 @@ _CHANGE: Final[dict[str, str]] = {
     "replace-one": "replacing {who} by anything else",
 }
 
+LARGEST_EXPONENT: Final = 700.0
+"""e to a greater power is near the end of the floats, or beyond."""
+
 SEEDED: Final = "SEEDED: whoever knows the seed can remove the noise. For tests only; this protects nobody."
 """Beside every promise of a release whose noise came from a seed."""
 
@@ -30,7 +33,7 @@ def in_words(
     change = _CHANGE[adjacency].format(who=who)
     first = (
         f"Whatever anybody computes from this release, {change} changes the probability of any outcome "
-        f"by a factor of at most {math.exp(min(epsilon, 700.0)):.4g} (e^ε with ε = {epsilon:g})"
+        f"by a factor of at most {_factor(epsilon)}"
     )
     if delta + numerical_delta == 0:
         return first + ", without exception (δ = 0)."
@@ -40,6 +43,13 @@ def in_words(
         f", apart from events of total probability at most {delta:g} (δ) + {rounded_up(numerical_delta)} "
         "(because the sampler works in floating point)."
     )
+
+
+def _factor(epsilon: float) -> str:
+    """e^ε; left as a power where no float could hold it."""
+    if epsilon > LARGEST_EXPONENT:
+        return f"e^{epsilon:g} (ε = {epsilon:g})"
+    return f"{math.exp(epsilon):.4g} (e^ε with ε = {epsilon:g})"
 
 
 def rounded_up(value: float) -> str:

@@ -42,6 +42,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "strict": Option("--strict", "strict", switch=True),
     "radius": Option("--radius", "radius"),
     "expected": Option("--rows", "expected"),
+    "sheet": Option("--sheet", "sheet"),
     "overwrite": Option("--overwrite", "overwrite", switch=True),
     "bounds_share": Option("--bounds-share", "adaptive.bounds"),
     "levels_share": Option("--levels-share", "adaptive.levels"),
@@ -55,8 +56,21 @@ PHRASES: Final[Mapping[str, str]] = {
     "Open it with Ledger.open": "Use it as it is",
     "Ledger.create": "dpgram ledger create",
     "mechanism=Auto(semidefinite=True)": "mechanism='auto' with semidefinite=True",
+    "adaptive=False (--no-adaptive)": "adaptive=False",
 }
 """What is called otherwise outside of Python, flags and keys alike."""
+
+COMMANDS: Final[Mapping[str, str | Callable[[re.Match[str]], str]]] = {
+    r"\brelease\.(\w+)\([^()]*\)": r"dpgram \1",
+    r"\bmodels=\[(\w+)\('([^']*)', on=\[…\]\)\]": r'--model "\1:\2~…"',
+    r"\bon=\[([^\]]*)\]": lambda found: f"--on {found[1]}".replace("'", "").replace(", ", ","),
+    r"`on`": "--on",
+    r"\b(method|kind)=\"([\w-]+)\"": r"--\1 \2",
+    r"\btarget_se_ratio\b": "--target-se-ratio",
+    r"\bkeep intercept=True": "leave --no-intercept out",
+    r"\bintercept=False": "--no-intercept",
+}
+"""What only commands have: of Python's words, a pattern → how it is written on the command line."""
 
 Words = Callable[[str, str], str]
 """A parameter's name and its value (empty where none is said) → how it is written elsewhere."""
@@ -77,11 +91,20 @@ def reworded(text: str, words: Words) -> str:
     return _GIVEN.sub(lambda found: words(found[1], found[2]), plain)
 
 
+def in_commands(text: str) -> str:
+    """`text` for whoever gave a command: methods are commands, parameters are flags."""
+    for pattern, other in COMMANDS.items():
+        text = re.sub(pattern, other, text)
+    return reworded(text, as_flag)
+
+
 def as_flag(name: str, value: str) -> str:
     """`--delta 1e-6`."""
     option = OPTIONS[name]
     if option.switch and value in ("True", ""):
         return option.flag
+    if option.switch and value == "False":
+        return f"--no-{option.flag.removeprefix('--')}"
     return f"{option.flag} {_bare(value)}".rstrip()
 
 

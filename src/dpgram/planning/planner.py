@@ -55,6 +55,8 @@ def plan(
 ) -> Plan:
     """Forecast what every mechanism would give for a regression on a table of `rows.expected` rows.
 
+    With `rows.unit` these are persons: each counts as one row.
+
     Takes what `publish` takes, reads no data and spends nothing. `target` is the last number declared, unless
     named, and is regressed on all other columns or on those in `on`. `assume` says what the table may look
     like: an `Assumption`, a release of a similar table, or its second moments E aaᵀ; none of them may come

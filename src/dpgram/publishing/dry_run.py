@@ -20,6 +20,7 @@ from dpgram.publishing.request import Asked, Request, check_rows, check_schema, 
 from dpgram.publishing.terms import matrix_terms, plain_price
 from dpgram.rows.encoder import Encoder, PolicyCounts
 from dpgram.rows.rules import EVERY_ROW, RowRules, row_rules
+from dpgram.sources.headers import NO_HEADER, look_like_cells
 from dpgram.sums.grams import GramStatistic
 
 if TYPE_CHECKING:
@@ -82,7 +83,12 @@ class Check:
     def warnings(self) -> tuple[str, ...]:
         """What would go wrong, in words; see `much_is_lost`."""
         found = () if self.losses is None else self.losses.warnings
-        return (*self.row_warnings, *found)
+        return (*self.header_warnings, *self.row_warnings, *found)
+
+    @property
+    def header_warnings(self) -> tuple[str, ...]:
+        """Where the names of the columns look like cells: a release publishes names."""
+        return (NO_HEADER,) if look_like_cells(name for name, _, _ in self.columns) else ()
 
     @property
     def row_warnings(self) -> tuple[str, ...]:

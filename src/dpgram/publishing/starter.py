@@ -7,19 +7,24 @@ without types the first rows are looked at, to guess the kind of each column and
 from __future__ import annotations
 
 import re
+import textwrap
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
+from dpgram.errors import DpgramWarning, SourceError
 from dpgram.publishing.causes import DATE_FORMATS, MARKS, MISSING_WORDS, YES_AND_NO, reads_share
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
 from dpgram.schema.toml_form import parse_toml, starter_table, toml_value
 from dpgram.sources import column_types, open_source
 from dpgram.sources.delimited import SEPARATOR_NAMES
 from dpgram.sources.files import file_format
+from dpgram.sources.headers import NO_HEADER, look_like_cells
 from dpgram.sources.statistical_files import Variable, codebook_of
+from dpgram.sources.workbooks import sheet_names
 
 ROWS: Final = 1_000
 """Looked at to guess kinds."""
@@ -33,7 +38,7 @@ ID_NAME: Final = re.compile(
 
 HEAD: Final = """\
 # A starter schema: names, kinds and how cells are written.
-# {looked} None of the values is in it.
+# {looked} {told}
 #
 # Fill in every bound and every level from PUBLIC knowledge: a codebook, a law,
 # common sense, and say where it comes from in `source`. Bounds or levels looked
@@ -45,8 +50,11 @@ constant = true
 """
 
 
-def starter_schema(data: object) -> str:
-    """The TOML text of a schema to fill in.
+NO_VALUES: Final = "None of the values is in it."
+
+
+def starter_schema(data: object, *, sheet: str | None = None) -> str:
+    """The TOML text of a schema to fill in. `sheet` says which one of a workbook with several is meant.
 
     >>> from dpgram.publishing import starter_schema
     >>> print(starter_schema({"age": [31, 42], "smoker": ["no", "yes"]}).split("constant = true")[1])
@@ -64,10 +72,15 @@ def starter_schema(data: object) -> str:
     name = "smoker"
     <BLANKLINE>
     """
-    layout, columns, looked_at = _started(data)
+    layout, columns, looked_at = _started(data, sheet)
     looked = f"The first {ROWS:,} rows were looked at." if looked_at else "No row of the data was read."
-    head = HEAD.format(looked=looked) + "".join(
-        f"{name} = {toml_value(value)}  # guessed\n" for name, value in layout.to_dict().items()
+    told = NO_VALUES
+    if look_like_cells(column.name for column in columns):
+        warnings.warn(NO_HEADER, DpgramWarning, stacklevel=2)
+        told = "\n# " + "\n# ".join(textwrap.wrap(f"WARNING: {NO_HEADER}.", 76))
+    head = HEAD.format(looked=looked, told=told).replace(" \n", "\n") + "".join(
+        f"{name} = {toml_value(value)}{'' if name == 'sheet' else '  # guessed'}\n"
+        for name, value in layout.to_dict().items()
     )
     return head + "".join(column.text for column in columns)
 
@@ -111,8 +124,8 @@ def starter_columns(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...]
     return layout, columns
 
 
-def _started(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...], bool]:
-    layout = _layout(data)
+def _started(data: object, sheet: str | None = None) -> tuple[FileLayout, tuple[StarterColumn, ...], bool]:
+    layout = guessed_layout(data, sheet)
     types = column_types(data, layout)
     labelled = {variable.name: variable for variable in _codebook(data, layout)}
     words = _words(data, [name for name, kind in types.items() if _is_open(kind)], layout)
@@ -141,14 +154,23 @@ def _codebook(data: object, layout: FileLayout) -> tuple[Variable, ...]:
     return codebook_of(Path(data), layout) if file_format(Path(data)) == "statistical" else ()
 
 
-def _layout(data: object) -> FileLayout:
-    """Separator and encoding of a file of delimited text, where they are not the usual ones."""
+def guessed_layout(data: object, sheet: str | None = None) -> FileLayout:
+    """Separator and encoding of a file of delimited text, where they are not the usual ones; else the sheet.
+
+    >>> from dpgram.publishing.starter import guessed_layout
+    >>> guessed_layout({"age": [31, 42]}).separator
+    """
     from dpgram.sources.text_bytes import BLOCK, open_bytes
 
-    if not isinstance(data, str | Path) or not Path(data).is_file():
-        return AS_USUAL
-    path = Path(data)
-    if file_format(path) != "delimited":
+    path = Path(data) if isinstance(data, str | Path) and Path(data).is_file() else None
+    form = None if path is None else file_format(path)
+    if path is not None and form == "workbook":
+        return _one_sheet(path, sheet)
+    if sheet is not None:
+        raise SourceError(
+            "only the file of a workbook has sheets", got=f"sheet={sheet!r}", remedy="Leave it out"
+        )
+    if path is None or form != "delimited":
         return AS_USUAL
     with open_bytes(path, AS_USUAL) as file:
         start = file.read(BLOCK)
@@ -162,6 +184,17 @@ def _layout(data: object) -> FileLayout:
     found = {mark: len(column_types(data, replace(layout, separator=mark))) for mark in SEPARATOR_NAMES}
     best = max(found, key=found.__getitem__)
     return layout if found[best] <= usual else replace(layout, separator=best)
+
+
+def _one_sheet(path: Path, sheet: str | None) -> FileLayout:
+    found = sheet_names(path)
+    if (len(found) > 1) if sheet is None else (sheet not in found):
+        raise SourceError(
+            f"the workbook {str(path)!r} has {'several sheets' if sheet is None else 'no such sheet'}",
+            got=", ".join(map(repr, found[:10])),
+            remedy="Say which one is meant: sheet='…'",
+        )
+    return FileLayout(sheet=sheet)
 
 
 def _is_utf8(start: bytes) -> bool:

@@ -34,7 +34,8 @@ class Rows:
     missing cell: "drop", or "midpoint" of the column's range. `strict` stops at the first value outside the
     schema. `radius` is a public limit on the length of an encoded row (none: the largest that the schema
     allows, so that nothing is clipped), `expected` a public guess of the number of rows, for warnings,
-    forecasts and the choice of a mechanism.
+    forecasts and the choice of a mechanism; with `unit` it is the number of persons, each of whom
+    counts as one row (with `unit_rows=k` that of the rows which count, divided by k).
 
     >>> Rows(unit="patient_id", weight="w").missing
     'drop'

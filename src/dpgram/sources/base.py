@@ -316,6 +316,8 @@ def missing_columns(missing: Sequence[str], names: Sequence[str], where: str) ->
     )
     near.update(dict.fromkeys(n for n in names for m in missing[:5] if n.casefold() == m.casefold()))
     hint = f" Near names: {', '.join(repr(name) for name in near)}." if near else ""
+    if any("\N{REPLACEMENT CHARACTER}" in name for name in names):
+        hint += ' Some names are not UTF-8: write encoding = "latin-1" at the top of the schema, say.'
     plural = "s" if len(missing) > 1 else ""
     return SourceError(
         f"{where} has no column{plural} {named}",

@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from dpgram.sources._polars_query import polars_failures, polars_frames
 from dpgram.sources._quotes import QUOTE, check_quotes
 from dpgram.sources.base import Request, Source, attempt, guarded, refuse_repeated
 from dpgram.sources.files import unreadable
+from dpgram.sources.headers import look_like_cells
 from dpgram.sources.ids import id_array, text_id
 from dpgram.sources.memory import polars_batch
 from dpgram.sources.text_bytes import (
@@ -62,6 +63,12 @@ def delimited_source(paths: Sequence[Path], request: Request, label: str) -> Sou
 def delimited_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]:
     """The names in the header, each of type "unknown": a type could only come from the values."""
     names = _header(path, layout)
+    if len(set(names)) < len(names) and look_like_cells(names):  # to name them would show values
+        raise SourceError(
+            f"the first line of {str(path)!r} seems to be a row of the table and not a header",
+            got=f"{len(names)} cells, most of them numbers or dates, of which some are alike",
+            remedy="Add a first line with the names of the columns.",
+        )
     refuse_repeated(names, f"the file {path.name!r}")
     return dict.fromkeys(names, "unknown")
 
@@ -240,6 +247,7 @@ def _check(names: Sequence[str], path: Path, request: Request) -> None:
             f"the first line of {str(path)!r} names none of the columns of the schema",
             got=f"{len(names)} cells separated by {SEPARATOR_NAMES.get(separator, repr(separator))}",
             remedy=_other_separator(path, request)
+            or _other_spelling(names, request)
             or "It must be a header with the names of the columns (.csv: by commas, .tsv: by tabs).",
         )
     request.check(names, f"the file {path.name!r}")
@@ -251,4 +259,18 @@ def _other_separator(path: Path, request: Request) -> str | None:
         if set(request.columns) <= set(_header(path, request.layout, separator)):
             line = json.dumps(separator)
             return f"Its cells are separated by {name}: write separator = {line} at the top of the schema."
+    return None
+
+
+def _other_spelling(names: Sequence[str], request: Request) -> str | None:
+    """What to do where the first line has the schema's names but for capital letters and blanks."""
+    changes: tuple[tuple[Callable[[str], str], str], ...] = (
+        (str.strip, "blanks at their ends"),
+        (str.casefold, "capital letters"),
+        (lambda name: name.strip().casefold(), "capital letters and blanks at their ends"),
+    )
+    for change, difference in changes:
+        found = {change(name) for name in names}
+        if 2 * sum(change(name) in found for name in request.columns) > len(request.columns):
+            return f"Its names differ from those of the schema only in {difference}: write them alike."
     return None

@@ -45,6 +45,15 @@ def workbook_types(path: Path, layout: FileLayout = AS_USUAL) -> dict[str, str]:
     return dict.fromkeys(names, "unknown")
 
 
+def sheet_names(path: Path) -> list[str]:
+    """The sheets of a workbook, in order."""
+
+    def read() -> list[str]:
+        return list(_book(path).sheet_names)
+
+    return attempt(read, FAILURES, _explain(path))
+
+
 def _names(path: Path, layout: FileLayout) -> list[str]:
     def read() -> list[str]:
         return _texts(next(_rows(path, layout), []))
@@ -85,12 +94,16 @@ def _cell(row: Sequence[Any], place: int) -> Any:
     return None if isinstance(cell, str) and not cell else cell
 
 
-def _rows(path: Path, layout: FileLayout) -> Iterator[list[Any]]:
+def _book(path: Path) -> Any:
     try:
         library = importlib.import_module("python_calamine")
     except ImportError:
         raise MissingExtra("python-calamine", "office") from None
-    book = library.CalamineWorkbook.from_path(str(path))
+    return library.CalamineWorkbook.from_path(str(path))
+
+
+def _rows(path: Path, layout: FileLayout) -> Iterator[list[Any]]:
+    book = _book(path)
     found = book.sheet_names
     if layout.sheet is None and len(found) != 1:
         raise SourceError(
