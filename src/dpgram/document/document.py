@@ -7,6 +7,8 @@ file names. The format is described in docs/reference/release-format.md.
 
 from __future__ import annotations
 
+import codecs
+import json
 from functools import cache, cached_property
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
@@ -73,6 +75,7 @@ Units: TypeAlias = Literal["encoded", "original"]
 Matrix: TypeAlias = npt.NDArray[np.float64]
 
 _DAMAGED: Final = "Ask the curator for the original file"
+_FORM: Final = f'a JSON object with "format": "{FORMAT}"'
 
 
 class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -258,11 +261,9 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         try:
             content = parse_strictly(raw)
         except ValueError as problem:
-            raise ReleaseError(
-                "this is not a release: it is not clean JSON", got=_shortened(problem), remedy=_DAMAGED
-            ) from None
+            raise _not_read(raw, problem) from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ReleaseError("this is not a release", limit=f'a JSON object with "format": "{FORMAT}"')
+            raise ReleaseError("this is not a release", limit=_FORM)
         if content.get("version") != VERSION:
             raise ReleaseError(
                 "this release has a version of the format that is not known here",
@@ -296,6 +297,30 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
             for name, value in held.items()
             if value is not None or name not in OPTIONAL_FIELDS
         }
+
+
+def _not_read(raw: bytes, problem: ValueError) -> ReleaseError:
+    """Why these bytes are no release, in words for whoever was sent the file."""
+    text = raw.strip()
+    if not text:
+        return ReleaseError("this is not a release: the file is empty", remedy=_DAMAGED)
+    if raw.startswith(b"\x1f\x8b"):
+        return ReleaseError("this is not a release: the file is packed (gzip)", remedy="Unpack it first")
+    if raw.startswith(codecs.BOM_UTF8):
+        return ReleaseError(
+            "this is not a release as it was written: a program has put a byte-order mark in front",
+            remedy=f"Save it as UTF-8 without one. {_DAMAGED} otherwise",
+        )
+    if not text.startswith(b"{"):
+        return ReleaseError("this is not a release", limit=_FORM, remedy=_DAMAGED)
+    if not text.endswith(b"}"):
+        return ReleaseError("this release seems to be cut short", got=f"{len(raw):,} bytes", remedy=_DAMAGED)
+    got = _shortened(problem)
+    if isinstance(problem, UnicodeDecodeError):
+        got = f"byte {problem.start + 1:,} is not UTF-8"
+    elif isinstance(problem, json.JSONDecodeError):
+        got = f"a mistake in line {problem.lineno:,}, at character {problem.colno:,}"
+    return ReleaseError("this is not a release: it is not clean JSON", got=got, remedy=_DAMAGED)
 
 
 def _plain(value: object) -> object:
