@@ -322,3 +322,28 @@ def test_the_columns_that_are_told_are_those_of_the_starter(tmp_path: Path) -> N
     pl.DataFrame(TABLE).write_csv(tmp_path / "t.csv", separator=";")
     told = CliRunner().invoke(app, ["schema", str(tmp_path / "t.csv"), "--json"])
     assert list(json.loads(told.stdout)["columns"]) == list(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("cells", "rules"),
+    [
+        (["1.234,50 EUR", "12.000,00 EUR", "7,25 EUR"], {"thousands": ".", "decimal": ",", "suffix": "EUR"}),
+        (["12%", "7 %", "30.5%"], {"suffix": "%"}),
+        (["$12", "$1,250.50"], {"thousands": ",", "prefix": "$"}),
+        (["E11", "E10", "E11"], None),
+        (["12B", "13B"], None),
+        (["Grade 1", "Grade 2"], None),
+    ],
+)
+def test_signs_and_units_beside_numbers(cells: list[str], rules: dict[str, str] | None) -> None:
+    column = tomllib.loads(starter_schema({"x": cells * 10}))["columns"][0]
+    assert column["kind"] == ("categorical" if rules is None else "numeric")
+    found = {key: column[key] for key in ("thousands", "decimal", "prefix", "suffix") if key in column}
+    assert found == (rules or {})
+
+
+def test_a_header_alone_has_no_rows_to_look_at(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age,bmi\n")
+    text = starter_schema(tmp_path / "t.csv")
+    assert "rows were looked at" not in text
+    assert "Its first rows hold no value." in text

@@ -127,10 +127,12 @@ def _share(words: Mapping[str, int], test: Any) -> float:
     return sum(count for word, count in words.items() if test(word)) / sum(words.values())
 
 
-def _reads(words: Mapping[str, int], kind: Any, rules: Mapping[str, Any], own: Reading) -> bool:
+def _reads(
+    words: Mapping[str, int], kind: Any, rules: Mapping[str, Any], own: Reading, enough: float = ENOUGH
+) -> bool:
     """Whether these rules, beside those declared, read nearly all of the words."""
     try:
-        return reads_share(words, kind, replace(own, **rules)) >= ENOUGH
+        return reads_share(words, kind, replace(own, **rules)) >= enough
     except SchemaError:  # rules that contradict the declared ones
         return False
 
@@ -153,17 +155,27 @@ def _number(words: Mapping[str, int], column: SourceColumn) -> tuple[str, str] |
     for rules, name in MARKS[1:]:
         if _reads(words, "number", rules, own):
             return f"looks like a {name}", _lines(rules)
-    for where, affix in _affixes(words):
-        for rules, name in MARKS:
-            if _reads(words, "number", {**rules, where: affix}, own):
-                said = f"{affix!r} {'after' if where == 'suffix' else 'before'} the number"
-                return f"looks like {said}" + (f", {name}" if name else ""), _lines({**rules, where: affix})
+    if (unit := number_with_affix(words, own)) is not None:
+        return f"looks like {unit[0]}", _lines(unit[1])
     if (form := _date_form(words)) is not None:
         return form[0], f'low = "YYYY-MM-DD", high = "YYYY-MM-DD" (its bounds as dates), {form[1]}'
     if _yes_and_no(words) is not None:
         return "looks like yes/no", 'kind = "boolean"'
     if _share(words, lambda word: re.search(r"\d", word) is None) >= ENOUGH:
         return "looks like words, not numbers", 'kind = "categorical", levels = […]'
+    return None
+
+
+def number_with_affix(
+    words: Mapping[str, int], own: Reading, enough: float = ENOUGH
+) -> tuple[str, dict[str, Any]] | None:
+    """What stands before or after nearly all numbers, and how they are written: in words, and as rules."""
+    for where, affix in _affixes(words):
+        for rules, name in MARKS:
+            found = {**rules, where: affix}
+            if _reads(words, "number", found, own, enough):
+                said = f"{affix!r} {'after' if where == 'suffix' else 'before'} the number"
+                return said + (f", {name}" if name else ""), found
     return None
 
 

@@ -9,14 +9,21 @@ from __future__ import annotations
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
 from dpgram.errors import DpgramWarning, SourceError
-from dpgram.publishing.causes import DATE_FORMATS, MARKS, MISSING_WORDS, YES_AND_NO, reads_share
+from dpgram.publishing.causes import (
+    DATE_FORMATS,
+    MARKS,
+    MISSING_WORDS,
+    YES_AND_NO,
+    number_with_affix,
+    reads_share,
+)
 from dpgram.schema.reading import AS_USUAL, FileLayout, Reading
 from dpgram.schema.toml_form import parse_toml, starter_table, toml_value
 from dpgram.sources import column_types, open_source
@@ -73,7 +80,9 @@ def starter_schema(data: object, *, sheet: str | None = None) -> str:
     <BLANKLINE>
     """
     layout, columns, looked_at = _started(data, sheet)
-    looked = f"The first {ROWS:,} rows were looked at." if looked_at else "No row of the data was read."
+    looked = "No row of the data was read."
+    if looked_at is not None:
+        looked = f"The first {ROWS:,} rows were looked at." if looked_at else "Its first rows hold no value."
     told = NO_VALUES
     if look_like_cells(column.name for column in columns):
         warnings.warn(NO_HEADER, DpgramWarning, stacklevel=2)
@@ -124,7 +133,10 @@ def starter_columns(data: object) -> tuple[FileLayout, tuple[StarterColumn, ...]
     return layout, columns
 
 
-def _started(data: object, sheet: str | None = None) -> tuple[FileLayout, tuple[StarterColumn, ...], bool]:
+def _started(
+    data: object, sheet: str | None = None
+) -> tuple[FileLayout, tuple[StarterColumn, ...], bool | None]:
+    """The layout, the columns, and whether any of the first rows hold something; None: none was read."""
     layout = guessed_layout(data, sheet)
     types = column_types(data, layout)
     labelled = {variable.name: variable for variable in _codebook(data, layout)}
@@ -133,7 +145,7 @@ def _started(data: object, sheet: str | None = None) -> tuple[FileLayout, tuple[
         StarterColumn(name=name, text=_part(name, kind, labelled.get(name), words))
         for name, kind in types.items()
     )
-    return layout, columns, bool(words)
+    return layout, columns, any(words.values()) if words else None
 
 
 def _part(name: str, kind: str, variable: Variable | None, words: Mapping[str, list[str]]) -> str:
@@ -272,6 +284,14 @@ def _any_kind(words: list[str]) -> bool:
     return next(_kinds(words))[1] != "categorical"
 
 
+def _is_unit(rules: Mapping[str, Any], words: Iterable[str]) -> bool:
+    """Whether it is a sign, or a word behind a blank: the letters of E11 or 12B belong to a code."""
+    affix = rules.get("suffix") or rules["prefix"]
+    if not any(letter.isalpha() for letter in affix):
+        return True
+    return "suffix" in rules and all(re.search(rf"\s{re.escape(affix)}\s*$", word) for word in words)
+
+
 def _kinds(words: list[str]) -> Iterator[tuple[str, str, str]]:
     """What the words look like, the kind to declare, and lines to fill in; the best guess first."""
     counted: Mapping[str, int] = {word: words.count(word) for word in set(words)}
@@ -289,6 +309,11 @@ def _kinds(words: list[str]) -> Iterator[tuple[str, str, str]]:
             lines = "".join(f"{key} = {toml_value(value)}\n" for key, value in rules.items())
             yield "a number" + (f", {mark}" if mark else ""), "numeric", bounds + lines + gaps
             break
+    else:
+        unit = number_with_affix(known, Reading(trim=True), NEARLY_ALL) if known else None
+        if unit is not None and _is_unit(unit[1], known):
+            lines = "".join(f"{key} = {toml_value(value)}\n" for key, value in unit[1].items())
+            yield f"a number, {unit[0]}", "numeric", bounds + lines + gaps
     days = '# low = "YYYY-MM-DD"\n# high = "YYYY-MM-DD"\n# source = "…"\n'
     if known and reads_share(known, "date", Reading()) >= NEARLY_ALL:
         yield "a date", "numeric", days + gaps
