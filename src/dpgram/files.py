@@ -6,8 +6,9 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -18,6 +19,10 @@ LARGEST_FILE: Final = 1 << 26
 """Bytes of a release, and of a line of a series: the widest have a million numbers."""
 AFTER_TEXT: Final = 65
 """A space and the digest, in hexadecimal, that follow the JSON of a line."""
+LEDGER: Final = 0x6470676C
+"""The application in the header of a ledger, which is a file of SQLite: "dpgl"."""
+_BESIDE_A_LEDGER: Final = re.compile(r"(.+?)(?:-journal|-wal|-shm|\.unfinished-.+)", re.DOTALL)
+"""Names beside a ledger that SQLite and a publication write to."""
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -25,6 +30,7 @@ def write_new(path: Path, content: bytes) -> None:
 
     It is made with the mode 0600, not changed to it, and replaces nothing (`FileExistsError`).
     """
+    refuse_ledger(path)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -66,8 +72,9 @@ def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
     """All of `content` in place of what `target` was: a temporary file beside it, flushed, then renamed.
 
     Who may read it is for the system's own rule to say (umask). With `replace=False` a file that is there is
-    left alone (`FileExistsError`).
+    left alone (`FileExistsError`). Nothing takes the place of a ledger.
     """
+    refuse_ledger(target)
     handle, temporary = _new_beside(target)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -87,18 +94,90 @@ def write_whole(target: Path, content: bytes, *, replace: bool = True) -> None:
             sync_folder(target)
 
 
-def written(path: str | os.PathLike[str], content: bytes) -> Path:
-    """`write_whole` for a file that somebody asked for: one message where that fails."""
+def written(
+    path: str | os.PathLike[str],
+    content: bytes,
+    *,
+    overwrite: bool = False,
+    what: str = "file",
+    comfort: str = "",
+) -> Path:
+    """`write_whole` for a file that somebody asked for: one message where that fails, ending in `comfort`.
+
+    A file that is there is replaced with `overwrite` alone; one with this very content is no mistake.
+    """
     target = Path(path)
+    if os.path.isdir(target):  # noqa: PTH112  (False too where it cannot be looked at)
+        raise ReleaseError(
+            f"the {what} cannot be written to {target}: it is a folder", remedy=f"Name a file in it{comfort}"
+        )
     try:
-        write_whole(target, content)
+        write_whole(target, content, replace=overwrite)
+    except FileExistsError:
+        if not _holds(target, content):
+            raise ReleaseError(
+                f"the file {target} exists already, and holds something else",
+                remedy=f"Choose another name, or give overwrite=True{comfort}",
+            ) from None
     except OSError as problem:
         raise ReleaseError(
-            f"the file cannot be written to {target}",
+            f"the {what} cannot be written to {target}",
             got=problem.strerror or type(problem).__name__,
-            remedy="Choose a folder that exists and may be written",
+            remedy=f"Choose a folder that exists and may be written{comfort}",
         ) from problem
     return target
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(content) + 1) == content
+    except OSError:
+        return False
+
+
+def refuse_ledger(target: Path) -> None:
+    """A ledger is never replaced, and nothing else is written where it, or what it paid for, is kept."""
+    beside = _BESIDE_A_LEDGER.fullmatch(target.name)
+    if _is_ledger(target):
+        raise ReleaseError(
+            f"{target} is a ledger: it knows what was spent, and nothing takes its place",
+            remedy="Choose another name for what is written",
+        )
+    if beside is not None and _is_ledger(target.with_name(beside[1])):
+        raise ReleaseError(
+            f"{target} has a name that the ledger {beside[1]} needs for files of its own",
+            remedy="Choose another name for what is written",
+        )
+
+
+def _is_ledger(path: Path) -> bool:
+    if not os.path.isfile(path):  # noqa: PTH113  (False too where no file can have such a name)
+        return False
+    import sqlite3
+
+    # By SQLite alone: to close a ledger that was opened otherwise would drop the locks of other threads.
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
+            return bool(connection.execute("PRAGMA application_id").fetchone() == (LEDGER,))
+    except sqlite3.Error:  # any other file
+        return False
+
+
+def same_as(output: Path, inputs: Iterable[Path]) -> Path | None:
+    """The first input that the output would replace, under whatever name; of both, none need exist."""
+    return next((each for each in inputs if _same(output, each)), None)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except FileNotFoundError:
+        return os.path.realpath(one) == os.path.realpath(other)
+    except (OSError, ValueError):  # it cannot be looked at, or no file can have such a name
+        return False
 
 
 @contextlib.contextmanager
@@ -151,15 +230,24 @@ def append(handle: int, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def durably() -> Iterator[None]:
-    """Around what must be on the disk before a publication goes on: one message where the disk fails."""
+def durably(*, charged: bool = True) -> Iterator[None]:
+    """Around what must be on the disk before a publication goes on: one message where the disk fails.
+
+    With `charged=False` nothing can have been charged before.
+    """
     try:
         yield
     except OSError as problem:
+        refused = isinstance(problem, PermissionError) or problem.errno == errno.EROFS
+        mend = (
+            "Check the permissions of this file and its folder" if refused else "Make room, or mend the disk"
+        )
+        got = problem.strerror or type(problem).__name__
         raise DpgramError(
             "what a publication must keep cannot be written to the disk",
-            got=problem.strerror or type(problem).__name__,
-            remedy="Make room, or mend the disk, and repeat the call: what was paid for is not charged again",
+            got=got if problem.filename is None else f"{problem.filename}: {got}",
+            remedy=f"{mend}, and repeat the call"
+            + (": what was paid for is not charged again" if charged else ". Nothing was spent"),
         ) from problem
 
 

@@ -282,6 +282,7 @@ class TestCurator:
         assert result.code == 130
         assert len(ledger.history()) == {"": 0, "entry": 1, "entries": 2}[charged.partition(" ")[0]]
         assert ("charged before the interrupt" in result.err) == bool(charged)
+        assert ("dpgram: interrupted. Nothing was spent" in result.err) == (not charged)
         assert charged in result.err
         assert not (tmp_path / "a.json").exists()
 
@@ -305,6 +306,58 @@ class TestCurator:
             each.receipt_id for each in release.receipts
         ]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.ledger"]
+
+    @pytest.mark.parametrize("stop", [KeyboardInterrupt, dpgram.errors.LedgerError("the disk is gone")])
+    def test_stopped_when_the_release_is_whole(
+        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+    ) -> None:
+        """It was charged: nobody says that nothing was spent, nor that the same command goes on."""
+
+        def stopped(*_: object) -> None:
+            raise stop
+
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
+        monkeypatch.setattr(Ledger, "left_after", stopped)
+        result = run(*publishing(made, "--ledger", ledger.path), "-o", tmp_path / "a.json")
+        assert result.code in (2, 130)
+        assert "Nothing was spent" not in result.err
+        assert "continues" not in result.err
+        assert result.code == 2 or f"The release is whole: {tmp_path / 'a.json'}" in result.err
+        assert dpgram.load(tmp_path / "a.json").receipt is not None
+
+    def test_a_ledger_that_is_gone_after_its_charge_does_not_say_that_nothing_was_spent(
+        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
+
+        def gone(*_: object, **__: object) -> None:
+            ledger.path.write_text("something else")
+            raise dpgram.errors.ReleaseError("no file")
+
+        monkeypatch.setattr("dpgram.cli.curate._keep", gone)
+        result = run(*publishing(made, "--ledger", ledger.path), "-o", tmp_path / "a.json")
+        assert result.code == 2
+        assert "no file" in result.err
+        assert "Nothing was spent" not in result.err
+
+    def test_a_folder_that_may_not_be_written_is_named(
+        self, run: Any, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        really = os.open
+
+        def closed(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+            if ".unfinished-" in str(path) and flags & os.O_CREAT:
+                raise PermissionError(13, "Permission denied", str(path))
+            return really(path, flags, *rest, **more)
+
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=2.0, delta=1e-6)
+        monkeypatch.setattr(os, "open", closed)
+        result = run(*publishing(made, "--ledger", ledger.path), "-o", tmp_path / "a.json")
+        assert result.code == 2
+        assert f"got {ledger.path}.unfinished-" in result.err
+        assert "Permission denied. Check the permissions of this file and its folder" in result.err
+        assert "Nothing was spent" in result.err
+        assert ledger.entries == 0
 
     def test_flags_make_the_mechanism(self, run: Any, made: Path, tmp_path: Path) -> None:
         output = tmp_path / "r.json"
@@ -739,6 +792,26 @@ class TestErrors:
         assert "Traceback" not in result.err
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ("plan -s a --rows 9 --epsilon 1,5", "--epsilon must be a number; got '1,5'. Write 1.5."),
+            ("plan -s a --rows 9 --epsilon 1 --delta 0,1", "--delta must be a number; got '0,1'. Write 0.1."),
+            ("regress a b --level ,95", "--level must be a number; got ',95'. Write 0.95."),
+            ("regress a b --level 1,5e-3", "Write 1.5e-3."),
+            ("plan -s a --epsilon 1 --rows 6,000", "--rows must be a whole number; got '6,000'. Write 6000."),
+            ("plan -s a --epsilon 1 --rows 1.234.567", "Write 1234567."),
+            ("plan -s a --epsilon 1 --rows 1e4", "got '1e4'. Write 10000."),
+            ("plan -s a --epsilon 1 --rows 6.5", "--rows must be a whole number; got '6.5'. See:"),
+            ("plan -s a --rows 9 --epsilon much", "--epsilon must be a number; got 'much'. See:"),
+            ("plan -s a --rows 9 --epsilon 1,000,000", "Write 1000000."),
+        ],
+    )
+    def test_numbers_that_are_written_otherwise(self, arguments: str, words: str, run: Any) -> None:
+        result = run(*arguments.split())
+        assert result.code == 2
+        assert words in result.err
+
     @pytest.mark.parametrize("command", ["show", "correlation", "regress", "pca", "describe"])
     def test_a_file_cannot_steer_the_terminal(self, command: str, run: Any, tmp_path: Path) -> None:
         """Column names may hold anything; escape sequences in them are spelled out, never sent."""
@@ -826,3 +899,85 @@ def test_a_declared_logit_is_shown(tmp_path: Path, capsys: Any) -> None:
     told = json.loads(capsys.readouterr().out)
     assert told["coefficients"]["x"]["low"] < 1.0 < told["coefficients"]["x"]["high"] + 0.3
     assert cli.run([*call[:-1], "probit"]) != 0
+
+
+PAID = "-s people.toml --epsilon 1 --delta 1e-6"
+
+
+class TestOutputsThatAreInputs:
+    """What a command reads, a ledger, and what belongs beside one are replaced by nothing."""
+
+    @pytest.fixture
+    def folder(self, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        for path in made.iterdir():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+        (tmp_path / "parts").mkdir()
+        (tmp_path / "parts" / "1.parquet").write_bytes((made / "people.parquet").read_bytes())
+        dpgram.release.SigningKey.create(tmp_path / "key.pem")
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    @pytest.mark.parametrize("link", ["", "symbolic", "hard"])
+    @pytest.mark.parametrize(
+        ("call", "output"),
+        [
+            (f"publish people.parquet {PAID} --ledger people.ledger --sign key.pem -o", output)
+            for output in ("people.ledger", "people.parquet", "people.toml", "key.pem")
+        ]
+        + [
+            (f"publish {data} {PAID} --no-ledger -o", "parts/1.parquet")
+            for data in ("parts", "parts/*.parquet")
+        ]
+        + [
+            ("schema people.parquet -o", "people.parquet"),
+            ("explore people.json -o", "people.json"),
+            ("report people.json --ledger people.ledger -o", "people.json"),
+            ("report people.json --ledger people.ledger -o", "people.ledger"),
+            ("evaluation people.json --ledger people.ledger -o", "people.ledger"),
+            ("registry people.json -o", "people.json"),
+            ("export people.json -o", "people.json"),
+            ("sign people.json --key key.pem -o", "key.pem"),
+            ("ledger plot people.ledger -o", "people.ledger"),
+        ],
+    )
+    def test_is_refused(self, run: Any, folder: Path, call: str, output: str, link: str) -> None:
+        there = folder / output
+        target = there
+        if link:
+            target = folder / f"link{there.suffix}"
+            (target.symlink_to if link == "symbolic" else target.hardlink_to)(there)
+        before = there.read_bytes()
+        result = run(*call.split(), target, "--overwrite")
+        assert result.code == 2
+        assert f"the output {target} would replace what this command reads" in result.err
+        assert there.read_bytes() == before
+        assert Ledger.open(folder / "people.ledger").entries == 1
+
+    @pytest.mark.parametrize(
+        "name", ["other.ledger", "people.ledger-journal", "people.ledger.unfinished-0123456789abcdef"]
+    )
+    @pytest.mark.parametrize(
+        "call",
+        [
+            f"publish people.parquet {PAID} --ledger people.ledger -o {{}}",
+            "schema people.parquet -o {}",
+            "explore people.json -o {}",
+        ],
+    )
+    def test_a_ledger_and_its_files_are_refused_everywhere(
+        self, run: Any, folder: Path, call: str, name: str
+    ) -> None:
+        Ledger.create(folder / "other.ledger", name="other", epsilon=1.0, delta=1e-6)
+        result = run(*call.format(name).split(), "--overwrite")
+        assert result.code == 2
+        assert "ledger" in result.err
+        assert "Choose another name" in result.err
+        assert Ledger.open(folder / "other.ledger").entries == 0
+        assert Ledger.open(folder / "people.ledger").entries == 1
+
+    def test_other_files_are_replaced_where_that_is_asked_for(self, run: Any, folder: Path) -> None:
+        (folder / "page.html").write_text("old")
+        assert run("explore", "people.json", "-o", "page.html").code == 2
+        assert (folder / "page.html").read_text() == "old"
+        assert run("explore", "people.json", "-o", "page.html", "--overwrite").code == 0
+        assert run("sign", "people.json", "--key", "key.pem").code == 0  # in place, as its help says

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
 import os
+import re
+import sqlite3
 import stat
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +24,7 @@ from tests.flat import publish
 
 from dpgram.canonical_json import canonical_bytes
 from dpgram.errors import AnalysisError, ReleaseError
+from dpgram.privacy.ledger import Ledger
 from dpgram.privacy.sampling.entropy import SeededEntropy
 from dpgram.release import Release, SigningKey, load
 from dpgram.release import json_schema as release_schema
@@ -116,6 +123,62 @@ class TestFile:
             gaussian_release().save(path)
         assert path.read_text() == "old"
         assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+
+    @pytest.mark.parametrize(
+        "write",
+        [
+            Release.explore,
+            Release.report,
+            Release.registry,
+            Release.evaluation,
+            Release.to_csv,
+            Release.to_xport,
+            Release.to_stata,
+            Release.to_lavaan,
+            Release.to_javascript,
+        ],
+    )
+    def test_nothing_else_replaces_a_file_unless_asked(
+        self, tmp_path: Path, write: Callable[..., Path]
+    ) -> None:
+        path = tmp_path / "x"
+        path.write_text("old")
+        with pytest.raises(ReleaseError, match=r"exists already.*overwrite=True"):
+            write(gaussian_release(), path)
+        assert path.read_text() == "old"
+        written = write(gaussian_release(), path, overwrite=True).read_bytes()
+        assert written != b"old"
+        assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
+
+    @pytest.mark.parametrize("write", [Release.save, Release.report])
+    @pytest.mark.parametrize("overwrite", [False, True])
+    def test_a_folder_is_called_one(
+        self, tmp_path: Path, write: Callable[..., Path], overwrite: bool
+    ) -> None:
+        with pytest.raises(ReleaseError, match=r"it is a folder\. Name a file in it"):
+            write(gaussian_release(), tmp_path, overwrite=overwrite)
+
+    @pytest.mark.parametrize("name", ["a.ledger", "a.ledger-journal", "a.ledger.unfinished-00-1"])
+    def test_nothing_takes_the_place_of_a_ledger(self, tmp_path: Path, name: str) -> None:
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
+        for write in (gaussian_release().save, gaussian_release().explore):
+            with pytest.raises(ReleaseError, match=r"ledger.*Choose another name"):
+                write(tmp_path / name, overwrite=True)
+        assert ledger.history() == ()
+        assert [entry.name for entry in tmp_path.iterdir()] == ["a.ledger"]
+
+    def test_a_look_at_a_ledger_leaves_its_locks(self, tmp_path: Path) -> None:
+        """Closing a file drops all locks that the process has on it, unless SQLite closes it."""
+        ledger = Ledger.create(tmp_path / "a.ledger", name="a", epsilon=1.0, delta=1e-6)
+        holder = sqlite3.connect(ledger.path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ReleaseError, match="is a ledger"):
+            gaussian_release().save(ledger.path, overwrite=True)
+        program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+        asked = [sys.executable, "-c", program, str(ledger.path)]
+        assert "locked" in subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+        holder.close()
+        assert subprocess.run(asked, capture_output=True, text=True, check=False).stderr == ""
 
     @pytest.mark.parametrize("links", [True, False])
     def test_the_same_release_may_be_saved_again(
@@ -240,6 +303,31 @@ class TestHostileFiles:
     )  # fmt: skip
     def test_what_is_no_release(self, raw: bytes) -> None:
         rejected(raw)
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            (lambda raw: b"", "the file is empty"),
+            (lambda raw: b" \n", "the file is empty"),
+            (lambda raw: b"age,bmi\n31,27.5\n", "this is not a release; limit: a JSON object"),
+            (lambda raw: b"PAR1\x15\x04\xff", "this is not a release; limit: a JSON object"),
+            (lambda raw: b"\xef\xbb\xbf" + raw, "byte-order mark"),
+            (gzip.compress, "the file is packed (gzip). Unpack it first"),
+            (lambda raw: raw[: len(raw) // 2], "cut short"),
+            (lambda raw: raw.replace(b":", b"=", 1), "a mistake in line 1, at character 13"),
+            (lambda raw: raw.replace(b"add-remove", b"add\xe9remove", 1), "byte 18 is not UTF-8"),
+        ],
+    )
+    def test_what_is_wrong_is_said_in_plain_words(
+        self, change: Callable[[bytes], bytes], words: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "people.dpgram.json"
+        path.write_bytes(change(gaussian_release().to_json()))
+        with pytest.raises(ReleaseError) as told:
+            load(path)
+        assert str(told.value).startswith(f"{path}: ")
+        assert words in str(told.value)
+        assert not re.search("codec|utf-8-sig|Expecting|Unterminated|char [0-9]", str(told.value))
 
     @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 5000])
     def test_numbers_that_are_none(self, number: str) -> None:

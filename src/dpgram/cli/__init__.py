@@ -28,10 +28,11 @@ from dpgram.cli import (
     sign,
     wizard,
 )
+from dpgram.cli._numbers import number_mistake
 from dpgram.cli.console import WIDTH, JsonFlag, print_json, say
 from dpgram.cli.plugins import Commands
 from dpgram.errors import DpgramError
-from dpgram.job.words import as_flag, reworded
+from dpgram.job.words import in_commands
 
 __all__ = ["JsonFlag", "app", "main", "print_json", "run", "say"]
 
@@ -118,10 +119,12 @@ def run(arguments: list[str]) -> int:
         warnings.showwarning = _show_warning
         try:
             code = typer.main.get_command(app).main(arguments, prog_name="dpgram", standalone_mode=False)
+        except curate.InterruptedAfterCharge:
+            return _interrupted()
         except (typer.Abort, KeyboardInterrupt):
             code = INTERRUPTED
         except DpgramError as problem:
-            problem.reword(lambda text: reworded(text, as_flag))
+            problem.reword(in_commands)
             if _spends(arguments):
                 problem.say_nothing_was_spent()
             return _refuse(str(problem))
@@ -131,8 +134,13 @@ def run(arguments: list[str]) -> int:
             where = "" if problem.filename is None else f"{problem.filename}: "
             return _refuse(f"{where}{problem.strerror or type(problem).__name__}")
     if code == INTERRUPTED:
-        typer.echo("dpgram: interrupted", err=True)
+        return _interrupted(". Nothing was spent" if _spends(arguments) else "")
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(told: str = "") -> int:
+    typer.echo(f"dpgram: interrupted{told}", err=True)
+    return INTERRUPTED
 
 
 def _spends(arguments: Sequence[str]) -> bool:
@@ -158,10 +166,10 @@ def _wrapped(message: str) -> str:
 def _usage(problem: BaseException) -> str:
     context = getattr(problem, "ctx", None)
     command = "dpgram" if context is None else context.command_path
-    message = getattr(problem, "format_message", problem.__str__)()
+    message = number_mistake(problem) or getattr(problem, "format_message", problem.__str__)()
     return f"{message.rstrip('.')}. See: {command} --help"
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    text = reworded(" ".join(str(message).split()), as_flag)
+    text = in_commands(" ".join(str(message).split()))
     say(_wrapped(f"dpgram: warning: {text}"), err=True, as_it_is=True)

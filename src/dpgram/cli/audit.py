@@ -136,7 +136,7 @@ def audit(
     from dpgram.privacy.guarantee import Guarantee
 
     if output is not None:
-        require_writable(output, overwrite=True)
+        require_writable(output, overwrite=True, inputs=[schema])
     options = _AuditOptions(
         epsilon=epsilon,
         delta=delta,

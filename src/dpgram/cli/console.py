@@ -15,6 +15,7 @@ import typer
 
 from dpgram.document.terminal import printable
 from dpgram.errors import DpgramError
+from dpgram.files import refuse_ledger, same_as
 from dpgram.schema import Schema
 
 WIDTH: Final = 80
@@ -126,6 +127,12 @@ def given_names(texts: Sequence[str] | None, schema: Schema) -> list[str] | None
         else:
             (cells,) = csv.reader([text], skipinitialspace=True)
             names += [cell.strip() for cell in cells if cell.strip()]
+    if not names:
+        raise DpgramError(
+            "an option that names columns is empty",
+            got=comma_separated(map(repr, texts)),
+            remedy="Name columns with commas between them, or leave the option out",
+        )
     return names
 
 
@@ -139,6 +146,9 @@ def given_pairs(texts: Sequence[str] | None, schema: Schema) -> dict[str, str]:
     for text in texts or ():
         fits = [column.name for column in schema.columns if text.startswith(f"{column.name}=")]
         if not fits:
+            column, sign, _ = text.partition("=")
+            if sign:
+                schema.column(column)  # it says which names are near
             raise DpgramError(
                 "a reference level is given as COLUMN=LEVEL",
                 got=repr(text),
@@ -149,10 +159,17 @@ def given_pairs(texts: Sequence[str] | None, schema: Schema) -> dict[str, str]:
     return found
 
 
-def require_writable(path: Path, *, overwrite: bool) -> None:
-    """Refuse an output path before anything is spent on what shall go there."""
+def require_writable(
+    path: Path, *, overwrite: bool, inputs: Iterable[Path | None] = (), tables: Sequence[str] = ()
+) -> None:
+    """Refuse an output path before anything is read, or spent on what shall go there.
+
+    `inputs` and `tables` are what the same call reads: no output may take their place.
+    """
     if path.is_dir():
         raise DpgramError(f"the output {path} is a folder", remedy="Name a file in it")
+    _refuse_inputs(path, [each for each in inputs if each is not None], tables)
+    refuse_ledger(path)
     if path.exists() and not overwrite:
         raise DpgramError(f"the output {path} exists already", remedy="Choose another, or add --overwrite")
     try:
@@ -163,6 +180,21 @@ def require_writable(path: Path, *, overwrite: bool) -> None:
             got=problem.strerror or type(problem).__name__,
             remedy="Choose a folder that exists and may be written",
         ) from problem
+
+
+def _refuse_inputs(output: Path, inputs: Iterable[Path], tables: Sequence[str]) -> None:
+    read = list(inputs)
+    if tables and output.exists():
+        from dpgram.sources.files import files_named
+
+        read += files_named([*tables])
+    taken = same_as(output, read)
+    if taken is not None:
+        raise DpgramError(
+            f"the output {output} would replace what this command reads",
+            got=None if taken == output else f"the file {taken}",
+            remedy="Choose another output",
+        )
 
 
 def comma_separated(items: Iterable[object]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
@@ -30,7 +30,7 @@ from dpgram.cli.federate import PassphraseFile, read_from
 from dpgram.cli.mechanism_options import Degrees, Psd, Rank, Ridge, asked_mechanism
 from dpgram.cli.model_options import Models, asked_models
 from dpgram.cli.row_options import By, ExpectedRows, Missing, Radius, Strict, Unit, UnitRows, Weight
-from dpgram.errors import DpgramError, OptionsError, ReleaseError, require_publish
+from dpgram.errors import DpgramError, LedgerError, OptionsError, ReleaseError, require_publish
 
 if TYPE_CHECKING:
     from dpgram.publishing import Adaptive, Check, ColumnCheck, CuratorReport
@@ -80,6 +80,7 @@ def schema(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     query: Query = None,
+    sheet: Annotated[str | None, typer.Option(help="The sheet of a workbook that has several.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a starter schema for a table.
@@ -95,14 +96,15 @@ def schema(
       dpgram schema survey.sav -o survey.toml
     """
     require_publish()
-    from dpgram.publishing.starter import starter_schema
+    from dpgram.publishing.starter import guessed_layout, starter_schema
     from dpgram.sources import column_types
 
-    table = asked_table([data], query)
-    starter = starter_schema(table)
-    types = column_types(table)
     if output is not None:
-        require_writable(output, overwrite=overwrite)
+        require_writable(output, overwrite=overwrite, tables=[data])
+    table = asked_table([data], query)
+    starter = starter_schema(table, sheet=sheet)
+    types = column_types(table, guessed_layout(table, sheet))
+    if output is not None:
         output.write_text(starter, encoding="utf-8")
     if as_json:
         print_json({"columns": types, "output": None if output is None else str(output)})
@@ -250,7 +252,7 @@ def print_check(found: Check) -> None:
         say("\nnothing is said of columns: a stream can be read only once, and these sums have no rows")
     else:
         say("\n" + found.summary())
-    for warning in found.row_warnings:
+    for warning in (*found.header_warnings, *found.row_warnings):
         say(f"! {warning}")
     if found.much_is_lost:
         say("\ndpgram: much of the table would be lost: mend the schema before you publish", err=True)
@@ -382,7 +384,9 @@ def publish(
         declared = declared.with_blocks([split_names(block) or [] for block in blocks.split(";")])
     outputs = _outputs(output, declared, by)
     for place in outputs:
-        require_writable(place, overwrite=overwrite)
+        require_writable(
+            place, overwrite=overwrite, inputs=[schema, ledger, sign, passphrase_file], tables=data
+        )
     key = (
         None if sign is None else SigningKey.open(sign)
     )  # a key that cannot be used is found before the charge
@@ -427,9 +431,8 @@ def publish(
         models=asked_models(model, declared),
         beside=form_of(table, chosen),
     )
-    with (
-        telling_of_a_charge(ledger),
-        published(
+    with telling_of_a_charge(ledger) as kept:
+        with published(
             table,
             request,
             engine=chosen,
@@ -437,20 +440,28 @@ def publish(
             entropy=SystemEntropy(),
             progress=False if as_json else None,
             report=reports.append,
-        ) as found,
-    ):
-        # Until the files are written, what was paid for stays beside the ledger.
-        releases = [release if key is None else release.sign(key) for release in found]
-        saved = [
-            _keep(release, place, overwrite=overwrite)
-            for release, place in zip(releases, outputs, strict=True)
-        ]
-    # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
-    told_of: list[CuratorReport | None] = [*reports[-len(releases) :]] or [None] * len(releases)
-    if as_json:
-        told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
-        print_json(told[0] if by is None and declared.blocks is None else told)
-        return
+        ) as found:
+            # Until the files are written, what was paid for stays beside the ledger.
+            releases = [release if key is None else release.sign(key) for release in found]
+            saved = [
+                _keep(release, place, overwrite=overwrite)
+                for release, place in zip(releases, outputs, strict=True)
+            ]
+        kept.extend(saved)
+        # Where something is learnt there is an early one too; where all was drawn before an interrupt, none.
+        told_of: list[CuratorReport | None] = [*reports[-len(releases) :]] or [None] * len(releases)
+        if as_json:
+            told = [_as_json(*one) for one in zip(releases, saved, told_of, strict=True)]
+            print_json(told[0] if by is None and declared.blocks is None else told)
+            return
+        _print_published(releases, saved, told_of)
+        if book is not None:
+            say_folded(f"{book.name}: {book.left_after(releases[0].receipts)}")
+
+
+def _print_published(
+    releases: Sequence[Release], saved: Sequence[Path], told_of: Sequence[CuratorReport | None]
+) -> None:
     for release, report in zip(releases, told_of, strict=True):
         say(str(release))
         if report is not None:
@@ -458,8 +469,6 @@ def publish(
             print_facts(policy_counts(report.counts))
         say("")
     say(f"wrote {comma_separated(saved)}")
-    if book is not None:
-        say_folded(f"{book.name}: {book.left_after(releases[0].receipts)}")
 
 
 def given_delta(delta: float | None) -> float:
@@ -482,30 +491,56 @@ def refuse_unclear_payment(ledger: Path | None, *, no_ledger: bool) -> None:
         )
 
 
+@final
+class InterruptedAfterCharge(typer.Abort):
+    """An interrupt after which nobody may say that nothing was spent."""
+
+
 @contextmanager
-def telling_of_a_charge(path: Path | None) -> Iterator[None]:
-    """Interrupted after a charge: say which entries were charged; the same command goes on from them."""
+def telling_of_a_charge(path: Path | None) -> Iterator[list[Path]]:
+    """Interrupted after a charge: say which entries were charged; the same command goes on from them.
+
+    The block adds to the list what it has finished: with that, nothing is left to go on with.
+    """
     from dpgram.privacy.ledger import Ledger
 
-    before = 0 if path is None or not path.exists() else Ledger.open(path).entries
+    before = None if path is None or not path.exists() else Ledger.open(path).entries
+    finished: list[Path] = []
     try:
-        yield
+        yield finished
     except DpgramError as problem:
-        problem.charged = problem.charged or (
-            path is not None and path.exists() and Ledger.open(path).entries > before
-        )
+        problem.charged = problem.charged or bool(finished) or _charged_since(path, before) != ()
         raise
-    except KeyboardInterrupt:
-        charged = () if path is None or not path.exists() else Ledger.open(path).history()[before:]
+    except (KeyboardInterrupt, typer.Abort):
+        charged = _charged_since(path, before)
+        if charged == () and not finished:
+            raise
         if charged:
-            numbers = " and ".join(str(entry.number) for entry in charged)
+            numbers = " and ".join(map(str, charged))
             were = "entries {} of the ledger were" if len(charged) > 1 else "entry {} of the ledger was"
             say(
-                f"dpgram: {were.format(numbers)} charged before the interrupt. "
-                "Run the same command again: it continues from there and charges nothing twice",
+                f"dpgram: {were.format(numbers)} charged before the interrupt. {_left_to_do(finished)}",
                 err=True,
             )
-        raise
+        raise InterruptedAfterCharge from None
+
+
+def _charged_since(path: Path | None, before: int | None) -> tuple[int, ...] | None:
+    """The numbers of the entries that came since; None where the ledger cannot tell."""
+    from dpgram.privacy.ledger import Ledger
+
+    if path is None or before is None:
+        return ()
+    try:
+        return tuple(entry.number for entry in Ledger.open(path).history()[before:])
+    except LedgerError:
+        return None
+
+
+def _left_to_do(finished: Sequence[Path]) -> str:
+    if finished:
+        return f"The release is whole: {comma_separated(finished)}"
+    return "Run the same command again: it continues from there and charges nothing twice"
 
 
 def _adaptive(asked: bool, **shares: float | None) -> bool | Adaptive:

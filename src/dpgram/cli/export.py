@@ -49,6 +49,7 @@ def export(
     """
     from dpgram.release import load
 
+    require_writable(output, overwrite=overwrite, inputs=[release])
     loaded = load(release)
     writers = {
         ".csv": loaded.to_csv,
@@ -62,8 +63,7 @@ def export(
             raise DpgramError(
                 "the JavaScript module reads the whole release", remedy="Leave out --on and --reference"
             )
-        require_writable(output, overwrite=overwrite)
-        print_written(loaded.to_javascript(output), as_json=as_json)
+        print_written(loaded.to_javascript(output, overwrite=overwrite), as_json=as_json)
         return
     if ending not in writers:
         raise DpgramError(
@@ -71,8 +71,10 @@ def export(
             got=repr(output.name),
             limit=".csv, .xpt, .dta, .R, .json",
         )
-    require_writable(output, overwrite=overwrite)
     written = writers[ending](
-        output, given_names(on, loaded.schema), reference=given_pairs(reference, loaded.schema)
+        output,
+        given_names(on, loaded.schema),
+        reference=given_pairs(reference, loaded.schema),
+        overwrite=overwrite,
     )
     print_written(written, as_json=as_json)

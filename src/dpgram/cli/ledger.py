@@ -242,7 +242,7 @@ def plot(
     """
     from dpgram.privacy.ledger import Ledger
 
-    require_writable(output, overwrite=overwrite)
+    require_writable(output, overwrite=overwrite, inputs=[ledger])
     Ledger.open(ledger).plot(output, dark=dark)
     if as_json:
         print_json({"output": str(output)})

@@ -26,8 +26,8 @@ def explore(
     """
     from dpgram.release import load
 
-    require_writable(output, overwrite=overwrite)
-    print_written(load(release).explore(output), as_json=as_json)
+    require_writable(output, overwrite=overwrite, inputs=[release])
+    print_written(load(release).explore(output, overwrite=overwrite), as_json=as_json)
 
 
 def report(
@@ -49,8 +49,8 @@ def report(
     """
     from dpgram.release import load
 
-    require_writable(output, overwrite=overwrite)
-    print_written(load(release).report(output, ledger=ledger), as_json=as_json)
+    require_writable(output, overwrite=overwrite, inputs=[release, ledger])
+    print_written(load(release).report(output, ledger=ledger, overwrite=overwrite), as_json=as_json)
 
 
 def print_written(written: Path, *, as_json: bool) -> None:

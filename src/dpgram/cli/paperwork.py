@@ -51,7 +51,7 @@ def registry(
     """
     from dpgram.release import load
 
-    require_writable(output, overwrite=overwrite)
+    require_writable(output, overwrite=overwrite, inputs=[release])
     written = load(release).registry(
         output,
         name=name,
@@ -62,6 +62,7 @@ def registry(
         intended_use=intended_use,
         published=published,
         authors=author or (),
+        overwrite=overwrite,
     )
     print_written(written, as_json=as_json)
 
@@ -88,9 +89,9 @@ def evaluation(
     from dpgram.paperwork import evaluation as evaluated
     from dpgram.release import load
 
-    require_writable(output, overwrite=overwrite)
+    require_writable(output, overwrite=overwrite, inputs=[release, ledger])
     loaded = load(release)
-    written = loaded.evaluation(output, ledger=ledger)
+    written = loaded.evaluation(output, ledger=ledger, overwrite=overwrite)
     if as_json:
         items = [asdict(item) for item in evaluated(loaded, ledger)]
         print_json({"output": str(written), "items": items})

@@ -26,6 +26,7 @@ from dpgram.cli.curate import (
     given_delta,
     policy_counts,
     refuse_unclear_payment,
+    telling_of_a_charge,
 )
 from dpgram.cli.databases import Query, asked_table
 from dpgram.cli.pages import Overwrite, PageFile, print_written
@@ -128,21 +129,22 @@ def create(
 
     budget = given_delta(delta)
     refuse_unclear_payment(ledger, no_ledger=no_ledger)
-    made = Series.create(
-        series,
-        Schema.from_file(schema),
-        epsilon=epsilon,
-        delta=budget,
-        periods=periods,
-        rows=Rows(
-            unit=unit, unit_rows=unit_rows, weight=weight, missing=missing, strict=strict, radius=radius
-        ),
-        participations=participations,
-        apart=apart,
-        adaptive=adaptive,
-        ledger=ledger,
-        note=note,
-    )
+    with telling_of_a_charge(ledger):
+        made = Series.create(
+            series,
+            Schema.from_file(schema),
+            epsilon=epsilon,
+            delta=budget,
+            periods=periods,
+            rows=Rows(
+                unit=unit, unit_rows=unit_rows, weight=weight, missing=missing, strict=strict, radius=radius
+            ),
+            participations=participations,
+            apart=apart,
+            adaptive=adaptive,
+            ledger=ledger,
+            note=note,
+        )
     if as_json:
         print_json({"path": str(series), **_facts(made)})
         return
@@ -185,7 +187,7 @@ def publish(
             remedy="Name the files of the period, or give --empty",
         )
     if output is not None:
-        require_writable(output, overwrite=overwrite)
+        require_writable(output, overwrite=overwrite, inputs=_files(series), tables=data or ())
     found = Series.open(series)
     counts: list[PolicyCounts] = []
     table: object = asked_table(data, query) if data else None
@@ -219,6 +221,7 @@ def show(
         Path | None, typer.Option(help="Draw the coefficient named with --of into this file.")
     ] = None,
     of: Annotated[str | None, typer.Option(help="The coefficient to draw; the last one by default.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the periods of a series, what the clip took, and trends.
@@ -229,15 +232,27 @@ def show(
     """
     from dpgram.series import Series
 
-    asked = {"--on": bool(on), "--running": running, "--plot": plot is not None, "--of": of is not None}
+    asked = {
+        "--on": bool(on),
+        "--running": running,
+        "--plot": plot is not None,
+        "--of": of is not None,
+        "--overwrite": overwrite,
+    }
     if trend is None and (any(asked.values()) or every != 1):
         raise OptionsError(
             "these options are about a trend",
             got=", ".join([name for name, given in asked.items() if given] or ["--every"]),
             remedy="Add --trend TARGET: what is regressed over time",
         )
-    if of is not None and plot is None:
-        raise OptionsError("--of names what --plot draws", got="--of alone", remedy="Add --plot FILE")
+    if plot is None and (of is not None or overwrite):
+        raise OptionsError(
+            "--of and --overwrite are about what --plot draws",
+            got="--overwrite alone" if of is None else "--of alone",
+            remedy="Add --plot FILE",
+        )
+    if plot is not None:
+        require_writable(plot, overwrite=overwrite, inputs=_files(series))
     found = Series.open(series)
     names = given_names(on, found.total().schema) if on else None
     over = None if trend is None else found.trend(trend, names, every=every, running=running)
@@ -268,8 +283,8 @@ def explore(
     """
     from dpgram.series import Series
 
-    require_writable(output, overwrite=overwrite)
-    print_written(Series.open(series).explore(output), as_json=as_json)
+    require_writable(output, overwrite=overwrite, inputs=_files(series))
+    print_written(Series.open(series).explore(output, overwrite=overwrite), as_json=as_json)
 
 
 @app.command()
@@ -289,8 +304,8 @@ def window(
     """
     from dpgram.series import Series
 
+    require_writable(output, overwrite=overwrite, inputs=_files(series))
     found = Series.open(series)
-    require_writable(output, overwrite=overwrite)
     release = found.window(_period(first, found), _period(last, found))
     release.save(output, overwrite=overwrite)
     if as_json:
@@ -302,6 +317,11 @@ def window(
 def _period(text: str, series: Series) -> str | int:
     """A name before a number: periods may be called 2026."""
     return int(text) if text.isdecimal() and text not in series.labels else text
+
+
+def _files(series: Path) -> list[Path]:
+    """The public file, and the curator's."""
+    return [series, series.with_name(f"{series.name}.NOT-PRIVATE")]
 
 
 def _facts(series: Series) -> dict[str, object]:

@@ -78,7 +78,7 @@ def sign(
     from dpgram.release.signing import SigningKey
 
     place = release if output is None else output
-    require_writable(place, overwrite=overwrite or output is None)
+    require_writable(place, overwrite=overwrite or output is None, inputs=[key])
     owner = SigningKey.open(key)
     signed = load(release).sign(owner)
     signed.save(place, overwrite=True)  # `require_writable` has asked whether it may be replaced

@@ -304,7 +304,7 @@ def _figure(answers: Sequence[Answer], path: Path, say: Say) -> Path | None:
 
 
 def _page(release: Release, path: Path, say: Say) -> Path:
-    written = release.explore(path)
+    written = release.explore(path, overwrite=True)
     say(_text(f"Ask your own questions by clicking: open {written} in a browser. It needs no network."))
     return written
 

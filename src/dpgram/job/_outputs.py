@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import final
 
 from dpgram.errors import JobError
+from dpgram.files import refuse_ledger, same_as
 from dpgram.schema import Schema
 
 
@@ -74,6 +75,24 @@ def taken(path: Path, what: str) -> JobError:
         remedy="Name another `release` below [outputs], or move that file away. A second publication is "
         "charged again",
     )
+
+
+def refuse_inputs(outputs: list[Path], inputs: list[Path]) -> None:
+    """What a job writes must take the place of nothing that it reads, nor of a ledger, nor of one another."""
+    for number, output in enumerate(outputs):
+        if same_as(output, outputs[:number]) is not None:
+            raise JobError(
+                f"two outputs of this job are one file, {output}",
+                remedy="Name another file below [outputs] for one of them",
+            )
+        read = same_as(output, inputs)
+        if read is not None:
+            raise JobError(
+                f"the output {output} would replace what this job reads",
+                got=None if read == output else f"the file {read}",
+                remedy="Name another file below [outputs]",
+            )
+        refuse_ledger(output)
 
 
 def refuse_taken(paths: list[Path]) -> None:

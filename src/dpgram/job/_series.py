@@ -30,6 +30,11 @@ class Growing:
     participations: int = 1
     apart: int = 1
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """The public one, and the curator's."""
+        return self.file, self.file.with_name(f"{self.file.name}.NOT-PRIVATE")
+
     def refuse_beside(self, job: Job) -> None:
         """What a plain publication may ask for and a series may not."""
         name = job.mechanism if isinstance(job.mechanism, str) else job.mechanism.name

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final
 from dpgram.errors import DpgramError, JobError, LedgerError, ReleaseError, require_publish
 from dpgram.job import _file
 from dpgram.job._meaning import job_fields
-from dpgram.job._outputs import Outputs, refuse_taken, taken
+from dpgram.job._outputs import Outputs, refuse_inputs, refuse_taken, taken
 from dpgram.job._series import Growing
 from dpgram.job._stated import stated_otherwise
 from dpgram.job.databases import address_of
@@ -288,8 +288,10 @@ class Job:
         with _in_words_of_the_file(self.path):
             if self.series is not None:
                 self.series.refuse_beside(self)
-            book, key = self._open_ledger(), self._open_key()
             parts = self.outputs.for_parts(self.schema, self._by)
+            outputs = [path for part in parts for path in (part.release, *part.pages.values())]
+            refuse_inputs(outputs, self._inputs())
+            book, key = self._open_ledger(), self._open_key()
             continued = book is not None and self._interrupted(book)
             done = None if continued else self._finished(parts, book)
             if done is not None:
@@ -299,7 +301,7 @@ class Job:
                     written=self._signed_later(done, parts, key) + self._pages(done, parts, book, say),
                 )
             if not continued:
-                refuse_taken([path for part in parts for path in (part.release, *part.pages.values())])
+                refuse_taken(outputs)
             if self.series is not None:
                 self.series.refuse_another(self)
         say(f"checking {self._named}: every row is read, nothing is spent")
@@ -448,6 +450,14 @@ class Job:
         if self.query is None or isinstance(self.data, list):
             return self.data
         return address_of(self.data), self.query
+
+    def _inputs(self) -> list[Path]:
+        """The files that it reads, as far as they are known by name."""
+        from dpgram.sources.files import files_named
+
+        series = () if self.series is None else self.series.files
+        named = (self.path, self.ledger, self.outputs.key, *series)
+        return [each for each in named if each is not None] + files_named(self.data)
 
     @property
     def _named(self) -> str:

@@ -191,7 +191,7 @@ def open_journal(ledger: Path, request: Mapping[str, object], *, once: bool = Fa
     key = _key(request, once) if fcntl is not None else SystemEntropy().random_bytes(32).hex()
     for number in range(_MOST_AT_ONCE):
         path = _place(ledger, key, number)
-        with durably():
+        with durably(charged=os.path.exists(path)):  # noqa: PTH110  (False too in a folder that is closed)
             handle = _locked(path)
         if handle is None and once:
             raise _running()

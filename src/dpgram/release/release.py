@@ -19,8 +19,8 @@ from dpgram.document.document import Document, Matrix, Units
 from dpgram.document.fields import About
 from dpgram.document.original_units import in_original_units
 from dpgram.document.signature import SCHEME, Signature, check, parsed_public_key, signed_bytes
-from dpgram.errors import AnalysisError, ReleaseError
-from dpgram.files import LARGEST_FILE, read_whole, write_whole, written
+from dpgram.errors import AnalysisError, ReleaseError, shown
+from dpgram.files import LARGEST_FILE, read_whole, written
 
 if TYPE_CHECKING:
     from dpgram.analysis.association import Correlation, Correlations
@@ -364,17 +364,26 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             self, target, endogenous, instruments, controls, method=method, kind=kind, reference=reference
         )
 
-    def explore(self, path: str | os.PathLike[str]) -> Path:
+    def explore(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write one HTML file in which anybody can ask this release questions; no server, no network.
+
+        Another file that is there is not replaced unless `overwrite` says so: here, and wherever one is
+        written.
 
         >>> release.explore("people.html").name
         'people.html'
         """
         from dpgram.explorer import page
 
-        return written(path, page(self).encode("utf-8"))
+        return written(path, page(self).encode("utf-8"), overwrite=overwrite)
 
-    def report(self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Path:
         """Write a static HTML report for those who answer for the data; `ledger` adds the budget's history.
 
         A ledger stays with the curator, so a report with one is for the curator's house, not for analysts.
@@ -384,7 +393,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.release.report import page
 
-        return written(path, page(self, None if ledger is None else Path(ledger)).encode("utf-8"))
+        found = page(self, None if ledger is None else Path(ledger))
+        return written(path, found.encode("utf-8"), overwrite=overwrite)
 
     def registry(
         self,
@@ -398,6 +408,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         intended_use: str | None = None,
         published: date | str | None = None,
         authors: Sequence[str] = (),
+        overwrite: bool = False,
     ) -> Path:
         """Write an entry for the public registry of differential-privacy deployments, as YAML.
 
@@ -421,10 +432,14 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             published=published,
             authors=authors,
         )
-        return written(path, registry_yaml(entry).encode("utf-8"))
+        return written(path, registry_yaml(entry).encode("utf-8"), overwrite=overwrite)
 
     def evaluation(
-        self, path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
     ) -> Path:
         """Write an evaluation after NIST SP 800-226 as a page: every item answered, or left to be attested.
 
@@ -433,7 +448,8 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.paperwork import evaluation_page
 
-        return written(path, evaluation_page(self, None if ledger is None else Path(ledger)).encode("utf-8"))
+        found = evaluation_page(self, None if ledger is None else Path(ledger))
+        return written(path, found.encode("utf-8"), overwrite=overwrite)
 
     def to_csv(
         self,
@@ -441,6 +457,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         on: Sequence[str] | None = None,
         *,
         reference: Mapping[str, str] | None = None,
+        overwrite: bool = False,
     ) -> Path:
         """Write N, means and denoised covariances in original units as text, for any program.
 
@@ -453,7 +470,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_csv, summary_statistics
 
-        return written(path, as_csv(summary_statistics(self, on, reference=reference)))
+        return written(path, as_csv(summary_statistics(self, on, reference=reference)), overwrite=overwrite)
 
     def to_xport(
         self,
@@ -461,6 +478,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         on: Sequence[str] | None = None,
         *,
         reference: Mapping[str, str] | None = None,
+        overwrite: bool = False,
     ) -> Path:
         """Write a SAS transport file with sums of squares and products, TYPE=SSCP, for PROC REG.
 
@@ -471,7 +489,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_xport, summary_statistics
 
-        return written(path, as_xport(summary_statistics(self, on, reference=reference)))
+        return written(path, as_xport(summary_statistics(self, on, reference=reference)), overwrite=overwrite)
 
     def to_stata(
         self,
@@ -479,6 +497,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         on: Sequence[str] | None = None,
         *,
         reference: Mapping[str, str] | None = None,
+        overwrite: bool = False,
     ) -> Path:
         """Write a Stata data set with N, means and covariances, for `ssd` and `sem`; see `to_csv`.
 
@@ -487,7 +506,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_stata, summary_statistics
 
-        return written(path, as_stata(summary_statistics(self, on, reference=reference)))
+        return written(path, as_stata(summary_statistics(self, on, reference=reference)), overwrite=overwrite)
 
     def to_lavaan(
         self,
@@ -495,6 +514,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         on: Sequence[str] | None = None,
         *,
         reference: Mapping[str, str] | None = None,
+        overwrite: bool = False,
     ) -> Path:
         """Write an R script with the number of rows, means and covariances for lavaan; see `to_csv`.
 
@@ -503,9 +523,11 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         """
         from dpgram.exports import as_lavaan, summary_statistics
 
-        return written(path, as_lavaan(summary_statistics(self, on, reference=reference)))
+        return written(
+            path, as_lavaan(summary_statistics(self, on, reference=reference)), overwrite=overwrite
+        )
 
-    def to_javascript(self, path: str | os.PathLike[str]) -> Path:
+    def to_javascript(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write what the JavaScript module reads, as JSON: the release, and what Python knows of it.
 
         >>> release.to_javascript("people.json").name
@@ -514,7 +536,7 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         from dpgram.canonical_json import canonical_bytes
         from dpgram.explorer.facts import page_facts
 
-        return written(path, canonical_bytes(page_facts(self)) + b"\n")
+        return written(path, canonical_bytes(page_facts(self)) + b"\n", overwrite=overwrite)
 
     def described(
         self, *, title: str = "", description: str = "", contact: str = "", licence: str = ""
@@ -572,24 +594,13 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         >>> dg.load(path) == release
         True
         """
-        target, content = Path(path), self.to_json()
-        try:
-            write_whole(target, content, replace=overwrite)
-        except FileExistsError:
-            if not _holds(target, content):
-                raise ReleaseError(
-                    f"the file {target} exists already, and it is not this release",
-                    remedy="Choose another name, or give overwrite=True. This release is whole: nothing need "
-                    "be published again",
-                ) from None
-        except OSError as problem:
-            raise ReleaseError(
-                f"the release cannot be written to {target}",
-                got=problem.strerror or type(problem).__name__,
-                remedy="Choose a folder that exists and may be written. This release is whole: nothing need "
-                "be published again",
-            ) from problem
-        return target
+        return written(
+            path,
+            self.to_json(),
+            overwrite=overwrite,
+            what="release",
+            comfort=". This release is whole: nothing need be published again",
+        )
 
     def __str__(self) -> str:
         return as_text(self)
@@ -605,14 +616,6 @@ class Release(Document, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return as_html(self)
 
 
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(content) + 1) == content
-    except OSError:
-        return False
-
-
 def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Release:
     """Read and check a release file. Nothing in it is executed; nothing it names is imported.
 
@@ -625,14 +628,23 @@ def load(path: str | os.PathLike[str], *, public_key: str | None = None) -> Rele
     """
     if public_key is not None:
         public_key = parsed_public_key(public_key)  # a mistyped key is found before a large file is read
-    source = Path(path)
+    try:
+        source = Path(path)
+    except TypeError:
+        raise ReleaseError(
+            "a release is read from a file", got=shown(path), remedy='Give its path: "people.dpgram.json"'
+        ) from None
     try:
         raw = read_whole(source, LARGEST_FILE)
     except OSError as problem:
         raise ReleaseError(
             f"the release {source} cannot be read", got=problem.strerror or type(problem).__name__
         ) from problem
-    release = Release.from_json(raw)
+    try:
+        release = Release.from_json(raw)
+    except ReleaseError as problem:
+        problem.reword(str, before=f"{source}: ")
+        raise
     if public_key is not None:
         release.verify(public_key)
     return release

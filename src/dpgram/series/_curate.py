@@ -25,7 +25,7 @@ import numpy as np
 
 from dpgram.engines.find import find_engine
 from dpgram.errors import DpgramError, OptionsError, ReleaseError
-from dpgram.files import append, write_whole
+from dpgram.files import append, refuse_ledger, write_whole
 from dpgram.noise.factor import coefficients
 from dpgram.privacy.events import GaussianEvent
 from dpgram.privacy.sampling.entropy import SystemEntropy
@@ -143,6 +143,7 @@ def create(
 def _refuse_place(path: Path) -> None:
     """Whatever would be in the way of the two files is found before the charge."""
     require_locks()
+    refuse_ledger(path)
     if not path.parent.is_dir():
         raise OptionsError(f"there is no folder {path.parent}", remedy="Make it, or give another one")
     if not os.access(path.parent, os.W_OK | os.X_OK):

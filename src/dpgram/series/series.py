@@ -233,10 +233,11 @@ class Series:
         windows = [self.window(1 if running else last - every + 1, last) for last in ends]
         return trend(windows, target, on, kind=kind, reference=reference)
 
-    def explore(self, path: str | os.PathLike[str]) -> Path:
+    def explore(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write one HTML file in which anybody can ask this series questions; no server, no network.
 
-        It has all views of the running total, and trends: coefficients over time, with intervals.
+        It has all views of the running total, and trends: coefficients over time, with intervals. Another
+        file that is there is not replaced unless `overwrite` says so.
 
         >>> series.explore("months.html").name
         'months.html'
@@ -247,7 +248,7 @@ class Series:
         if not self.labels:
             raise AnalysisError("no period of this series was published yet", remedy="Publish one first")
         self._refuse_own(Path(path))
-        return written(path, explorer_page(self._stream).encode("utf-8"))
+        return written(path, explorer_page(self._stream).encode("utf-8"), overwrite=overwrite)
 
     def _refuse_own(self, target: Path) -> None:
         """A page must not replace the series, or what its curator keeps beside it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from dpgram.errors import SourceError
+from dpgram.files import opened
 
 Format = Literal["parquet", "delimited", "json lines", "arrow", "statistical", "workbook"]
 
@@ -64,6 +66,15 @@ def file_format(path: Path) -> Format:
     )
 
 
+def files_named(data: str | Path | list[str]) -> list[Path]:
+    """The files that are there of those that `data` means; none for what is no file."""
+    found: list[Path] = []
+    for item in data if isinstance(data, list) else [data]:
+        with contextlib.suppress(SourceError):
+            found += _expand(item)
+    return found
+
+
 def _expand(data: str | Path) -> list[Path]:
     text = str(data)
     path = Path(text)
@@ -98,7 +109,7 @@ def _parquet_files(folder: Path) -> list[Path]:
         raise SourceError(
             f"the folder {str(folder)!r} holds no Parquet file",
             limit="files ending in .parquet, .parq or .pq",
-            remedy="For CSV files, give a pattern such as folder/*.csv.",
+            remedy='For CSV files, give a pattern in quotes, such as "folder/*.csv".',
         )
     return found
 
@@ -109,6 +120,17 @@ def shown_path(path: PurePath) -> str:
     return str(type(path)(*folders, path.name))
 
 
+def _closed(path: Path) -> bool:
+    """Whether the system refuses to open it: not every reader says why it failed."""
+    try:
+        with opened(path):
+            return False
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
 def unreadable(path: Path) -> Callable[[BaseException], SourceError]:
     """An error for a file that cannot be read; without the reader's own words, which may quote a value."""
 
@@ -117,7 +139,7 @@ def unreadable(path: Path) -> Callable[[BaseException], SourceError]:
             return SourceError(
                 f"the file {shown_path(path)!r} is gone", remedy="Check that nothing moves or deletes it."
             )
-        if isinstance(failure, PermissionError):
+        if isinstance(failure, PermissionError) or _closed(path):
             return SourceError(
                 f"the file {shown_path(path)!r} may not be read", remedy="Check the permissions of the file."
             )

@@ -81,9 +81,52 @@ def test_no_page_replaces_a_file_of_the_series(
     before = there.read_bytes() if there.exists() else None
     for target in (there, folder / "other" / ".." / there.name, folder / "link" / there.name):
         assert cli.run(["series", "explore", str(series.path), "-o", str(target), "--overwrite"]) == 2
-        assert "is a file of the series itself" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "is a file of the series itself" in said or "would replace what this command reads" in said
     assert (there.read_bytes() if there.exists() else None) == before
     assert series.explore(folder / "visits.series.html").exists()
+
+
+@pytest.mark.parametrize("name", ["visits.series", "visits.series.NOT-PRIVATE", "october.csv"])
+@pytest.mark.parametrize("command", ["publish", "window", "show"])
+def test_no_output_replaces_what_is_read(
+    command: str, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series = seeded(folder / "visits.series", [people(0, 50)])
+    call = {
+        "publish": ["visits.series", "october.csv", "--period", "october", "-o"],
+        "window": ["visits.series", "1", "1", "-o"],
+        "show": ["visits.series", "--trend", "y", "--on", "x", "--plot"],
+    }[command]
+    if command != "publish" and name == "october.csv":
+        pytest.skip("it reads no table")
+    before = (folder / name).read_bytes()
+    assert cli.run(["series", command, *call, name, "--overwrite"]) == 2
+    assert "would replace what this command reads" in capsys.readouterr().err
+    assert (folder / name).read_bytes() == before
+    assert dg.Series.open(series.path).labels == series.labels
+
+
+def test_an_interrupt_tells_whether_the_series_was_charged(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    create = "series create visits.series --schema visits.toml --periods 12 --epsilon 2 --delta 1e-6"
+    call = [*create.split(), "--unit", "id", "--ledger", "visits.ledger"]
+    for where, said in (
+        ("dpgram.publishing.series.open_ledger", "dpgram: interrupted. Nothing was spent"),
+        ("dpgram.series._curate.create_secret", "entry 1 of the ledger was charged before the interrupt"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, interrupt)
+            assert cli.run(call) == 130
+        told = capsys.readouterr().err
+        assert said in " ".join(told.split())
+        assert ("Nothing was spent" in told) == ("Nothing was spent" in said)
+    assert cli.run(call) == 0
+    assert len(dg.Ledger.open("visits.ledger").history()) == 1
 
 
 def test_jobs_add_periods_to_one_series(folder: Path) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from dpgram.errors import DpgramError, LedgerError
+from dpgram.files import LEDGER
 from dpgram.privacy.events import Event
 from dpgram.privacy.exact_sums import UNITS
 from dpgram.privacy.ledger._sqlite import (
@@ -33,7 +34,6 @@ from dpgram.privacy.ledger._sqlite import (
 )
 
 VERSION: Final = 1
-_APPLICATION: Final = 0x6470676C  # "dpgl", in the header of the file
 _SCHEMA: Final = (
     "CREATE TABLE terms (number INTEGER PRIMARY KEY CHECK (number = 0), record TEXT NOT NULL)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, record TEXT NOT NULL, head TEXT NOT NULL)",
@@ -157,7 +157,7 @@ def create(path: Path, terms: LedgerTerms, *, timeout: float) -> None:
         raise LedgerError("the ledger cannot be created here", got=f"{path}: {error.strerror}") from error
     try:
         with connected(path, timeout) as connection, transaction(connection, path):
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA application_id = {LEDGER}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
             for statement in _SCHEMA:
                 connection.execute(statement)
@@ -322,7 +322,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             remedy="If nothing was ever charged to it, delete it and create it again",
         )
     (application,) = query(connection, "PRAGMA application_id")[0]
-    if application != _APPLICATION:
+    if application != LEDGER:
         raise LedgerError("this file is not a dpgram ledger", got=str(path), remedy="Check the path")
     (version,) = query(connection, "PRAGMA user_version")[0]
     if version != VERSION:
