@@ -271,6 +271,6 @@ def _other_spelling(names: Sequence[str], request: Request) -> str | None:
     )
     for change, difference in changes:
         found = {change(name) for name in names}
-        if 2 * sum(change(name) in found for name in request.columns) > len(request.columns):
+        if all(change(name) in found for name in request.columns):
             return f"Its names differ from those of the schema only in {difference}: write them alike."
     return None
